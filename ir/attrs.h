@@ -1,0 +1,90 @@
+// Attributes of a node: values in the order of the row's schema, every one present (defaults filled in).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusejit/dtype.h"
+#include "ir/base/scalar.h"
+
+namespace fusejit::ir {
+
+enum class AttrKind : std::uint8_t {
+  integer,  // 3
+  number,   // 0.1, inf
+  flag,     // true, false
+  name,     // mean; a dtype is its name
+  dtype,    // f32
+  ints,     // [1,1]: windows, strides, shapes
+  dims,     // [0,2,3]: negative ones count from the end when read; stored non-negative, sorted only where the row says
+  numbers   // [0.5,1]
+};
+
+// One attribute of a row. `fallback` is the text of the default; empty: the attribute must be given.
+struct AttrDef {
+  std::string_view name;
+  AttrKind kind;
+  std::string_view fallback = "";
+};
+
+// One attribute's value; which member counts follows from the row's AttrKind.
+struct Attr {
+  std::int64_t integer = 0;           // integer, flag
+  double number = 0;                  // number
+  DType dtype = DType::f32;           // dtype
+  std::string name;                   // name
+  std::vector<std::int64_t> ints;     // ints, dims
+  std::vector<double> numbers;        // numbers
+  friend bool operator==(const Attr& a, const Attr& b);  // numbers compare by bits: nan equals nan, -0 differs from 0
+};
+
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::span<const AttrDef> schema, std::vector<Attr> values) : schema_(schema), values_(std::move(values)) {}
+
+  std::size_t size() const { return values_.size(); }
+  const Attr& operator[](std::size_t i) const { return values_[i]; }
+  std::span<const AttrDef> schema() const { return schema_; }
+  // By name; an unknown name is an InternalError.
+  std::int64_t integer(std::string_view name) const { return at(name).integer; }
+  double number(std::string_view name) const { return at(name).number; }
+  bool flag(std::string_view name) const { return at(name).integer != 0; }
+  DType dtype(std::string_view name) const { return at(name).dtype; }
+  const std::string& word(std::string_view name) const { return at(name).name; }
+  std::span<const std::int64_t> ints(std::string_view name) const { return at(name).ints; }
+  std::span<const double> numbers(std::string_view name) const { return at(name).numbers; }
+  // " {stride=[1,1], padding=[0,0,0,0]}" or "" without attributes.
+  std::string str() const;
+  std::uint64_t hash() const;
+  friend bool operator==(const Attrs& a, const Attrs& b) { return a.values_ == b.values_; }
+
+ private:
+  const Attr& at(std::string_view name) const;
+  std::span<const AttrDef> schema_;
+  std::vector<Attr> values_;
+};
+
+// Attributes as a caller gives them: any order, defaults left out. `{{"stride", {2, 2}}, {"eps", 1e-3}}`.
+struct NamedAttr {
+  std::string_view name;
+  Attr value;
+};
+struct AttrInit : NamedAttr {
+  AttrInit(std::string_view n, std::int64_t v);
+  AttrInit(std::string_view n, int v) : AttrInit(n, static_cast<std::int64_t>(v)) {}
+  AttrInit(std::string_view n, double v);
+  AttrInit(std::string_view n, bool v);
+  AttrInit(std::string_view n, DType v);
+  AttrInit(std::string_view n, std::string_view v);
+  AttrInit(std::string_view n, const char* v) : AttrInit(n, std::string_view(v)) {}
+  AttrInit(std::string_view n, std::span<const std::int64_t> v);
+  AttrInit(std::string_view n, std::initializer_list<std::int64_t> v)
+      : AttrInit(n, std::span<const std::int64_t>(v.begin(), v.size())) {}
+  AttrInit(std::string_view n, std::span<const double> v);
+};
+
+}  // namespace fusejit::ir

@@ -1,0 +1,1 @@
+// A folder without sources yet needs one translation unit.

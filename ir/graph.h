@@ -1,0 +1,50 @@
+// Graph: an immutable snapshot of what some results need: parameters, nodes in canonical order, results.
+//
+// capture() orders and numbers canonically and merges equal nodes of one region, so dead code and common subexpressions
+// need no passes. parse(print(g)) == g; verify(g) lists the rules that every graph obeys.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/base/hash.h"
+#include "ir/node.h"
+
+namespace fusejit::ir {
+
+class Graph {
+ public:
+  const std::string& name() const { return name_; }
+  const std::vector<Value>& parameters() const { return parameters_; }
+  const std::vector<Value>& nodes() const { return nodes_; }       // no parameters; operands before users
+  const std::vector<Value>& results() const { return results_; }
+  // Dense index: parameters first, then nodes. InternalError for a foreign node.
+  int index_of(const Node* node) const;
+  int value_count() const { return static_cast<int>(parameters_.size() + nodes_.size()); }
+  const Value& value(int index) const;
+
+  friend Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value> results);
+
+ private:
+  std::string name_;
+  std::vector<Value> parameters_, nodes_, results_;
+  std::unordered_map<const Node*, int> index_;
+};
+
+// `parameters` are the signature, in order; unused ones stay. A result that reaches a parameter outside the list is a
+// UserError.
+Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value> results);
+
+// Canonical text (ops.md §1) and back; parse throws ParseError (line:column) and UserError (op errors, with position).
+std::string print(const Graph& graph);
+Graph parse_graph(std::string_view text);
+// Of the canonical text with the graph's and the parameters' names left out.
+Hash hash(const Graph& graph);
+bool operator==(const Graph& a, const Graph& b);
+
+// Throws InternalError naming the rule that a pass broke. Rules: see verify.cpp.
+void verify(const Graph& graph);
+
+}  // namespace fusejit::ir

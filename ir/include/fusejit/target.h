@@ -1,0 +1,37 @@
+// Target: the machine that code is generated for, as nominal constants. Measured figures never enter it, because it is
+// part of every key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fusejit {
+
+enum class Isa : std::uint8_t { x86_avx512, x86_avx512bf16, x86_avx2, x86_v2, cuda, any };
+
+// "x86:avx512", "x86:avx512bf16", "x86:avx2", "x86:v2", "cuda", "any"
+std::string_view name(Isa isa);
+
+struct Target {
+  Isa isa = Isa::x86_avx2;
+  std::int64_t l1_bytes = 32 << 10;      // per core
+  std::int64_t l2_bytes = 1 << 20;       // per core
+  std::int64_t l3_bytes = 32 << 20;      // shared
+  int fma_per_cycle = 1;                 // vector FMAs a core starts per cycle at full vector width
+  int tasks = 64;                        // parallel tasks that lowering aims at; independent of the number of threads
+  int compute_capability = 0;            // cuda only: 90 for sm_90
+  bool dot2_is_faster = false;           // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
+
+  // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
+  int lanes32() const;
+  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64"; every constant, in this order: part of cache keys.
+  std::string str() const;
+  // Reads "x86:avx512", "x86:avx2,l1=1k,tasks=7", "cuda:sm_90", "host". Throws UserError.
+  static Target parse(std::string_view text);
+  // The processor that this process runs on.
+  static Target host();
+  friend bool operator==(const Target&, const Target&) = default;
+};
+
+}  // namespace fusejit

@@ -1,0 +1,59 @@
+// KernelBuilder: how lowering writes kernels. Nested blocks are C++ lambdas; every call appends to the innermost block.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/kernel.h"
+
+namespace fusejit::ir {
+
+class KernelBuilder {
+ public:
+  using Body = std::function<void(Index variable)>;
+  using Yielding = std::function<std::vector<Arg>(Index variable)>;
+
+  KernelBuilder(std::string name, Isa isa);
+
+  MemId buffer(MemKind access, DType dtype, std::vector<std::int64_t> dims, std::int64_t align = 0);
+  ValueId scalar(DType dtype);
+  MemId work(DType dtype, std::vector<std::int64_t> dims, std::int64_t align = 64);
+  // Opens the next phase; the first one is opened by the first statement.
+  void next_phase();
+
+  MemId local(MemKind kind, DType dtype, std::vector<std::int64_t> dims);
+  MemId local(MemKind kind, DType dtype, std::vector<std::int64_t> dims, double init);
+  void loop(Index low, Index high, Binding binding, const Body& body);
+  void loop(std::vector<Index> low, std::vector<Index> high, Binding binding, const Body& body);
+  std::vector<ValueId> reduce(std::vector<Index> low, std::vector<Index> high, Binding binding,
+                              std::vector<Combiner> combiners, std::vector<DType> types, const Yielding& body);
+  void when(std::vector<Compare> condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  std::vector<ValueId> choose(std::vector<Compare> condition, std::vector<DType> types,
+                              const std::function<std::vector<Arg>()>& then,
+                              const std::function<std::vector<Arg>()>& otherwise);
+  void when(ValueId condition, const std::function<void()>& then);
+
+  ValueId def(Op op, std::vector<Arg> args, DType result);
+  std::vector<ValueId> philox(Arg counter, Arg stream, Arg seed);
+  ValueId load(MemId memory, std::vector<Index> index);
+  ValueId index(Index expression, DType dtype);
+  void store(MemId memory, std::vector<Index> index, Arg value, bool non_temporal = false);
+  void prefetch(MemId memory, std::vector<Index> index, PrefetchKind kind);
+
+  // A literal in `dtype`, rounded once from f64.
+  static Arg literal(double value, DType dtype);
+  DType dtype(const Arg& arg) const;
+  const Memory& memory(MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
+
+  // Simplified and verified.
+  Kernel finish() &&;
+
+ private:
+  Block& block() { return *blocks_.back(); }
+  Kernel kernel_;
+  std::vector<Block*> blocks_;
+};
+
+}  // namespace fusejit::ir

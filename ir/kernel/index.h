@@ -1,0 +1,73 @@
+// Index: an affine index expression of a kernel in canonical form: sum of coef * atom + constant (kernel-ir.md §6).
+// An atom is a loop variable, a loaded integer, or (E / c) or (E % c) of a canonical E. Arithmetic is exact.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace fusejit::ir {
+
+enum class AtomKind : std::uint8_t { variable, value, quotient, remainder };
+
+class Index;
+struct IndexAtom {
+  AtomKind kind = AtomKind::variable;
+  int id = -1;                          // variable: VarId, value: ValueId
+  std::shared_ptr<const Index> inner;   // quotient, remainder
+  std::int64_t divisor = 0;
+  friend bool operator==(const IndexAtom& a, const IndexAtom& b);
+};
+struct IndexTerm {
+  std::int64_t coefficient = 0;
+  IndexAtom atom;
+  friend bool operator==(const IndexTerm&, const IndexTerm&) = default;
+};
+
+// What is known of a variable: lo <= v <= hi. Missing for values.
+struct Interval {
+  std::int64_t low;
+  std::int64_t high;
+};
+using RangeOf = std::function<std::optional<Interval>(const IndexAtom& variable_or_value)>;
+
+class Index {
+ public:
+  Index() = default;
+  Index(std::int64_t constant) : constant_(constant) {}  // implicit on purpose: index arithmetic mixes integers
+  static Index variable(int var);
+  static Index value(int value);
+
+  const std::vector<IndexTerm>& terms() const { return terms_; }
+  std::int64_t constant() const { return constant_; }
+  bool is_constant() const { return terms_.empty(); }
+  // Coefficient of a plain variable, 0 if absent.
+  std::int64_t coefficient_of(int var) const;
+  // True if the variable occurs anywhere, inside / and % too.
+  bool mentions(int var) const;
+  void for_each_leaf(const std::function<void(const IndexAtom&)>& visit) const;
+  // Every variable and value replaced by an expression (canonical again).
+  Index substitute(const std::function<std::optional<Index>(const IndexAtom& leaf)>& replacement) const;
+  // Rules 2-4 of §6 that need ranges; the other rules hold at all times.
+  Index simplify(const RangeOf& ranges) const;
+  // Bounds of the value where every leaf has a range.
+  std::optional<Interval> interval(const RangeOf& ranges) const;
+  // The value for given leaves.
+  std::int64_t evaluate(const std::function<std::int64_t(const IndexAtom&)>& leaf) const;
+
+  friend Index operator+(const Index& a, const Index& b);
+  friend Index operator-(const Index& a, const Index& b);
+  friend Index operator*(const Index& a, std::int64_t factor);
+  friend Index operator/(const Index& a, std::int64_t divisor);  // floor; divisor > 0
+  friend Index operator%(const Index& a, std::int64_t divisor);  // non-negative; divisor > 0
+  friend bool operator==(const Index&, const Index&) = default;
+
+ private:
+  std::vector<IndexTerm> terms_;
+  std::int64_t constant_ = 0;
+};
+
+}  // namespace fusejit::ir

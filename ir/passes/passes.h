@@ -1,0 +1,29 @@
+// The Graph -> Graph passes, one table with the reason for each one's place (passes/pipeline.cpp).
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "fusejit/target.h"
+#include "ir/graph.h"
+
+namespace fusejit::ir {
+
+// Composite rows -> primitive ops. Regions are kept.
+Graph expand(const Graph& graph);
+// Algebra and constant folding that changes no bit of any result; one rule a line with its equation.
+Graph simplify(const Graph& graph);
+// Chooses a layout for every rank-4 node around the anchors; layouts of parameters and results bind.
+Graph choose_layouts(const Graph& graph, const Target& target);
+
+struct Pass {
+  std::string_view name;
+  Graph (*run)(const Graph& graph, const Target& target);
+  std::string_view why_here;
+};
+std::span<const Pass> pipeline();
+// Runs the pipeline, verifying after each pass.
+Graph optimise(const Graph& graph, const Target& target);
+
+}  // namespace fusejit::ir

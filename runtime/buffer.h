@@ -1,0 +1,41 @@
+// Buffer: a counted handle to the bytes of one value on a device. Bytes are in the physical order of the type's layout.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "fusejit/type.h"
+
+namespace fusejit::runtime {
+
+class Buffer {
+ public:
+  Buffer() = default;
+  // Fresh uninitialised memory, 64-byte aligned, counted in memory statistics until the last handle goes.
+  static Buffer allocate(const Type& type);
+  // Memory of somebody else: it must stay valid until `deleter` is called, when the last handle goes.
+  static Buffer borrow(void* bytes, const Type& type, std::function<void()> deleter);
+
+  explicit operator bool() const { return storage_ != nullptr; }
+  const Type& type() const { return type_; }
+  void* data() const;
+  std::int64_t bytes() const { return type_.bytes(); }
+  // True if no other handle shares the storage and it is not borrowed: it may be overwritten in place.
+  bool exclusive() const;
+
+ private:
+  struct Storage;
+  std::shared_ptr<Storage> storage_;
+  Type type_;
+};
+
+// Bytes handed out now, the most since the last reset, plan arenas and workspace included.
+struct MemoryStatistics {
+  std::int64_t allocated = 0;
+  std::int64_t peak = 0;
+};
+MemoryStatistics memory_statistics();
+void reset_peak();
+
+}  // namespace fusejit::runtime

@@ -1,0 +1,53 @@
+// The only door to everything that runs: Graph + arguments -> Buffers. Owns the plan cache and the kernel cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusejit/target.h"
+#include "ir/graph.h"
+#include "runtime/buffer.h"
+
+namespace fusejit::runtime {
+
+enum class Engine : std::uint8_t {
+  compiled,            // plans and machine code
+  graph_interpreter,   // ir/interp.h on the graph
+  kernel_interpreter   // plans, every kernel on ir/kernel/interp.h
+};
+
+struct SessionOptions {
+  Target target = Target::host();
+  Engine engine = Engine::compiled;
+  std::string rules = "all";   // "all", or "none": one kernel per recorded op, nothing in place
+  int threads = 0;             // 0: every processor
+};
+
+struct SessionStatistics {
+  std::int64_t runs = 0;
+  std::int64_t plans_made = 0;
+  std::int64_t plan_cache_hits = 0;
+  std::int64_t kernels_compiled = 0;
+  std::int64_t kernel_cache_hits = 0;
+  double compile_milliseconds = 0;
+};
+
+class Session {
+ public:
+  explicit Session(SessionOptions options);
+  ~Session();
+  // One buffer per parameter, in order, of exactly its type; `donated[i]`: the caller gives argument i up, its memory
+  // may be reused for a result. Results in order; a result that is a parameter shares its buffer.
+  std::vector<Buffer> run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool> donated = {});
+  const SessionOptions& options() const;
+  SessionStatistics statistics() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace fusejit::runtime
