@@ -21,6 +21,8 @@ class Buffer {
   const Type& type() const { return type_; }
   void* data() const;
   std::int64_t bytes() const { return type_.bytes(); }
+  // The same storage seen as another type of no more bytes.
+  Buffer as(const Type& type) const;
   // True if no other handle shares the storage and it is not borrowed: it may be overwritten in place.
   bool exclusive() const;
 
@@ -29,13 +31,5 @@ class Buffer {
   std::shared_ptr<Storage> storage_;
   Type type_;
 };
-
-// Bytes handed out now, the most since the last reset, plan arenas and workspace included.
-struct MemoryStatistics {
-  std::int64_t allocated = 0;
-  std::int64_t peak = 0;
-};
-MemoryStatistics memory_statistics();
-void reset_peak();
 
 }  // namespace fusejit::runtime

@@ -1,0 +1,25 @@
+// The caching allocator for host memory: 64-byte aligned blocks, big ones on huge pages, kept for reuse because the page
+// faults of fresh memory cost more than many kernels. Counts bytes in use and their peak, arenas and workspace included.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fusejit::runtime {
+
+struct MemoryStatistics {
+  std::int64_t allocated = 0;  // bytes handed out now
+  std::int64_t peak = 0;       // the most since the last reset
+  std::int64_t reserved = 0;   // bytes taken from the system, cached blocks included
+};
+
+// Thread-safe. Throws DeviceError("out of memory: ...") naming the bytes asked for and in use.
+void* allocate(std::int64_t bytes);
+void deallocate(void* block) noexcept;
+
+MemoryStatistics memory_statistics();
+void reset_peak();
+// Gives cached blocks back to the system.
+void release_cached_memory();
+
+}  // namespace fusejit::runtime

@@ -1,0 +1,82 @@
+#include "runtime/thread_pool.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace fusejit::runtime {
+namespace {
+
+// Long enough to bridge the host work between the kernels of a step, short enough not to burn a core between steps.
+constexpr auto kSpin = std::chrono::microseconds(300);
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int threads) {
+  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_.store(true);
+  generation_.fetch_add(1);
+  {
+    std::lock_guard lock(mutex_);
+  }
+  wake_.notify_all();
+  for (auto& worker : workers_) worker.join();
+}
+
+void ThreadPool::run_share(int worker) {
+  const std::int64_t n = threads();
+  const std::int64_t first = tasks_ * worker / n, last = tasks_ * (worker + 1) / n;
+  if (first < last) region_(context_, worker, first, last);
+}
+
+void ThreadPool::run(std::int64_t tasks, Region region, void* context) {
+  if (workers_.empty() || tasks <= 1) {
+    if (tasks > 0) region(context, 0, 0, tasks);
+    return;
+  }
+  region_ = region, context_ = context, tasks_ = tasks;
+  unfinished_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
+  generation_.fetch_add(1);  // seq_cst: ordered against the parked count below
+  if (parked_.load() > 0) {
+    std::lock_guard lock(mutex_);
+    wake_.notify_all();
+  }
+  run_share(0);
+  // A worker that was parked may take long to come: yield after a while so that fewer processors than workers also end.
+  for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
+    if (spins < 20000) {
+      relax();
+    } else {
+      std::this_thread::yield();
+    }
+  }
+}
+
+void ThreadPool::work(int worker) {
+  std::uint64_t seen = 0;
+  for (;;) {
+    auto deadline = std::chrono::steady_clock::now() + kSpin;
+    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
+      relax();
+      if (spins % 64 != 63 || std::chrono::steady_clock::now() < deadline) continue;
+      std::unique_lock lock(mutex_);
+      parked_.fetch_add(1);
+      wake_.wait(lock, [&] { return generation_.load() != seen; });
+      parked_.fetch_sub(1);
+    }
+    ++seen;  // one generation a region: run() waits for every worker before it opens the next
+    if (stopping_.load()) return;
+    run_share(worker);
+    unfinished_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace fusejit::runtime
