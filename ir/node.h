@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -62,6 +63,9 @@ struct Node {
   Attrs attrs;
   std::uint64_t hash = 0;         // structural; parameters hash by identity
   std::string name;               // parameters: name in texts; else empty
+  // The front end's note on a recorded node: the buffer that holds its value. Not part of equality, hash or text, not
+  // copied by passes; read and written under the front end's lock.
+  mutable std::shared_ptr<void> attachment = nullptr;
 };
 
 // The only ways to make a node. Both check everything that ops.md §4-§11 asks and throw UserError with the shapes.
