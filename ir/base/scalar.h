@@ -4,7 +4,9 @@
 
 #include <bit>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "fusejit/dtype.h"
 
@@ -46,6 +48,9 @@ float f16_to_f32(std::uint16_t bits);
 
 // The shortest decimal that reads back to the same value in the scalar's dtype: "0.1", "1e-05", "-0.0", "inf", "3".
 std::string literal_text(Scalar value);
+// Reads "3", "-0.5", "0x1p-3", "-inf", "nan" directly into `dtype`, rounding once. Nothing if it is no number of that
+// dtype: ints take integers within range only, bool takes 0 and 1.
+std::optional<Scalar> read_literal(std::string_view text, DType dtype);
 
 // Reads element `index` of an array of `dtype` (b1: bit index mod 8 of byte index / 8) and writes it.
 Scalar load_element(const void* base, DType dtype, std::int64_t index);
