@@ -19,20 +19,32 @@ enum class AttrKind : std::uint8_t {
   name,     // mean; a dtype is its name
   dtype,    // f32
   ints,     // [1,1]: windows, strides, shapes
-  dims,     // [0,2,3]: negative ones count from the end when read; stored non-negative, sorted only where the row says
+  dims,     // [0,2,3]: negative ones count from the end when read; stored non-negative, in the order given
+  dim,      // 1: one dim, likewise
   numbers   // [0.5,1]
 };
 
-// One attribute of a row. `fallback` is the text of the default; empty: the attribute must be given.
+// What dims count in, of the first operand or of the `shape` attribute.
+enum class DimBase : std::uint8_t {
+  rank,           // of operand 0
+  rank_plus_one,  // unsqueeze
+  at_least_one,   // flatten: a 0-d operand counts as [1]
+  shape           // iota: rank of the attribute `shape`
+};
+
+// One attribute of a row. `fallback` is the text of the default; empty: the attribute must be given. Three words stand
+// for what the operands say: "=kernel_size" is a copy of that attribute (given earlier in the row), "all" every dim of
+// operand 0, "unit" every dim of size 1.
 struct AttrDef {
   std::string_view name;
   AttrKind kind;
   std::string_view fallback = "";
+  DimBase base = DimBase::rank;
 };
 
 // One attribute's value; which member counts follows from the row's AttrKind.
 struct Attr {
-  std::int64_t integer = 0;           // integer, flag
+  std::int64_t integer = 0;           // integer, flag, dim; number: exact, where the number is an integer
   double number = 0;                  // number
   DType dtype = DType::f32;           // dtype
   std::string name;                   // name
@@ -69,9 +81,11 @@ class Attrs {
 };
 
 // Attributes as a caller gives them: any order, defaults left out. `{{"stride", {2, 2}}, {"eps", 1e-3}}`.
+// An integer may stand for a number, a word for a flag or a dtype; build() reports what does not fit the row.
 struct NamedAttr {
   std::string_view name;
   Attr value;
+  AttrKind given = AttrKind::integer;
 };
 struct AttrInit : NamedAttr {
   AttrInit(std::string_view n, std::int64_t v);
@@ -86,5 +100,12 @@ struct AttrInit : NamedAttr {
       : AttrInit(n, std::span<const std::int64_t>(v.begin(), v.size())) {}
   AttrInit(std::string_view n, std::span<const double> v);
 };
+
+struct Operand;  // ir/node.h
+struct OpDef;    // ir/op.h
+// The row's attributes in row order, defaults filled in, dims made non-negative. Throws UserError.
+Attrs complete_attrs(const OpDef& row, std::span<const Operand> operands, std::span<const AttrInit> given);
+// The same of values already in row order: checks counts and ranges of dims.
+Attrs complete_attrs(const OpDef& row, std::span<const Operand> operands, Attrs values);
 
 }  // namespace fusejit::ir

@@ -75,9 +75,12 @@ struct InferContext {
 using EvalFn = Scalar (*)(std::span<const Scalar> arguments, const Attrs& attrs);
 // Gradient: one Operand-sized entry per operand, an empty Value where none flows.
 using GradFn = std::vector<Value> (*)(const GradContext& context);
-// Composite: the same value from other ops.
+// The same value from other ops: composites always, element-wise rows where they are short for others. An empty Value:
+// the node is primitive as it stands (logical_and of two bools).
 using ExpandFn = Value (*)(std::span<const Operand> operands, const Attrs& attrs, const Type& result);
 using InferFn = Type (*)(const InferContext& context);
+// Replaces what only the operands can say in attributes as given (reshape's -1); `values` are in row order.
+using CompleteFn = void (*)(std::span<const Operand> operands, std::vector<Attr>& values);
 // Whole-tensor meaning for reduce, view, anchor, source rows and as oracle of composites.
 using TensorEvalFn = void (*)(const EvalContext& context);
 
@@ -87,7 +90,8 @@ struct CudaSpelling {
   std::string_view integral = "";
 };
 // Name of an LLVM instruction or intrinsic per class: "fadd", "add", "llvm.sqrt", "fcmp olt", "icmp slt"; empty: not a
-// legal class, or defined by `fragment`.
+// legal class, or defined by `fragment`. Names that begin with "fj." are short sequences that the emitter knows, where
+// an instruction alone would trap or miss an edge of ops.md ("fj.floor_divide": guarded sdiv and a correction).
 struct LlvmSpelling {
   std::string_view floating = "";
   std::string_view signed_int = "";
@@ -105,6 +109,7 @@ struct OpDef {
   std::span<const AttrDef> attrs = {};
   DTypeRule dtype_rule = DTypeRule::own;
   InferFn infer = nullptr;                    // null only for element-wise rows that dtype_rule and broadcasting describe
+  CompleteFn complete = nullptr;
   bool numbers_allowed = false;               // operands may be numbers (element-wise: any but not all)
   unsigned number_mask = 0;                   // else bit i: operand i may be a number
 
