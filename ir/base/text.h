@@ -70,6 +70,7 @@ class Writer {
   void line(std::string_view text) { out_.append(static_cast<std::size_t>(level_) * 2, ' ').append(text).append("\n"); }
   void open(std::string_view text) { line(text), ++level_; }
   void close(std::string_view text = "}") { --level_, line(text); }
+  void reopen(std::string_view text) { --level_, open(text); }  // "} else {"
   std::string str() && { return std::move(out_); }
 
  private:

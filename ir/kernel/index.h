@@ -1,5 +1,6 @@
 // Index: an affine index expression of a kernel in canonical form: sum of coef * atom + constant (kernel-ir.md §6).
-// An atom is a loop variable, a loaded integer, or (E / c) or (E % c) of a canonical E. Arithmetic is exact.
+// An atom is a loop variable, a loaded integer, or (E / c) or (E % c) of a canonical E. Arithmetic is exact; a result
+// beyond 62 bits is a UserError.
 #pragma once
 
 #include <compare>
@@ -51,7 +52,7 @@ class Index {
   void for_each_leaf(const std::function<void(const IndexAtom&)>& visit) const;
   // Every variable and value replaced by an expression (canonical again).
   Index substitute(const std::function<std::optional<Index>(const IndexAtom& leaf)>& replacement) const;
-  // Rules 2-4 of §6 that need ranges; the other rules hold at all times.
+  // The rules of §6 that need ranges; the other rules hold at all times.
   Index simplify(const RangeOf& ranges) const;
   // Bounds of the value where every leaf has a range.
   std::optional<Interval> interval(const RangeOf& ranges) const;
@@ -66,6 +67,7 @@ class Index {
   friend bool operator==(const Index&, const Index&) = default;
 
  private:
+  friend class IndexSum;  // index.cpp
   std::vector<IndexTerm> terms_;
   std::int64_t constant_ = 0;
 };
