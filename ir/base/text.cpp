@@ -57,7 +57,7 @@ std::size_t symbol_length(std::string_view text) {
   for (const std::string_view pair : kPairs) {
     if (text.starts_with(pair)) return 2;
   }
-  constexpr std::string_view kSingles = "(){}[],:=+-*/%<";
+  constexpr std::string_view kSingles = "(){}[],:=+-*/%<.";
   return kSingles.find(text[0]) == std::string_view::npos ? 0 : 1;
 }
 

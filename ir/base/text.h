@@ -21,7 +21,7 @@ enum class TokenKind : std::uint8_t {
   percent,  // %x, %12: `text` is the id without the sign. A '%' not followed by a name character is `symbol`
   at,       // @block, @1: `text` is without the sign
   number,   // 3, 0.5, 1e-05, 0x1p-3: unsigned; the sign is a symbol. Scalars read it exactly by read_literal
-  symbol,   // one of ( ) { } [ ] , : = + - * / % < >= == .. ->
+  symbol,   // one of ( ) { } [ ] , : = + - * / % < . >= == .. ->
   end
 };
 
