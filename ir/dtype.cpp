@@ -5,7 +5,8 @@
 namespace fusejit {
 namespace {
 
-constexpr std::array<std::string_view, 10> kNames = {"bool", "i32", "i64", "f16", "bf16", "f32", "f64", "u32", "u64", "b1"};
+constexpr std::array<std::string_view, 10> kNames = {"bool", "i32", "i64", "f16", "bf16",
+                                                     "f32",  "f64", "u32", "u64", "b1"};
 
 }  // namespace
 
@@ -20,8 +21,7 @@ std::optional<DType> dtype_named(std::string_view name) {
 
 std::optional<DType> promote(DType a, DType b) {
   if (a == b) return a;
-  const bool same_kind =
-      (is_float(a) && is_float(b)) || (is_int(a) && is_int(b)) || (is_unsigned(a) && is_unsigned(b));
+  const bool same_kind = (is_float(a) && is_float(b)) || (is_int(a) && is_int(b)) || (is_unsigned(a) && is_unsigned(b));
   if (!same_kind) return std::nullopt;
   if (bits(a) == bits(b)) return DType::f32;  // f16 with bf16: neither holds the other
   return bits(a) > bits(b) ? a : b;

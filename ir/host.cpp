@@ -80,7 +80,8 @@ std::int64_t cache_bytes(unsigned level, const Processor& p) {
     const unsigned type = r.eax & 0x1f;
     if (type == 0) break;
     if (type == 2 || (r.eax >> 5 & 7) != level) continue;  // 2: instructions only
-    return (std::int64_t{r.ebx >> 22} + 1) * ((r.ebx >> 12 & 0x3ff) + 1) * ((r.ebx & 0xfff) + 1) * (std::int64_t{r.ecx} + 1);
+    return (std::int64_t{r.ebx >> 22} + 1) * ((r.ebx >> 12 & 0x3ff) + 1) * ((r.ebx & 0xfff) + 1) *
+           (std::int64_t{r.ecx} + 1);
   }
 #if defined(_SC_LEVEL1_DCACHE_SIZE)
   const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};

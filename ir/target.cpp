@@ -9,7 +9,8 @@
 namespace fusejit {
 namespace {
 
-constexpr std::array<std::string_view, 6> kIsaNames = {"x86:avx512", "x86:avx512bf16", "x86:avx2", "x86:v2", "cuda", "any"};
+constexpr std::array<std::string_view, 6> kIsaNames = {"x86:avx512", "x86:avx512bf16", "x86:avx2",
+                                                       "x86:v2",     "cuda",           "any"};
 
 // A constant of Target in its text: "l1=32k".
 struct Field {
@@ -58,8 +59,8 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
   for (const Field& field : kFields) {
     if (equals == std::string_view::npos || field.name != name) continue;
     const std::optional<std::int64_t> value = read_size(item.substr(equals + 1), field.bytes != nullptr);
-    FJ_CHECK(value && *value >= field.min && *value <= field.max, "target '{}': {} must be a number from {} to {}", whole,
-             name, field.min, field.max);
+    FJ_CHECK(value && *value >= field.min && *value <= field.max, "target '{}': {} must be a number from {} to {}",
+             whole, name, field.min, field.max);
     if (field.bytes) target.*field.bytes = *value;
     if (field.number) target.*field.number = static_cast<int>(*value);
     if (field.flag) target.*field.flag = *value != 0;

@@ -6,13 +6,13 @@
 #include "fusejit/error.h"
 
 // Throws UserError with the formatted sentence unless the condition holds.
-#define FJ_CHECK(condition, ...)                                      \
-  do {                                                                \
+#define FJ_CHECK(condition, ...)                                            \
+  do {                                                                      \
     if (!(condition)) throw ::fusejit::UserError(fmt::format(__VA_ARGS__)); \
   } while (false)
 
 // Throws InternalError: a bug of ours.
-#define FJ_ASSERT(condition, ...)                                         \
-  do {                                                                    \
+#define FJ_ASSERT(condition, ...)                                               \
+  do {                                                                          \
     if (!(condition)) throw ::fusejit::InternalError(fmt::format(__VA_ARGS__)); \
   } while (false)

@@ -1,8 +1,8 @@
 // Scalars as text: literal_text and read_literal of scalar.h.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
-
-#include <fmt/format.h>
 
 #include "ir/base/number.h"
 #include "ir/base/scalar.h"
@@ -70,15 +70,22 @@ std::string shortest16(Scalar value) {
 
 std::string literal_text(Scalar value) {
   switch (value.dtype) {
-    case DType::f32: return shortest_text(value.f32());
-    case DType::f64: return shortest_text(value.f64());
+    case DType::f32:
+      return shortest_text(value.f32());
+    case DType::f64:
+      return shortest_text(value.f64());
     case DType::f16:
-    case DType::bf16: return shortest16(value);
-    case DType::i32: return std::to_string(value.i32());
-    case DType::i64: return std::to_string(value.i64());
+    case DType::bf16:
+      return shortest16(value);
+    case DType::i32:
+      return std::to_string(value.i32());
+    case DType::i64:
+      return std::to_string(value.i64());
     case DType::boolean:
-    case DType::b1: return value.boolean() ? "1" : "0";
-    default: return std::to_string(value.bits);
+    case DType::b1:
+      return value.boolean() ? "1" : "0";
+    default:
+      return std::to_string(value.bits);
   }
 }
 

@@ -14,8 +14,9 @@ namespace {
 struct Parts {
   bool negative = false;
   bool hex = false;
-  std::string digits;         // without leading and trailing zeros and without '.'; empty for zero
-  std::int64_t exponent = 0;  // the value is 0.digits · base^exponent; for hex the base is 16 and the power `binary` is added
+  std::string digits;  // without leading and trailing zeros and without '.'; empty for zero
+  std::int64_t exponent =
+      0;  // the value is 0.digits · base^exponent; for hex the base is 16 and the power `binary` is added
   std::int64_t binary = 0;
 };
 

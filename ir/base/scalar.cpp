@@ -45,7 +45,8 @@ std::uint16_t round_to(double value, Format format) {
   return pack((biased << format.mantissa) + rounded);
 }
 
-// |value| as f64 so that rounding the result to a float of at most 40 bits rounds the integer once (to odd, if inexact).
+// |value| as f64 so that rounding the result to a float of at most 40 bits rounds the integer once (to odd, if
+// inexact).
 double to_odd(std::uint64_t magnitude) {
   if (magnitude >> 53 != 0) magnitude = (magnitude & ~std::uint64_t{0x7ff}) | ((magnitude & 0x7ff) != 0 ? 0x800 : 0);
   return static_cast<double>(magnitude);
@@ -82,13 +83,19 @@ Scalar from_integer(std::uint64_t value, bool is_signed, DType to) {
 
 Scalar from_float(double value, DType to) {
   switch (to) {
-    case DType::i32: return Scalar::of(saturate<std::int32_t>(value));
-    case DType::i64: return Scalar::of(saturate<std::int64_t>(value));
-    case DType::u32: return Scalar::of(saturate<std::uint32_t>(value));
-    case DType::u64: return Scalar::of(saturate<std::uint64_t>(value));
+    case DType::i32:
+      return Scalar::of(saturate<std::int32_t>(value));
+    case DType::i64:
+      return Scalar::of(saturate<std::int64_t>(value));
+    case DType::u32:
+      return Scalar::of(saturate<std::uint32_t>(value));
+    case DType::u64:
+      return Scalar::of(saturate<std::uint64_t>(value));
     case DType::boolean:
-    case DType::b1: return {to, value != 0 ? 1u : 0u};  // NaN is true
-    default: return float_scalar(value, to);
+    case DType::b1:
+      return {to, value != 0 ? 1u : 0u};  // NaN is true
+    default:
+      return float_scalar(value, to);
   }
 }
 
@@ -103,16 +110,24 @@ std::uint64_t integer_bits(Scalar s) {
 
 double Scalar::as_double() const {
   switch (dtype) {
-    case DType::f16: return f16_to_f32(static_cast<std::uint16_t>(bits));
-    case DType::bf16: return bf16_to_f32(static_cast<std::uint16_t>(bits));
-    case DType::f32: return f32();
-    case DType::f64: return f64();
-    case DType::i32: return i32();
-    case DType::i64: return static_cast<double>(i64());
+    case DType::f16:
+      return f16_to_f32(static_cast<std::uint16_t>(bits));
+    case DType::bf16:
+      return bf16_to_f32(static_cast<std::uint16_t>(bits));
+    case DType::f32:
+      return f32();
+    case DType::f64:
+      return f64();
+    case DType::i32:
+      return i32();
+    case DType::i64:
+      return static_cast<double>(i64());
     case DType::u32:
-    case DType::u64: return static_cast<double>(bits);
+    case DType::u64:
+      return static_cast<double>(bits);
     case DType::boolean:
-    case DType::b1: return boolean() ? 1 : 0;
+    case DType::b1:
+      return boolean() ? 1 : 0;
   }
   return 0;
 }

@@ -39,11 +39,11 @@ struct Scalar {
 // ops.md §4 cast, rounding once: float to int toward zero, saturating, NaN to 0; to bool is x != 0; ints wrap.
 Scalar cast(Scalar value, DType to);
 
-std::uint16_t f32_to_bf16(float value);    // nearest even, quiet NaN, denormals kept
-std::uint16_t f64_to_bf16(double value);   // rounded once
+std::uint16_t f32_to_bf16(float value);   // nearest even, quiet NaN, denormals kept
+std::uint16_t f64_to_bf16(double value);  // rounded once
 float bf16_to_f32(std::uint16_t bits);
-std::uint16_t f32_to_f16(float value);     // nearest even, overflow to inf, denormals kept
-std::uint16_t f64_to_f16(double value);    // rounded once
+std::uint16_t f32_to_f16(float value);   // nearest even, overflow to inf, denormals kept
+std::uint16_t f64_to_f16(double value);  // rounded once
 float f16_to_f32(std::uint16_t bits);
 
 // The shortest decimal that reads back to the same value in the scalar's dtype: "0.1", "1e-05", "-0.0", "inf", "3".

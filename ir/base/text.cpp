@@ -22,10 +22,14 @@ std::string shown(const Token& token) {
   const std::string_view text = token.text.substr(0, kLong);
   const char* dots = token.text.size() > kLong ? "..." : "";
   switch (token.kind) {
-    case TokenKind::end: return "the end of the text";
-    case TokenKind::percent: return fmt::format("'%{}{}'", text, dots);
-    case TokenKind::at: return fmt::format("'@{}{}'", text, dots);
-    default: return fmt::format("'{}{}'", text, dots);
+    case TokenKind::end:
+      return "the end of the text";
+    case TokenKind::percent:
+      return fmt::format("'%{}{}'", text, dots);
+    case TokenKind::at:
+      return fmt::format("'@{}{}'", text, dots);
+    default:
+      return fmt::format("'{}{}'", text, dots);
   }
 }
 

@@ -15,13 +15,13 @@ std::string_view name(Isa isa);
 
 struct Target {
   Isa isa = Isa::x86_avx2;
-  std::int64_t l1_bytes = 32 << 10;      // per core
-  std::int64_t l2_bytes = 1 << 20;       // per core
-  std::int64_t l3_bytes = 32 << 20;      // shared
-  int fma_per_cycle = 1;                 // vector FMAs a core starts per cycle at full vector width
-  int tasks = 64;                        // parallel tasks that lowering aims at; independent of the number of threads
-  int compute_capability = 0;            // cuda only: 90 for sm_90
-  bool dot2_is_faster = false;           // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
+  std::int64_t l1_bytes = 32 << 10;  // per core
+  std::int64_t l2_bytes = 1 << 20;   // per core
+  std::int64_t l3_bytes = 32 << 20;  // shared
+  int fma_per_cycle = 1;             // vector FMAs a core starts per cycle at full vector width
+  int tasks = 64;                    // parallel tasks that lowering aims at; independent of the number of threads
+  int compute_capability = 0;        // cuda only: 90 for sm_90
+  bool dot2_is_faster = false;       // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
 
   // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
   int lanes32() const;

@@ -128,7 +128,8 @@ TEST(Literal, OverflowAndUnderflow) {
 }
 
 TEST(Literal, Refuses) {
-  for (const char* text : {"", "-", "--1", "+1", "1.5x", "1e", "infinity", "-nan", "nan(1)", "0x", "0xg", "e5", " 1", "1 "}) {
+  for (const char* text :
+       {"", "-", "--1", "+1", "1.5x", "1e", "infinity", "-nan", "nan(1)", "0x", "0xg", "e5", " 1", "1 "}) {
     EXPECT_FALSE(read_double(text)) << text;
     EXPECT_FALSE(read_literal(text, DType::f16)) << text;
   }

@@ -41,7 +41,8 @@ TEST(Lexer, Tokens) {
       {"%i/4-%j*2", "percent:i / number:4 - percent:j * number:2"},
       {"%a>=%b==%c<%d=%e", "percent:a >= percent:b == percent:c < percent:d = percent:e"},
       {"%return %f32 %_ %00", "percent:return percent:f32 percent:_ percent:00"},
-      {"1e-05 1E+5 2e3 0.125 0X1.8P-3 007", "number:1e-05 number:1E+5 number:2e3 number:0.125 number:0X1.8P-3 number:007"},
+      {"1e-05 1E+5 2e3 0.125 0X1.8P-3 007",
+       "number:1e-05 number:1E+5 number:2e3 number:0.125 number:0X1.8P-3 number:007"},
       {"-inf nan", "- name:inf name:nan"},
       {"a;b\r\nc\t;\nd", "name:a name:c name:d"},
   };
