@@ -128,7 +128,7 @@ void Lexer::advance() {
   const char next = offset_ + 1 < text_.size() ? text_[offset_ + 1] : '\0';
   const bool has_sign = (c == '%' || c == '@') && is_name_char(next);
   const std::size_t start = offset_ + (has_sign ? 1 : 0);
-  std::size_t end = start;
+  std::size_t end = 0;
   if (has_sign || is_name_start(c)) {
     end = skip(text_, start, is_name_start(text_[start]) ? is_name_char : is_digit);
     token_.kind = !has_sign ? TokenKind::name : c == '%' ? TokenKind::percent : TokenKind::at;

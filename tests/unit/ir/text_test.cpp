@@ -43,6 +43,7 @@ TEST(Lexer, Tokens) {
       {"%return %f32 %_ %00", "percent:return percent:f32 percent:_ percent:00"},
       {"1e-05 1E+5 2e3 0.125 0X1.8P-3 007",
        "number:1e-05 number:1E+5 number:2e3 number:0.125 number:0X1.8P-3 number:007"},
+      {"grid.x 1. .5", "name:grid . name:x number:1 . . number:5"},  // a number has digits around its '.'
       {"-inf nan", "- name:inf name:nan"},
       {"a;b\r\nc\t;\nd", "name:a name:c name:d"},
   };
@@ -69,8 +70,6 @@ TEST(Lexer, Refusals) {
       {"%0a", 1, 1, "'%0' runs into 'a'"},
       {"1e+", 1, 1, "'1' runs into 'e'"},
       {"0x", 1, 1, "'0' runs into 'x'"},
-      {"1.", 1, 2, "unexpected character '.'"},
-      {".5", 1, 1, "unexpected character '.'"},
       {"a > b", 1, 3, "unexpected character '>'"},
       {"@ x", 1, 1, "unexpected character '@'"},
       {"; \xff\n \xff", 2, 2, "unexpected byte 0xff"},
