@@ -1,0 +1,21 @@
+// Combiners of reductions (kernel-ir.md §5) on scalars and vectors, and the tree over lanes.
+#pragma once
+
+#include <vector>
+
+#include "codegen/x86/convert.h"
+#include "ir/kernel/kernel.h"
+
+namespace fusejit::codegen::x86 {
+
+using Components = std::vector<llvm::Value*>;
+
+// The identity of each component, as scalars. `types` are the dtypes of all components of all combiners.
+Components identity(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types);
+// comb(left, right), combiner by combiner.
+Components combine(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types,
+                   const Components& left, const Components& right);
+// tree(L) over the lanes of `lanes`; the results are scalars.
+Components tree(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types, Components lanes);
+
+}  // namespace fusejit::codegen::x86

@@ -1,0 +1,82 @@
+#include "codegen/x86/compile.h"
+
+#include <chrono>
+
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "codegen/x86/emit.h"
+#include "codegen/x86/orc.h"
+#include "ir/base/check.h"
+
+namespace fusejit::codegen::x86 {
+namespace {
+
+// Raised whenever the emitter writes other code for the same kernel.
+constexpr int kEmitterVersion = 1;
+
+struct Emitted {
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> module;
+  Arena arena;
+  const MachineFacts* facts;
+};
+
+Isa isa_of(const ir::Kernel& kernel, const Target& target) { return kernel.isa == Isa::any ? target.isa : kernel.isa; }
+
+Emitted emit(const ir::Kernel& kernel, const Target& target) {
+  Emitted result;
+  result.facts = &machine_facts(isa_of(kernel, target));
+  result.context = std::make_unique<llvm::LLVMContext>();
+  const LaneFacts lanes = lane_facts(kernel);
+  result.arena = layout(kernel, lanes);
+  result.module = emit_module(*result.context, kernel, result.arena, lanes, *result.facts);
+  return result;
+}
+
+}  // namespace
+
+std::shared_ptr<const CompiledKernel> compile(const ir::Kernel& kernel, const Target& target) {
+  const Isa isa = isa_of(kernel, target);
+  const auto start = std::chrono::steady_clock::now();
+  Emitted emitted = emit(kernel, target);
+  if (!host_supports(isa)) throw DeviceError(fmt::format("this processor cannot run {} code", name(isa)));
+  auto result = std::make_shared<CompiledKernel>();
+  result->name = kernel.name;
+  result->scratch_bytes = emitted.arena.scratch_bytes;
+  result->work_bytes = emitted.arena.work_bytes;
+  result->ir_instructions = static_cast<std::int64_t>(emitted.module->getInstructionCount());
+  LinkedCode code = link(generate(*emitted.module, *emitted.facts, /*assembly=*/false), kernel.phases.size());
+  for (std::size_t i = 0; i < kernel.phases.size(); ++i) {
+    result->phases.push_back({code.entries[i], task_count(kernel.phases[i])});
+  }
+  result->code_bytes = code.code_bytes;
+  result->code = std::move(code.owner);
+  result->compile_milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::string llvm_text(const ir::Kernel& kernel, const Target& target) {
+  const Emitted emitted = emit(kernel, target);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  emitted.module->print(stream, nullptr);
+  return text;
+}
+
+std::string assembly(const ir::Kernel& kernel, const Target& target) {
+  Emitted emitted = emit(kernel, target);
+  std::string text = "# ";
+  for (char c : ir::print(kernel)) {
+    text += c;
+    if (c == '\n') text += "# ";
+  }
+  return text + "\n" + generate(*emitted.module, *emitted.facts, /*assembly=*/true);
+}
+
+std::string toolchain() { return fmt::format("llvm {} emitter {}", LLVM_VERSION_STRING, kEmitterVersion); }
+
+}  // namespace fusejit::codegen::x86

@@ -1,0 +1,23 @@
+// Kernel -> LLVM module: one function phase_i per phase (codegen/compiled_kernel.h has its signature).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "codegen/x86/arena.h"
+#include "codegen/x86/machine.h"
+#include "ir/kernel/kernel.h"
+
+namespace llvm {
+class LLVMContext;
+class Module;
+}  // namespace llvm
+
+namespace fusejit::codegen::x86 {
+
+// Iterations of the parallel nest of a phase.
+std::int64_t task_count(const ir::Phase& phase);
+std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, const ir::Kernel& kernel, const Arena& arena,
+                                          const LaneFacts& lanes, const MachineFacts& facts);
+
+}  // namespace fusejit::codegen::x86

@@ -1,0 +1,46 @@
+#include "codegen/x86/emit.h"
+
+#include <string>
+
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "codegen/x86/emitter.h"
+#include "ir/base/check.h"
+
+namespace fusejit::codegen::x86 {
+namespace {
+
+llvm::Function* phase_function(llvm::Module& module, const MachineFacts& facts, std::size_t phase) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* pointer = llvm::PointerType::get(context, 0);
+  llvm::Type* task = llvm::Type::getInt64Ty(context);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, task, pointer, pointer}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "phase_" + std::to_string(phase), module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  function->addFnAttr("target-cpu", facts.cpu);
+  if (!facts.features.empty()) function->addFnAttr("target-features", facts.features);
+  function->addFnAttr("prefer-vector-width", facts.vector_width);
+  return function;
+}
+
+}  // namespace
+
+std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, const ir::Kernel& kernel, const Arena& arena,
+                                          const LaneFacts& lanes, const MachineFacts& facts) {
+  auto module = std::make_unique<llvm::Module>(kernel.name, context);
+  for (std::size_t i = 0; i < kernel.phases.size(); ++i) {
+    llvm::Function* function = phase_function(*module, facts, i);
+    Emitter emitter(kernel, lanes, arena, facts, function, llvm::BasicBlock::Create(context, "entry", function));
+    emit_phase(emitter, kernel.phases[i]);
+  }
+  std::string problems;
+  llvm::raw_string_ostream stream(problems);
+  if (llvm::verifyModule(*module, &stream)) {
+    throw InternalError("LLVM IR of kernel is not valid: " + problems + "\n" + ir::print(kernel));
+  }
+  return module;
+}
+
+}  // namespace fusejit::codegen::x86

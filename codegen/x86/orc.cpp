@@ -1,0 +1,92 @@
+#include "codegen/x86/orc.h"
+
+#include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
+#include <llvm/ExecutionEngine/Orc/Core.h>
+#include <llvm/ExecutionEngine/Orc/EPCDynamicLibrarySearchGenerator.h>
+#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Object/ObjectFile.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include "ir/base/check.h"
+
+namespace fusejit::codegen::x86 {
+namespace {
+
+template <typename T>
+T check(llvm::Expected<T> value, const char* what) {
+  if (!value) throw DeviceError(fmt::format("LLVM: {}: {}", what, llvm::toString(value.takeError())));
+  return std::move(*value);
+}
+void check(llvm::Error error, const char* what) {
+  if (error) throw DeviceError(fmt::format("LLVM: {}: {}", what, llvm::toString(std::move(error))));
+}
+
+// Session and layer in the order of their destruction.
+struct Session {
+  std::unique_ptr<llvm::orc::ExecutionSession> session;
+  std::unique_ptr<llvm::orc::ObjectLinkingLayer> layer;
+
+  Session()
+      : session(std::make_unique<llvm::orc::ExecutionSession>(
+            check(llvm::orc::SelfExecutorProcessControl::Create(), "session"))),
+        layer(std::make_unique<llvm::orc::ObjectLinkingLayer>(*session, session->getExecutorProcessControl().getMemMgr())) {}
+  ~Session() {
+    if (llvm::Error error = session->endSession()) llvm::consumeError(std::move(error));
+    layer.reset();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+};
+
+// Bytes of sections that are loaded and read: instructions and constants.
+std::int64_t loaded_bytes(llvm::MemoryBufferRef object) {
+  const auto file = check(llvm::object::ObjectFile::createObjectFile(object), "object file");
+  std::int64_t bytes = 0;
+  for (const llvm::object::SectionRef& section : file->sections()) {
+    const bool constants = check(section.getName(), "section name").starts_with(".rodata");
+    if (section.isText() || constants) bytes += static_cast<std::int64_t>(section.getSize());
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly) {
+  const std::unique_ptr<llvm::TargetMachine> machine = target_machine(facts);
+  module.setTargetTriple(machine->getTargetTriple().str());
+  module.setDataLayout(machine->createDataLayout());
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  llvm::legacy::PassManager passes;  // code generation only
+  const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) {
+    throw DeviceError("LLVM cannot write this kind of file");
+  }
+  passes.run(module);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+LinkedCode link(const std::string& object, std::size_t phases) {
+  auto owner = std::make_shared<Session>();
+  llvm::orc::JITDylib& library = owner->session->createBareJITDylib("kernel");
+  // memset and fmod: the few functions that LLVM may call.
+  library.addGenerator(check(llvm::orc::EPCDynamicLibrarySearchGenerator::GetForTargetProcess(*owner->session), "symbols"));
+  std::unique_ptr<llvm::MemoryBuffer> buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel");
+  LinkedCode result;
+  result.code_bytes = loaded_bytes(buffer->getMemBufferRef());
+  check(owner->layer->add(library, std::move(buffer)), "link");
+  for (std::size_t i = 0; i < phases; ++i) {
+    const auto symbol = check(owner->session->lookup({&library}, "phase_" + std::to_string(i)), "lookup");
+    result.entries.push_back(symbol.getAddress().toPtr<PhaseEntry>());
+  }
+  result.owner = owner;
+  return result;
+}
+
+}  // namespace fusejit::codegen::x86

@@ -1,0 +1,30 @@
+// Ops of kernel texts as LLVM IR on scalars and vectors: the spelling of the op's row, or its fragment inlined.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "codegen/x86/convert.h"
+#include "ir/op.h"
+
+namespace fusejit::codegen::x86 {
+
+struct Typed {
+  llvm::Value* value = nullptr;
+  DType dtype = DType::f32;
+};
+
+// Operands of which some are vectors and some scalars meet as vectors.
+void unify(Builder& b, std::vector<Typed>& operands);
+// Scalar to vector; the splat stands right behind the scalar's definition, so that it is hoisted with it.
+llvm::Value* splat(Builder& b, llvm::Value* x, unsigned lanes);
+
+// The results of `op` (one; philox four).
+std::vector<llvm::Value*> apply(Builder& b, const MachineFacts& facts, ir::Op op, std::vector<Typed> operands, DType result);
+
+// maximum(a, b) = b where b > a or b is NaN, else a; minimum likewise with <.
+llvm::Value* extremum(Builder& b, llvm::Value* x, llvm::Value* y, bool maximum);
+
+std::vector<llvm::Value*> philox(Builder& b, llvm::Value* counter, llvm::Value* stream, llvm::Value* seed);
+
+}  // namespace fusejit::codegen::x86
