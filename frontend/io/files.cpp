@@ -1,14 +1,14 @@
 #include "frontend/io/files.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <utility>
-
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include "fusejit/error.h"
 

@@ -1,4 +1,5 @@
-// Files read and written whole. A file appears under its name only when all of it is there: temporary name, then rename.
+// Files read and written whole. A file appears under its name only when all of it is there: temporary name, then
+// rename.
 #pragma once
 
 #include <cstddef>

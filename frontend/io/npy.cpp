@@ -139,7 +139,8 @@ std::vector<std::byte> from_fortran(std::span<const std::byte> elements, const S
   std::vector<std::byte> result(elements.size());
   std::array<std::int64_t, kMaxRank> index{}, stride{};
   std::int64_t step = 1;
-  for (int axis = 0; axis < shape.rank(); ++axis) stride[static_cast<std::size_t>(axis)] = std::exchange(step, step * shape[axis]);
+  for (int axis = 0; axis < shape.rank(); ++axis)
+    stride[static_cast<std::size_t>(axis)] = std::exchange(step, step * shape[axis]);
   std::int64_t from = 0;
   for (std::int64_t to = 0, n = shape.elements(); to < n; ++to) {
     std::memcpy(&result[static_cast<std::size_t>(to) * item], &elements[static_cast<std::size_t>(from) * item], item);
@@ -161,8 +162,8 @@ std::string npy_header(const NamedArray& array) {
   for (const std::int64_t d : array.shape) dims += fmt::format("{}, ", d);
   if (array.shape.rank() > 1) dims.resize(dims.size() - 2);
   if (array.shape.rank() == 1) dims.pop_back();
-  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
-                                 description_of(array.dtype), dims);
+  std::string text =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", description_of(array.dtype), dims);
   constexpr std::size_t kPrefix = 10;  // magic, version, 2 bytes of length
   text.append((64 - (kPrefix + text.size() + 1) % 64) % 64, ' ').push_back('\n');
   std::string header("\x93NUMPY\x01\x00", 8);
@@ -199,8 +200,8 @@ NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, c
   }
   const std::span<const std::byte> elements = file.subspan(start + length);
   const std::int64_t expected = bytes(*dtype, array.shape.elements());
-  FJ_CHECK(static_cast<std::int64_t>(elements.size()) == expected, "{}: holds {} bytes of elements, {}{} has {}", source,
-           elements.size(), fusejit::name(*dtype), array.shape.str(), expected);
+  FJ_CHECK(static_cast<std::int64_t>(elements.size()) == expected, "{}: holds {} bytes of elements, {}{} has {}",
+           source, elements.size(), fusejit::name(*dtype), array.shape.str(), expected);
   const auto item = static_cast<std::size_t>(bytes(*dtype));
   array.bytes = header.fortran_order ? from_fortran(elements, array.shape, item)
                                      : std::vector<std::byte>(elements.begin(), elements.end());

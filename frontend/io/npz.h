@@ -4,8 +4,8 @@
 // Damage of any kind is a UserError with one sentence that begins with the source's name; a file that cannot be opened,
 // read or written is a FileError. Output is C order, stored, readable by numpy.load, written whole or not at all.
 //
-// bf16 travels as its bits in <u2 arrays whose name ends in ".bf16": here dtype says bf16 and the name keeps the ending;
-// `stored_name` and `plain_name` put it on and take it off.
+// bf16 travels as its bits in <u2 arrays whose name ends in ".bf16": here dtype says bf16 and the name keeps the
+// ending; `stored_name` and `plain_name` put it on and take it off.
 #pragma once
 
 #include <cstddef>

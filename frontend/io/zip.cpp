@@ -1,9 +1,9 @@
 #include "frontend/io/zip.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <optional>
-
-#include <zlib.h>
 
 #include "ir/base/check.h"
 
@@ -22,7 +22,8 @@ class View {
   std::uint64_t get(std::uint64_t at, int width) const {
     need(at, static_cast<std::uint64_t>(width));
     std::uint64_t value = 0;
-    for (int i = 0; i < width; ++i) value |= static_cast<std::uint64_t>(bytes_[at + static_cast<std::uint64_t>(i)]) << (8 * i);
+    for (int i = 0; i < width; ++i)
+      value |= static_cast<std::uint64_t>(bytes_[at + static_cast<std::uint64_t>(i)]) << (8 * i);
     return value;
   }
   std::uint16_t u16(std::uint64_t at) const { return static_cast<std::uint16_t>(get(at, 2)); }
@@ -129,13 +130,16 @@ std::vector<ZipMember> zip_members(std::span<const std::byte> bytes, const std::
   return members;
 }
 
-std::vector<std::byte> zip_extract(std::span<const std::byte> bytes, const ZipMember& member, const std::string& source) {
+std::vector<std::byte> zip_extract(std::span<const std::byte> bytes, const ZipMember& member,
+                                   const std::string& source) {
   const View file(bytes, source);
   if (file.u32(member.header_offset) != kLocal) file.damaged();
-  const std::uint64_t data = member.header_offset + 30 + file.u16(member.header_offset + 26) + file.u16(member.header_offset + 28);
+  const std::uint64_t data =
+      member.header_offset + 30 + file.u16(member.header_offset + 26) + file.u16(member.header_offset + 28);
   const std::span<const std::byte> stored = file.part(data, member.stored_bytes);
-  FJ_CHECK(member.method == 0 || member.method == 8, "{}: member '{}' uses compression method {}, only stored and deflated are read",
-           source, member.name, member.method);
+  FJ_CHECK(member.method == 0 || member.method == 8,
+           "{}: member '{}' uses compression method {}, only stored and deflated are read", source, member.name,
+           member.method);
   std::vector<std::byte> result;
   if (member.method == 0) {
     if (member.bytes != member.stored_bytes) file.damaged();
@@ -171,7 +175,8 @@ std::vector<std::byte> zip_extract(std::span<const std::byte> bytes, const ZipMe
   std::uint32_t crc = 0;
   for (std::size_t at = 0; at < result.size(); at += std::size_t{1} << 30) {
     const std::size_t step = std::min<std::size_t>(result.size() - at, std::size_t{1} << 30);
-    crc = static_cast<std::uint32_t>(crc32(crc, reinterpret_cast<const Bytef*>(result.data() + at), static_cast<uInt>(step)));
+    crc = static_cast<std::uint32_t>(
+        crc32(crc, reinterpret_cast<const Bytef*>(result.data() + at), static_cast<uInt>(step)));
   }
   FJ_CHECK(crc == member.crc, "{}: member '{}' is damaged (its check sum differs)", source, member.name);
   return result;
@@ -183,7 +188,8 @@ void ZipWriter::add(const std::string& name, std::span<const std::span<const std
     member.bytes += part.size();
     for (std::size_t at = 0; at < part.size(); at += std::size_t{1} << 30) {
       const std::size_t step = std::min<std::size_t>(part.size() - at, std::size_t{1} << 30);
-      member.crc = static_cast<std::uint32_t>(crc32(member.crc, reinterpret_cast<const Bytef*>(part.data() + at), static_cast<uInt>(step)));
+      member.crc = static_cast<std::uint32_t>(
+          crc32(member.crc, reinterpret_cast<const Bytef*>(part.data() + at), static_cast<uInt>(step)));
     }
   }
   member.stored_bytes = member.bytes;

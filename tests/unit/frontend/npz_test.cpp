@@ -1,0 +1,200 @@
+// Array files: what is written reads back; files of other writers (deflated, zip64 headers, Fortran order, versions 2
+// and 3) are read; every damaged file is one UserError and nothing else.
+#include "frontend/io/npz.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cstring>
+#include <filesystem>
+#include <functional>
+
+#include "frontend/io/files.h"
+#include "frontend/io/npy.h"
+#include "fusejit/error.h"
+
+namespace fusejit::io {
+namespace {
+
+std::string scratch(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "_" + name)).string();
+}
+
+std::vector<std::byte> bytes_of(std::string_view text) {
+  const auto* first = reinterpret_cast<const std::byte*>(text.data());
+  return {first, first + text.size()};
+}
+
+template <class T>
+NamedArray array_of(std::string name, DType dtype, Shape shape, std::vector<T> values) {
+  NamedArray array{std::move(name), dtype, shape, {}};
+  array.bytes.resize(values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  return array;
+}
+
+std::string npy_text(std::string_view header, std::string_view elements, int version = 1) {
+  std::string text = std::string("\x93NUMPY") + static_cast<char>(version) + '\0';
+  for (int i = 0; i < (version == 1 ? 2 : 4); ++i) text.push_back(static_cast<char>(header.size() >> (8 * i) & 0xff));
+  return text.append(header).append(elements);
+}
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no UserError";
+}
+
+TEST(Npz, ReadsWhatItWrites) {
+  const std::string path = scratch("round.npz");
+  const std::vector<NamedArray> arrays = {
+      array_of<float>("w", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+      array_of<double>("s", DType::f64, {}, {0.1}),
+      array_of<std::int64_t>("empty", DType::i64, {0, 4}, {}),
+      array_of<std::int32_t>("i", DType::i32, {1}, {-7}),
+      array_of<std::uint16_t>("h", DType::f16, {2}, {0x3c00, 1}),
+      array_of<std::uint8_t>("b", DType::boolean, {3}, {1, 0, 1}),
+      array_of<std::uint16_t>("x.bf16", DType::bf16, {1}, {0x3f80}),
+  };
+  write_npz(path, arrays);
+  const std::vector<NamedArray> read = read_npz(path);
+  ASSERT_EQ(read.size(), arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    EXPECT_EQ(read[i].name, arrays[i].name);
+    EXPECT_EQ(read[i].dtype, arrays[i].dtype);
+    EXPECT_EQ(read[i].shape, arrays[i].shape);
+    EXPECT_EQ(read[i].bytes, arrays[i].bytes);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path())) {
+    EXPECT_FALSE(entry.path().string().starts_with(path + ".")) << "a temporary file was left";
+  }
+  std::filesystem::remove(path);
+}
+
+TEST(Npz, NothingIsWrittenWhenAnArrayIsBad) {
+  const std::string path = scratch("bad.npz");
+  NamedArray array = array_of<float>("w", DType::f32, {2}, {1, 2});
+  const NamedArray twice[] = {array, array};
+  EXPECT_THROW(write_npz(path, twice), UserError);
+  array.bytes.pop_back();
+  EXPECT_THROW(write_npz(path, {&array, 1}), UserError);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_THROW(write_npz("/nonexistent/x.npz", {}), FileError);
+  EXPECT_THROW(read_npz("/nonexistent/x.npz"), FileError);
+  EXPECT_THROW(read_npz("/tmp"), FileError);
+}
+
+TEST(Npy, HonoursFortranOrderAndAllVersions) {
+  const float columns[] = {1, 4, 2, 5, 3, 6};
+  const std::string_view elements(reinterpret_cast<const char*>(columns), sizeof columns);
+  const NamedArray rows = array_of<float>("", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  for (int version = 1; version <= 3; ++version) {
+    const std::string text =
+        npy_text("{\"shape\": (2, 3), 'fortran_order': True, 'descr': '<f4'}  \n", elements, version);
+    const NamedArray read = parse_npy(bytes_of(text), "", "t");
+    EXPECT_EQ(read.shape, rows.shape);
+    EXPECT_EQ(read.bytes, rows.bytes) << "version " << version;
+  }
+}
+
+TEST(Npy, AnyNonzeroByteIsTrue) {
+  const std::string text =
+      npy_text("{'descr': '|b1', 'fortran_order': False, 'shape': (3,), }", std::string("\0\2\xff", 3));
+  EXPECT_EQ(parse_npy(bytes_of(text), "", "t").bytes, bytes_of(std::string_view("\0\1\1", 3)));
+}
+
+TEST(Npy, RefusesWithOneSentence) {
+  const struct {
+    std::string text, sentence;
+  } cases[] = {
+      {"hello, this is no array", "is not a .npy array"},
+      {npy_text("{'descr': '>f4', 'fortran_order': False, 'shape': (1,), }", "1234"), "dtype '>f4'"},
+      {npy_text("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", "1234"), "dtype '|O'"},
+      {npy_text("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", "1234"), "structured"},
+      {npy_text("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "1234"), "4 bytes of elements"},
+      {npy_text("{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1), }", "1234"), "rank exceeds 8"},
+      {npy_text("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }", ""), "64 bits"},
+      {npy_text("{'descr': '<f4', 'fortran_order': False, 'shape': (1048576,1048576,1048576), }", ""), "t: "},
+      {npy_text("{'descr': '<f4', 'fortran_order': False}", ""), "header cannot be read"},
+      {npy_text("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': ()}", "1234"),
+       "header cannot be read"},
+      {npy_text("{'descr': '<f4', 'fortran_order': Maybe, 'shape': ()}", "1234"), "header cannot be read"},
+      {npy_text(std::string(60000, '('), ""), "header cannot be read"},
+      {std::string("\x93NUMPY\x04\x00\x00\x00", 10), "version 4.0"},
+      {std::string("\x93NUMPY\x01\x00\xff\xff", 10), "cut off in its header"},
+  };
+  for (const auto& c : cases) {
+    const std::string error = error_of([&] { parse_npy(bytes_of(c.text), "", "t"); });
+    EXPECT_NE(error.find(c.sentence), std::string::npos) << error;
+  }
+}
+
+// A deflated member with a zip64 local header and data descriptor sizes of zero, as NumPy's savez_compressed writes.
+std::string deflated_zip(const std::string& name, const std::string& member) {
+  std::string packed(member.size() + 100, '\0');
+  z_stream stream{};
+  deflateInit2(&stream, 9, Z_DEFLATED, -MAX_WBITS, 9, Z_DEFAULT_STRATEGY);
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(member.data()));
+  stream.avail_in = static_cast<uInt>(member.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  deflate(&stream, Z_FINISH);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  std::string zip;
+  const auto put = [&zip](std::uint64_t v, int width) {
+    for (int i = 0; i < width; ++i) zip.push_back(static_cast<char>(v >> (8 * i) & 0xff));
+  };
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(member.data()), static_cast<uInt>(member.size()));
+  put(0x04034b50, 4), put(45, 2), put(0, 2), put(8, 2), put(0, 4), put(crc, 4);
+  put(0xffffffff, 4), put(0xffffffff, 4), put(name.size(), 2), put(20, 2);
+  zip += name;
+  put(1, 2), put(16, 2), put(member.size(), 8), put(packed.size(), 8);
+  zip += packed;
+  const std::size_t directory = zip.size();
+  put(0x02014b50, 4), put(45, 2), put(45, 2), put(0, 2), put(8, 2), put(0, 4), put(crc, 4);
+  put(packed.size(), 4), put(member.size(), 4), put(name.size(), 2);
+  put(0, 2), put(0, 2), put(0, 2), put(0, 2), put(0, 4), put(0, 4);
+  zip += name;
+  const std::size_t size = zip.size() - directory;
+  put(0x06054b50, 4), put(0, 4), put(1, 2), put(1, 2), put(size, 4), put(directory, 4), put(0, 2);
+  return zip;
+}
+
+TEST(Npz, ReadsDeflatedMembersWithZip64Headers) {
+  const NamedArray array = array_of<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
+  const std::string member = npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 4000);
+  const std::vector<NamedArray> read = parse_npz(bytes_of(deflated_zip("x.npy", member)), "t");
+  ASSERT_EQ(read.size(), 1u);
+  EXPECT_EQ(read[0].name, "x");
+  EXPECT_EQ(read[0].bytes, array.bytes);
+  EXPECT_NE(error_of([&] { parse_npz(bytes_of(deflated_zip("x.txt", member)), "t"); }).find("not a .npy"),
+            std::string::npos);
+}
+
+// Cut anywhere, or with any byte changed, a file is read, or refused by a UserError: nothing else may happen.
+TEST(Npz, SurvivesDamageAnywhere) {
+  const NamedArray array = array_of<float>("x", DType::f32, {4}, {1, 2, 3, 4});
+  const std::string member = npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 16);
+  const std::vector<std::byte> file = bytes_of(deflated_zip("x.npy", member));
+  for (std::size_t length = 0; length < file.size(); ++length) {
+    EXPECT_THROW(parse_npz({file.data(), length}, "t"), UserError) << "cut to " << length;
+  }
+  for (std::size_t at = 0; at < file.size(); ++at) {
+    for (const int value : {0x00, 0x7f, 0xff}) {
+      std::vector<std::byte> damaged = file;
+      damaged[at] = static_cast<std::byte>(value);
+      try {
+        for (const NamedArray& read : parse_npz(damaged, "t")) EXPECT_LE(read.bytes.size(), 16u);
+      } catch (const UserError&) {
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::io
