@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "fusejit/error.h"
 #include "fusejit/type.h"
 #include "ir/attrs.h"
 #include "ir/op.h"
@@ -33,6 +34,8 @@ class Value {
   const Node& operator*() const { return *node_; }
   const Node* get() const { return node_; }
   const Type& type() const;
+  // Gives the count up without releasing it.
+  Node* leak() { return std::exchange(node_, nullptr); }
   friend bool operator==(const Value& a, const Value& b) { return a.node_ == b.node_; }
 
  private:
@@ -74,6 +77,8 @@ Value build(Op op, std::vector<Operand> operands, std::vector<AttrInit> attrs = 
 Value build(Op op, std::vector<Operand> operands, Attrs attrs, std::uint32_t region = 0);
 // A node like `build`, but with the result in `layout` (rank 4): how a layout change is written.
 Value build_in(Layout layout, Op op, std::vector<Operand> operands, Attrs attrs, std::uint32_t region = 0);
+// The same op, attributes, type and region over other operands of the same types; nothing is checked again.
+Value rebuild(const Node& like, std::vector<Operand> operands);
 // A leaf. Two parameters are never equal.
 Value parameter(Type type, std::string name = "");
 

@@ -112,6 +112,7 @@ struct OpDef {
   CompleteFn complete = nullptr;
   bool numbers_allowed = false;               // operands may be numbers (element-wise: any but not all)
   unsigned number_mask = 0;                   // else bit i: operand i may be a number
+  unsigned keeps_dtype = 0;                   // bit i: operand i of an element-wise op takes no part in promotion
 
   bool no_gradient = false;                   // ops.md: gradient 0; otherwise grad or expand must be there
   GradFn grad = nullptr;

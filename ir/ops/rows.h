@@ -82,7 +82,7 @@ constexpr bool well_formed(const OpDef& row) {
   const bool differentiable = row.no_gradient ? row.grad == nullptr : row.grad != nullptr || row.expand != nullptr;
   const bool spelled = !row.cuda.floating.empty() || !row.cuda.integral.empty();
   const bool lowered = !row.llvm.floating.empty() || !row.llvm.signed_int.empty() || !row.llvm.boolean.empty() ||
-                       !row.fragment_f32.empty();
+                       !row.fragment_f32.empty() || row.ulp > 0;
   switch (row.family) {
     case Family::elementwise:
       return named && typed && row.eval && differentiable && (row.expand || (spelled && lowered));
