@@ -1,0 +1,333 @@
+// Pools and their gradients (ops.md §10); upsampling is in upsample.h. A pool's gradient op is its transpose, so one walk
+// over (output, input, weight) is the meaning of both; max pooling walks windows.
+#include <cmath>
+#include <limits>
+
+#include "ir/base/check.h"
+#include "ir/ops/compose.h"
+#include "ir/ops/oracle.h"
+#include "ir/ops/require.h"
+#include "ir/ops/rows.h"
+#include "ir/ops/upsample.h"
+#include "ir/ops/window.h"
+#include "ir/passes/grad.h"
+
+namespace fusejit::ir {
+namespace {
+
+using namespace compose;
+
+void require_image(const InferContext& context) {
+  require_float(context, 0);
+  require_rank(context, 0, 4);
+}
+
+Type resized(const Type& x, std::int64_t h, std::int64_t w) {
+  return {x.dtype, Shape{x.shape[0], x.shape[1], h, w}};
+}
+
+Window checked_pool(const InferContext& context, std::int64_t input_h, std::int64_t input_w) {
+  require_pair(context, "kernel_size", 1);
+  const auto kernel = context.attrs.ints("kernel_size");
+  return checked_window(context, input_h, input_w, kernel[0], kernel[1]);
+}
+
+Window pool_window(const Attrs& attrs, const Shape& x) {
+  const auto kernel = attrs.ints("kernel_size");
+  return window(attrs, x[2], x[3], kernel[0], kernel[1]);
+}
+
+// Of a *_grad row without x: result [N,C] of dy with the sizes of `input_size`.
+Type input_type(const InferContext& context) {
+  require_image(context);
+  require_pair(context, "input_size", 1);
+  const auto size = context.attrs.ints("input_size");
+  return resized(context.type(0), size[0], size[1]);
+}
+
+void require_result_size(const InferContext& context, std::size_t dy, std::int64_t h, std::int64_t w) {
+  const Shape& shape = context.type(dy).shape;
+  if (shape[2] != h || shape[3] != w)
+    context.fail(fmt::format("dy is {}x{}, the result of the pool is {}x{}", shape[2], shape[3], h, w));
+}
+
+// ---- max pooling
+
+Type infer_max_pool(const InferContext& context) {
+  require_image(context);
+  const Shape& x = context.type(0).shape;
+  const Window win = checked_pool(context, x[2], x[3]);
+  for (const WindowAxis& axis : {win.h, win.w})
+    if (std::max(axis.low, axis.high) > axis.dilation * (axis.kernel - 1))
+      context.fail("padding is larger than dilation * (kernel_size - 1), a window would see nothing but padding");
+  return resized(context.type(0), win.h.output, win.w.output);
+}
+
+Type infer_max_pool_grad(const InferContext& context) {
+  const Type result = infer_max_pool(context);
+  if (context.type(1).dtype != result.dtype || context.type(1).shape != result.shape)
+    context.fail(fmt::format("dy must have the type of the pool's result, {}", result.str()));
+  return context.type(0);
+}
+
+// Calls use(output index, index of the first maximum in x) for every window.
+template <class F>
+void for_each_maximum(const Attrs& attrs, const Shape& shape, const std::vector<double>& x, F use) {
+  const Window win = pool_window(attrs, shape);
+  std::int64_t out = 0;
+  for (std::int64_t image = 0; image < shape[0] * shape[1]; ++image)
+    for (std::int64_t p = 0; p < win.h.output; ++p)
+      for (std::int64_t q = 0; q < win.w.output; ++q, ++out) {
+        std::int64_t best = -1;
+        for (std::int64_t r = 0; r < win.h.kernel; ++r)
+          for (std::int64_t s = 0; s < win.w.kernel; ++s) {
+            const std::int64_t h = win.h.input_at(p, r), w = win.w.input_at(q, s);
+            if (!win.h.inside(h) || !win.w.inside(w)) continue;
+            const std::int64_t at = (image * shape[2] + h) * shape[3] + w;
+            const double candidate = x[static_cast<std::size_t>(at)];
+            const double held = best < 0 ? 0 : x[static_cast<std::size_t>(best)];
+            if (best < 0 || candidate > held || (std::isnan(candidate) && !std::isnan(held))) best = at;
+          }
+        use(out, best);
+      }
+}
+
+void evaluate_max_pool(const EvalContext& context) {
+  const std::vector<double> x = oracle::doubles(context, 0);
+  for_each_maximum(context.node.attrs, oracle::shape(context, 0), x, [&](std::int64_t out, std::int64_t best) {
+    const double none = -std::numeric_limits<double>::infinity();
+    oracle::store(context.result, out, best < 0 ? none : x[static_cast<std::size_t>(best)]);
+  });
+}
+
+void evaluate_max_pool_grad(const EvalContext& context) {
+  const std::vector<double> x = oracle::doubles(context, 0), dy = oracle::doubles(context, 1);
+  std::vector<double> dx(x.size());
+  for_each_maximum(context.node.attrs, oracle::shape(context, 0), x, [&](std::int64_t out, std::int64_t best) {
+    if (best >= 0) dx[static_cast<std::size_t>(best)] += dy[static_cast<std::size_t>(out)];
+  });
+  oracle::store(context.result, dx);
+}
+
+std::vector<Value> grad_max_pool_grad(const GradContext& context) {
+  if (context.wants(1))
+    throw UnsupportedError(fmt::format("max_pool2d_grad cannot be differentiated again (x: {})",
+                                       context.x(0).type().str()));
+  return std::vector<Value>(2);
+}
+
+// ---- average pooling
+
+Type infer_avg_pool(const InferContext& context) {
+  require_image(context);
+  const Shape& x = context.type(0).shape;
+  const Window win = checked_pool(context, x[2], x[3]);
+  return resized(context.type(0), win.h.output, win.w.output);
+}
+
+Type infer_avg_pool_grad(const InferContext& context) {
+  const Type result = input_type(context);
+  const Window win = checked_pool(context, result.shape[2], result.shape[3]);
+  require_result_size(context, 0, win.h.output, win.w.output);
+  return result;
+}
+
+// Calls use(output row and column, input row and column, weight) for every cell that a window averages.
+template <class F>
+void for_each_averaged(const Attrs& attrs, const Shape& x, F use) {
+  const Window win = pool_window(attrs, x);
+  const auto cells = [](const WindowAxis& axis, std::int64_t o) {
+    std::int64_t count = 0;
+    for (std::int64_t r = 0; r < axis.kernel; ++r) count += axis.inside(axis.input_at(o, r));
+    return count;
+  };
+  for (std::int64_t p = 0; p < win.h.output; ++p)
+    for (std::int64_t q = 0; q < win.w.output; ++q) {
+      const std::int64_t count = attrs.flag("count_include_pad") ? win.h.kernel * win.w.kernel
+                                                                 : cells(win.h, p) * cells(win.w, q);
+      // No cell inside: 0/0.
+      if (count == 0) use(p, q, -1, -1, std::numeric_limits<double>::quiet_NaN());
+      for (std::int64_t r = 0; r < win.h.kernel; ++r)
+        for (std::int64_t s = 0; s < win.w.kernel; ++s) {
+          const std::int64_t h = win.h.input_at(p, r), w = win.w.input_at(q, s);
+          if (win.h.inside(h) && win.w.inside(w)) use(p, q, h, w, static_cast<double>(count));
+        }
+    }
+}
+
+// ---- adaptive average pooling
+
+Type infer_adaptive(const InferContext& context) {
+  require_image(context);
+  require_pair(context, "output_size", 1);
+  const Shape& x = context.type(0).shape;
+  if (x[2] < 1 || x[3] < 1) context.fail("x has empty images");
+  const auto size = context.attrs.ints("output_size");
+  return resized(context.type(0), size[0], size[1]);
+}
+
+Type infer_adaptive_grad(const InferContext& context) {
+  const Type result = input_type(context);
+  const Shape& dy = context.type(0).shape;
+  if (dy[2] < 1 || dy[3] < 1) context.fail("dy has empty images");
+  return result;
+}
+
+// Rows ⌊i·H/P⌋ ... ⌈(i+1)·H/P⌉-1.
+struct Range {
+  std::int64_t first, last;
+};
+Range adaptive_range(std::int64_t i, std::int64_t input, std::int64_t output) {
+  return {i * input / output, ((i + 1) * input + output - 1) / output};
+}
+
+template <class F>
+void for_each_adaptive(const Shape& x, std::int64_t height, std::int64_t width, F use) {
+  for (std::int64_t p = 0; p < height; ++p)
+    for (std::int64_t q = 0; q < width; ++q) {
+      const Range rows = adaptive_range(p, x[2], height), columns = adaptive_range(q, x[3], width);
+      const double count = static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
+      for (std::int64_t h = rows.first; h < rows.last; ++h)
+        for (std::int64_t w = columns.first; w < columns.last; ++w) use(p, q, h, w, count);
+    }
+}
+
+// ---- both averages: `walk(image shape x, output height and width, use)` names the cells
+
+enum class Direction { forward, transposed };
+
+// forward: y = Σ x / count; transposed: x = Σ y / count.
+template <class Walk>
+void evaluate_average(const EvalContext& context, Direction direction, Walk walk) {
+  const std::vector<double> source = oracle::doubles(context, 0);
+  const Shape &operand = oracle::shape(context, 0), &result = context.result.type.shape;
+  const bool is_forward = direction == Direction::forward;
+  const Shape &x = is_forward ? operand : result, &y = is_forward ? result : operand;
+  std::vector<double> sums(static_cast<std::size_t>(result.elements()));
+  for (std::int64_t image = 0; image < x[0] * x[1]; ++image)
+    walk(x, y, [&](std::int64_t p, std::int64_t q, std::int64_t h, std::int64_t w, double count) {
+      const std::size_t out = static_cast<std::size_t>((image * y[2] + p) * y[3] + q);
+      if (h < 0) {
+        if (is_forward) sums[out] = count;
+        return;
+      }
+      const std::size_t in = static_cast<std::size_t>((image * x[2] + h) * x[3] + w);
+      if (is_forward)
+        sums[out] += source[in] / count;
+      else
+        sums[in] += source[out] / count;
+    });
+  oracle::store(context.result, sums);
+}
+
+void evaluate_avg_pool(const EvalContext& context, Direction direction) {
+  evaluate_average(context, direction, [&](const Shape& x, const Shape&, auto use) {
+    for_each_averaged(context.node.attrs, x, use);
+  });
+}
+
+void evaluate_adaptive(const EvalContext& context, Direction direction) {
+  evaluate_average(context, direction,
+                   [](const Shape& x, const Shape& y, auto use) { for_each_adaptive(x, y[2], y[3], use); });
+}
+
+// ---- gradients
+
+// Attributes of a node, for another row that has some of the same names.
+AttrInit ints(const Attrs& attrs, std::string_view attribute) { return {attribute, attrs.ints(attribute)}; }
+AttrInit size_of(const char* attribute, const Value& x) { return {attribute, x.type().shape.dims().subspan(2)}; }
+
+Value averaged(const GradContext& c, Op op, const AttrInit* input_size) {
+  const Attrs& attrs = c.y->attrs;
+  std::vector<AttrInit> given{ints(attrs, "kernel_size"), ints(attrs, "stride"), ints(attrs, "padding"),
+                              {"count_include_pad", attrs.flag("count_include_pad")}};
+  if (input_size) given.push_back(*input_size);
+  return build(op, {c.dy}, std::move(given));
+}
+
+// ---- rows
+
+constexpr std::string_view kX[] = {"x"}, kXDy[] = {"x", "dy"}, kDy[] = {"dy"};
+constexpr AttrDef kKernel{"kernel_size", AttrKind::ints}, kStride{"stride", AttrKind::ints, "=kernel_size"},
+    kPadding{"padding", AttrKind::ints, "[0,0,0,0]"}, kDilation{"dilation", AttrKind::ints, "[1,1]"},
+    kInputSize{"input_size", AttrKind::ints}, kOutputSize{"output_size", AttrKind::ints},
+    kCountPad{"count_include_pad", AttrKind::flag, "true"}, kCorners{"align_corners", AttrKind::flag, "false"};
+constexpr AttrDef kMax[] = {kKernel, kStride, kPadding, kDilation};
+constexpr AttrDef kAvg[] = {kKernel, kStride, kPadding, kCountPad};
+constexpr AttrDef kAvgGrad[] = {kInputSize, kKernel, kStride, kPadding, kCountPad};
+constexpr AttrDef kToOutput[] = {kOutputSize}, kToInput[] = {kInputSize};
+constexpr AttrDef kBilinear[] = {kOutputSize, kCorners}, kBilinearGrad[] = {kInputSize, kCorners};
+
+constexpr OpDef kRows[] = {
+    {.op = Op::max_pool2d, .name = "max_pool2d", .family = Family::anchor, .operand_names = kX, .attrs = kMax,
+     .infer = infer_max_pool,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::max_pool2d_grad, {c.x(0), c.dy}, c.y->attrs)};
+     },
+     .evaluate = evaluate_max_pool, .meaning = "the maximum of each window"},
+    {.op = Op::max_pool2d_grad, .name = "max_pool2d_grad", .family = Family::anchor, .min_operands = 2,
+     .max_operands = 2, .operand_names = kXDy, .attrs = kMax, .infer = infer_max_pool_grad,
+     .grad = grad_max_pool_grad, .evaluate = evaluate_max_pool_grad,
+     .meaning = "dy at the first maximum of each window, added up"},
+    {.op = Op::avg_pool2d, .name = "avg_pool2d", .family = Family::anchor, .operand_names = kX, .attrs = kAvg,
+     .infer = infer_avg_pool,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       const AttrInit size = size_of("input_size", c.x(0));
+       return {averaged(c, Op::avg_pool2d_grad, &size)};
+     },
+     .evaluate = [](const EvalContext& c) { evaluate_avg_pool(c, Direction::forward); },
+     .meaning = "the mean of each window"},
+    {.op = Op::avg_pool2d_grad, .name = "avg_pool2d_grad", .family = Family::anchor, .operand_names = kDy,
+     .attrs = kAvgGrad, .infer = infer_avg_pool_grad,
+     .grad = [](const GradContext& c) -> std::vector<Value> { return {averaged(c, Op::avg_pool2d, nullptr)}; },
+     .evaluate = [](const EvalContext& c) { evaluate_avg_pool(c, Direction::transposed); },
+     .meaning = "the transpose of avg_pool2d"},
+    {.op = Op::adaptive_avg_pool2d, .name = "adaptive_avg_pool2d", .family = Family::anchor, .operand_names = kX,
+     .attrs = kToOutput, .infer = infer_adaptive,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::adaptive_avg_pool2d_grad, {c.dy}, {size_of("input_size", c.x(0))})};
+     },
+     .evaluate = [](const EvalContext& c) { evaluate_adaptive(c, Direction::forward); },
+     .meaning = "the mean of output_size windows that cover x evenly"},
+    {.op = Op::adaptive_avg_pool2d_grad, .name = "adaptive_avg_pool2d_grad", .family = Family::anchor,
+     .operand_names = kDy, .attrs = kToInput, .infer = infer_adaptive_grad,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::adaptive_avg_pool2d, {c.dy}, {size_of("output_size", c.x(0))})};
+     },
+     .evaluate = [](const EvalContext& c) { evaluate_adaptive(c, Direction::transposed); },
+     .meaning = "the transpose of adaptive_avg_pool2d"},
+    {.op = Op::upsample_nearest2d, .name = "upsample_nearest2d", .family = Family::anchor, .operand_names = kX,
+     .attrs = kToOutput, .infer = infer_adaptive,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::upsample_nearest2d_grad, {c.dy}, {size_of("input_size", c.x(0))})};
+     },
+     .evaluate = evaluate_upsample_nearest, .meaning = "rows and columns repeated to output_size"},
+    {.op = Op::upsample_nearest2d_grad, .name = "upsample_nearest2d_grad", .family = Family::anchor,
+     .operand_names = kDy, .attrs = kToInput, .infer = infer_adaptive_grad,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::upsample_nearest2d, {c.dy}, {size_of("output_size", c.x(0))})};
+     },
+     .evaluate = evaluate_upsample_nearest_grad, .meaning = "the transpose of upsample_nearest2d"},
+    {.op = Op::upsample_bilinear2d, .name = "upsample_bilinear2d", .family = Family::anchor, .operand_names = kX,
+     .attrs = kBilinear, .infer = infer_adaptive,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::upsample_bilinear2d_grad, {c.dy},
+                     {size_of("input_size", c.x(0)), {"align_corners", c.y->attrs.flag("align_corners")}})};
+     },
+     .evaluate = evaluate_upsample_bilinear, .meaning = "linear interpolation between rows and columns"},
+    {.op = Op::upsample_bilinear2d_grad, .name = "upsample_bilinear2d_grad", .family = Family::anchor,
+     .operand_names = kDy, .attrs = kBilinearGrad, .infer = infer_adaptive_grad,
+     .grad = [](const GradContext& c) -> std::vector<Value> {
+       return {build(Op::upsample_bilinear2d, {c.dy},
+                     {size_of("output_size", c.x(0)), {"align_corners", c.y->attrs.flag("align_corners")}})};
+     },
+     .evaluate = evaluate_upsample_bilinear_grad, .meaning = "the transpose of upsample_bilinear2d"},
+};
+static_assert(rows_fill(kRows, kPool), "a row is missing or out of order");
+static_assert(all_well_formed(kRows), "a row lacks a field of its family");
+
+}  // namespace
+
+std::span<const OpDef> pool_rows() { return kRows; }
+
+}  // namespace fusejit::ir

@@ -1,0 +1,63 @@
+#include "ir/ops/window.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ir/ops/require.h"
+
+namespace fusejit::ir {
+namespace {
+
+bool has_dilation(const Attrs& attrs) {
+  const auto schema = attrs.schema();
+  return std::any_of(schema.begin(), schema.end(), [](const AttrDef& def) { return def.name == "dilation"; });
+}
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
+
+// Attribute numbers stay far from overflow: extents are at most 2^40.
+constexpr std::int64_t kLargest = std::int64_t{1} << 40;
+
+void require_moderate(const InferContext& context, std::string_view attribute) {
+  for (const std::int64_t value : context.attrs.ints(attribute))
+    if (value > kLargest) context.fail(fmt::format("{} holds {}, more than 2^40", attribute, value));
+}
+
+}  // namespace
+
+Window window(const Attrs& attrs, std::int64_t input_h, std::int64_t input_w, std::int64_t kernel_h,
+              std::int64_t kernel_w) {
+  const auto stride = attrs.ints("stride"), padding = attrs.ints("padding");
+  const auto axis = [&](std::size_t i, std::int64_t input, std::int64_t kernel) {
+    WindowAxis a{.input = input, .kernel = kernel, .stride = stride[i], .low = padding[i], .high = padding[i + 2]};
+    if (has_dilation(attrs)) a.dilation = attrs.ints("dilation")[i];
+    // Without a product that could overflow: the taps of a window that fits span at most input + low + high.
+    const std::int64_t room = a.input + a.low + a.high - 1;
+    const bool fits = room >= 0 && (kernel == 1 || a.dilation <= room / (kernel - 1));
+    a.output = fits ? floor_div(room - a.dilation * (kernel - 1), a.stride) + 1 : 0;
+    return a;
+  };
+  return {axis(0, input_h, kernel_h), axis(1, input_w, kernel_w)};
+}
+
+Window checked_window(const InferContext& context, std::int64_t input_h, std::int64_t input_w, std::int64_t kernel_h,
+                      std::int64_t kernel_w) {
+  require_pair(context, "stride", 1);
+  require_moderate(context, "stride");
+  const auto padding = context.attrs.ints("padding");
+  if (padding.size() != 4 || std::any_of(padding.begin(), padding.end(), [](std::int64_t p) { return p < 0; }))
+    context.fail(fmt::format("padding must be four numbers [top, left, bottom, right], none negative, it is {}", padding));
+  require_moderate(context, "padding");
+  if (has_dilation(context.attrs)) {
+    require_pair(context, "dilation", 1);
+    require_moderate(context, "dilation");
+  }
+  const Window found = window(context.attrs, input_h, input_w, kernel_h, kernel_w);
+  if (found.h.output < 1 || found.w.output < 1)
+    context.fail(fmt::format("a window of {}x{} with dilation {}x{} does not fit into {}x{} with padding {}", kernel_h,
+                             kernel_w, found.h.dilation, found.w.dilation, input_h, input_w, padding));
+  return found;
+}
+
+}  // namespace fusejit::ir

@@ -1,0 +1,29 @@
+// Building a part of a graph once more: the walk that the gradient, recomputation and expansion share, and regions.
+//
+// Nodes merge only within a region (design.md §4), so a copy in a region of its own stays a recomputation whatever pass
+// runs afterwards.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/node.h"
+
+namespace fusejit::ir {
+
+// What `roots` need, operands before users, each once; operands are entered in order, so equal graphs give equal orders.
+// Nodes of `boundary` are listed but not entered.
+std::vector<Value> needed_values(std::span<const Value> roots, const std::unordered_set<const Node*>& boundary = {});
+
+// `values` computed again from `boundary` and from parameters, every node between them copied into `region`. Values of the
+// boundary stay what they are.
+std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint32_t region,
+                                       std::span<const Value> boundary);
+Value recompute_in_region(const Value& value, std::uint32_t region, std::span<const Value> boundary);
+
+// A region that nothing behind `values` is in.
+std::uint32_t fresh_region(std::span<const Value> values);
+
+}  // namespace fusejit::ir
