@@ -9,6 +9,7 @@
 #include "ir/base/number.h"
 #include "ir/base/scalar.h"
 #include "ir/base/text.h"
+#include "tests/support/mutate.h"
 
 namespace fusejit::ir {
 namespace {
@@ -54,29 +55,6 @@ void check(std::string_view text) {
     ASSERT_LT(offset, text.size());
     for (const char c : error.sentence) ASSERT_TRUE(c >= ' ' && c <= '~') << error.sentence;
   }
-}
-
-std::string mutated(std::string_view seed, std::mt19937& random) {
-  std::string text(seed);
-  const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  for (std::size_t edits = 1 + below(4); edits > 0 && !text.empty(); --edits) {
-    const std::size_t at = below(text.size());
-    switch (below(4)) {
-      case 0:
-        text[at] = static_cast<char>(below(256));
-        break;
-      case 1:
-        text.erase(at, below(9));
-        break;
-      case 2:
-        text.insert(at, text, below(text.size()), below(9));
-        break;
-      default:
-        text.insert(at, std::string(1 + below(3), ";%@.0x\n\"\0e-"[below(11)]));
-        break;
-    }
-  }
-  return text;
 }
 
 TEST(LexerFuzz, Mutations) {
