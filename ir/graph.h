@@ -1,7 +1,7 @@
 // Graph: an immutable snapshot of what some results need: parameters, nodes in canonical order, results.
 //
-// capture() orders and numbers canonically and merges equal nodes of one region, so dead code and common subexpressions
-// need no passes. parse(print(g)) == g; verify(g) lists the rules that every graph obeys.
+// capture() keeps what the results need in the order in which it was recorded, and merges equal nodes of one region, so
+// dead code and common subexpressions need no passes. parse(print(g)) == g; verify(g) lists the rules that every graph obeys.
 #pragma once
 
 #include <string>
@@ -18,6 +18,8 @@ class Graph {
  public:
   const std::string& name() const { return name_; }
   const std::vector<Value>& parameters() const { return parameters_; }
+  // A name of the text: that of the parameter made legal and unique.
+  const std::string& parameter_name(std::size_t i) const { return parameter_names_[i]; }
   const std::vector<Value>& nodes() const { return nodes_; }       // no parameters; operands before users
   const std::vector<Value>& results() const { return results_; }
   // Dense index: parameters first, then nodes. InternalError for a foreign node.
@@ -29,6 +31,7 @@ class Graph {
 
  private:
   std::string name_;
+  std::vector<std::string> parameter_names_;
   std::vector<Value> parameters_, nodes_, results_;
   std::unordered_map<const Node*, int> index_;
 };
@@ -39,8 +42,10 @@ Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value
 
 // Canonical text (ops.md §1) and back; parse throws ParseError (line:column) and UserError (op errors, with position).
 std::string print(const Graph& graph);
+// One node as its line of the text, without indentation: "%2 = relu(%1) : f32[4,8]".
+std::string print_node(const Graph& graph, const Node& node);
 Graph parse_graph(std::string_view text);
-// Of the canonical text with the graph's and the parameters' names left out.
+// Of all that the canonical text says but the names of the graph and its parameters; the same on every machine.
 Hash hash(const Graph& graph);
 bool operator==(const Graph& a, const Graph& b);
 

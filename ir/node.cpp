@@ -88,11 +88,11 @@ void check_numbers(const OpDef& row, std::vector<Operand>& operands) {
   }
 }
 
-Value make(Op op, std::vector<Operand> operands, Attrs attrs, Type type, std::uint32_t region) {
+Value make(Op op, std::vector<Operand> operands, Attrs attrs, Type type, std::uint32_t region, std::uint64_t serial = 0) {
   auto node = std::make_unique<Node>();
   node->op = op;
   node->region = region;
-  node->serial = next_serial();
+  node->serial = serial ? serial : next_serial();
   node->type = type;
   node->operands = std::move(operands);
   node->attrs = std::move(attrs);
@@ -154,10 +154,10 @@ Value build_in(Layout layout, Op op, std::vector<Operand> operands, Attrs attrs,
   return build_any(layout, op, std::move(operands), std::move(attrs), region);
 }
 
-Value rebuild(const Node& like, std::vector<Operand> operands) {
+Value rebuild(const Node& like, std::vector<Operand> operands, std::uint64_t serial) {
   FJ_ASSERT(like.op != Op::parameter && operands.size() == like.operands.size(), "rebuild: {} operands in place of {}",
             operands.size(), like.operands.size());
-  return make(like.op, std::move(operands), like.attrs, like.type, like.region);
+  return make(like.op, std::move(operands), like.attrs, like.type, like.region, serial);
 }
 
 Value parameter(Type type, std::string name) {

@@ -12,8 +12,9 @@ namespace {
 using Rows = std::span<const OpDef> (*)();
 constexpr Rows kFiles[] = {
     arithmetic_rows, function_rows, rounding_rows, logic_rows,  // element-wise
-    composite_rows, norm_rows, loss_rows, derived_rows, anchor_rows, pool_rows,
-    kernel_rows,
+    composite_rows, norm_rows, loss_rows, derived_rows,
+    anchor_rows, pool_rows,
+    source_rows, kernel_rows,
 };
 
 struct Table {
