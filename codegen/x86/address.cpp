@@ -101,6 +101,15 @@ Value* varying_atom(Emitter& e, const IndexAtom& atom) {
   return compound(e, atom, lane_index(e, affine(e, *atom.inner)));
 }
 
+Value* sum_of(Emitter& e, const std::vector<IndexTerm>& terms) {
+  Value* sum = nullptr;
+  for (const IndexTerm& term : terms) {
+    Value* product = scaled(e.b, uniform_atom(e, term.atom), term.coefficient);
+    sum = sum == nullptr ? product : e.b.CreateAdd(sum, product);
+  }
+  return sum;
+}
+
 // Terms sorted by the scope that they become known in.
 struct ScopedTerm {
   int scope;
@@ -122,30 +131,49 @@ Value* accumulate(Emitter& e, std::vector<std::int64_t> key, const std::vector<I
   for (std::size_t i = 0; i < sorted.size();) {
     const int depth = sorted[i].scope;
     std::size_t end = i;
+    std::vector<IndexTerm> own;
     for (; end < sorted.size() && sorted[end].scope == depth; ++end) {
-      const IndexTerm& term = sorted[end].term;
-      key.push_back(atom_number(e, term.atom));
-      key.push_back(term.coefficient);
-      local = local || names_value(term.atom);
+      own.push_back(sorted[end].term);
+      key.push_back(atom_number(e, own.back().atom));
+      key.push_back(own.back().coefficient);
+      local = local || names_value(own.back().atom);
     }
-    Scope& scope = e.scopes[depth];
-    const auto known = local ? scope.known.end() : scope.known.find(key);
-    if (known != scope.known.end()) {
+    const auto known = e.scopes[depth].known.find(key);
+    if (!local && known != e.scopes[depth].known.end()) {
       sum = known->second;
     } else {
       Builder::InsertPointGuard guard(e.b);
-      if (!local) e.b.SetInsertPoint(scope.anchor);
-      Value* part = nullptr;
-      for (std::size_t j = i; j < end; ++j) {
-        Value* product = scaled(e.b, uniform_atom(e, sorted[j].term.atom), sorted[j].term.coefficient);
-        part = part == nullptr ? product : e.b.CreateAdd(part, product);
-      }
-      sum = add(sum, part);
+      if (!local) e.b.SetInsertPoint(e.scopes[depth].anchor);
+      sum = add(sum, e.scopes[depth], own);
       if (!local) e.scopes[depth].known[key] = sum;
     }
     i = end;
   }
   return sum;
+}
+
+// In an innermost loop the address itself is carried and moved: left to loop strength reduction, the hundreds of
+// accesses of an unrolled tile take most of the compile time. The laundering hides the recurrence from it.
+Value* walk(Emitter& e, Scope& scope, Value* base, std::int64_t step) {
+  Builder::InsertPointGuard guard(e.b);
+  e.b.SetInsertPoint(scope.entry);
+  Value* start = e.b.CreateGEP(e.b.getInt8Ty(), base, scaled(e.b, scope.low, step));
+  llvm::BasicBlock* head = scope.anchor->getParent();
+  e.b.SetInsertPoint(head, head->begin());
+  llvm::PHINode* phi = e.b.CreatePHI(e.b.getPtrTy(), 2);
+  phi->addIncoming(start, scope.entry->getParent());
+  e.b.SetInsertPoint(scope.anchor);
+  Value* pointer = e.b.CreateLaunderInvariantGroup(phi);
+  scope.walkers.push_back({phi, pointer, step});
+  return pointer;
+}
+
+// Beyond this number base + index addressing is cheaper than moving every pointer.
+constexpr std::size_t kMaxWalkers = 6;
+
+bool walks(const Scope& scope, const std::vector<IndexTerm>& terms) {
+  const auto is_variable = [&](const IndexTerm& t) { return t.atom.kind == AtomKind::variable && t.atom.id == scope.variable; };
+  return scope.innermost && scope.walkers.size() < kMaxWalkers && terms.size() == 1 && is_variable(terms[0]);
 }
 
 }  // namespace
@@ -181,7 +209,10 @@ Affine affine(const Emitter& e, const Index& index) {
 
 Value* uniform_index(Emitter& e, const Affine& index) {
   Value* sum = accumulate(e, {-1}, index.uniform, nullptr,
-                          [&](Value* s, Value* part) { return s == nullptr ? part : e.b.CreateAdd(s, part); });
+                          [&](Value* s, Scope&, const std::vector<IndexTerm>& own) {
+                            Value* part = sum_of(e, own);
+                            return s == nullptr ? part : e.b.CreateAdd(s, part);
+                          });
   if (sum == nullptr) return e.b.getInt64(static_cast<std::uint64_t>(index.constant));
   if (index.constant == 0) return sum;
   return e.b.CreateAdd(sum, e.b.getInt64(static_cast<std::uint64_t>(index.constant)));
@@ -209,8 +240,9 @@ Index flatten(const Emitter& e, const ir::Place& place) {
 
 Value* address(Emitter& e, ir::MemId memory, const std::vector<IndexTerm>& terms, std::int64_t bytes,
                std::int64_t constant_bytes) {
-  Value* pointer = accumulate(e, {memory, bytes}, terms, e.bases[memory], [&](Value* base, Value* part) {
-    return e.b.CreateGEP(e.b.getInt8Ty(), base, scaled(e.b, part, bytes));
+  Value* pointer = accumulate(e, {memory, bytes}, terms, e.bases[memory], [&](Value* base, Scope& scope, const std::vector<IndexTerm>& own) {
+    if (walks(scope, own)) return walk(e, scope, base, own[0].coefficient * bytes);
+    return e.b.CreateGEP(e.b.getInt8Ty(), base, scaled(e.b, sum_of(e, own), bytes));
   });
   if (constant_bytes == 0) return pointer;
   return e.b.CreateGEP(e.b.getInt8Ty(), pointer, e.b.getInt64(static_cast<std::uint64_t>(constant_bytes)));

@@ -56,12 +56,13 @@ std::vector<DType> result_types(const Emitter& e, const ir::ForStmt& s) {
   return types;
 }
 
-// acc = comb(acc, yielded) in place.
+// acc = comb(acc, yielded) in place: addresses of its elements are held by `Carried`.
 void accumulate(Emitter& e, const ir::ForStmt& s, const std::vector<DType>& types, Components& acc) {
   if (s.results.empty()) return;
   Components yielded;
   for (const ir::Arg& arg : s.body.yields) yielded.push_back(value_of(e, arg));
-  acc = combine(e.b, s.combiners, types, acc, yielded);
+  const Components combined = combine(e.b, s.combiners, types, acc, yielded);
+  std::copy(combined.begin(), combined.end(), acc.begin());
 }
 
 void emit_copies(Emitter& e, const ir::ForStmt& s, std::int64_t low, std::int64_t high) {
@@ -114,6 +115,22 @@ void remove_trivial(Emitter& e, std::vector<Carried>& carried) {
   }
 }
 
+bool is_innermost(const ir::Block& block) {
+  return std::none_of(block.statements.begin(), block.statements.end(), [](const ir::Stmt& s) {
+    if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) return loop->binding == ir::Binding::none || !is_innermost(loop->body);
+    const auto* branch = std::get_if<ir::IfStmt>(&s.node);
+    return branch != nullptr && !(is_innermost(branch->then_block) && is_innermost(branch->else_block));
+  });
+}
+
+// At the end of the body: the pointers of the innermost loop move on.
+void end_walkers(Emitter& e) {
+  for (const Walker& walker : e.scopes.back().walkers) {
+    Value* next = e.b.CreateGEP(e.b.getInt8Ty(), walker.pointer, e.b.getInt64(static_cast<std::uint64_t>(walker.step)));
+    walker.phi->addIncoming(next, e.b.GetInsertBlock());
+  }
+}
+
 void emit_serial(Emitter& e, const ir::ForStmt& s) {
   const std::vector<DType> types = result_types(e, s);
   const auto low_range = bound_range(e, s.low, true);
@@ -135,11 +152,7 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   llvm::BasicBlock* before = e.b.GetInsertBlock();
   llvm::BasicBlock* head = new_block(e, "loop");
   llvm::BasicBlock* exit = new_block(e, "done");
-  if (runs) {
-    e.b.CreateBr(head);
-  } else {
-    e.b.CreateCondBr(e.b.CreateICmpSLT(low, high), head, exit);
-  }
+  llvm::Instruction* entry = runs ? e.b.CreateBr(head) : e.b.CreateCondBr(e.b.CreateICmpSLT(low, high), head, exit);
   e.b.SetInsertPoint(head);
   llvm::PHINode* variable = e.b.CreatePHI(e.b.getInt64Ty(), 2);
   variable->addIncoming(low, before);
@@ -151,9 +164,15 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   std::optional<ir::Interval> range;
   if (low_range && high_range) range = ir::Interval{low_range->low, std::max(low_range->low, high_range->high - 1)};
   open_scope(e);
+  Scope& scope = e.scopes.back();
+  scope.innermost = is_innermost(s.body);
+  scope.variable = s.variable;
+  scope.low = low;
+  scope.entry = entry;
   e.variables[s.variable] = {VariableKind::uniform, 0, variable, static_cast<int>(e.scopes.size()) - 1, range};
   emit_block(e, s.body);
   accumulate(e, s, types, acc);
+  end_walkers(e);
   close_scope(e);
   llvm::BasicBlock* latch = e.b.GetInsertBlock();
   Value* next = e.b.CreateNSWAdd(variable, e.b.getInt64(1));
