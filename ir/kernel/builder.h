@@ -7,8 +7,14 @@
 #include <vector>
 
 #include "ir/kernel/kernel.h"
+#include "ir/kernel/walk.h"
 
 namespace fusejit::ir {
+
+// Conditions: a < b, a >= b, a == b.
+Compare less(const Index& a, const Index& b);
+Compare at_least(const Index& a, const Index& b);
+Compare equals(const Index& a, const Index& b);
 
 class KernelBuilder {
  public:
@@ -29,7 +35,8 @@ class KernelBuilder {
   void loop(std::vector<Index> low, std::vector<Index> high, Binding binding, const Body& body);
   std::vector<ValueId> reduce(std::vector<Index> low, std::vector<Index> high, Binding binding,
                               std::vector<Combiner> combiners, std::vector<DType> types, const Yielding& body);
-  void when(std::vector<Compare> condition, const std::function<void()>& then, const std::function<void()>& otherwise = {});
+  void when(std::vector<Compare> condition, const std::function<void()>& then,
+            const std::function<void()>& otherwise = {});
   std::vector<ValueId> choose(std::vector<Compare> condition, std::vector<DType> types,
                               const std::function<std::vector<Arg>()>& then,
                               const std::function<std::vector<Arg>()>& otherwise);
@@ -51,9 +58,20 @@ class KernelBuilder {
   Kernel finish() &&;
 
  private:
-  Block& block() { return *blocks_.back(); }
+  Block& block();
+  template <class Fill>
+  void fill(Block& into, const Fill& body);
+  void append(decltype(Stmt::node) node);
+  ValueId new_value(DType dtype);
+  std::vector<ValueId> new_values(const std::vector<DType>& types);
+  MemId new_memory(Memory memory);
+  Index canonical(const Index& index) const;
+  std::vector<Index> canonical(std::vector<Index> list) const;
+  std::vector<Compare> canonical(std::vector<Compare> compares) const;
+
   Kernel kernel_;
-  std::vector<Block*> blocks_;
+  VariableRanges ranges_;
+  std::vector<Block*> blocks_;  // open ones, outer to inner; a block joins its parent when it is complete
 };
 
 }  // namespace fusejit::ir

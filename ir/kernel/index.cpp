@@ -83,8 +83,7 @@ class IndexSum {
   }
   void add(std::int64_t constant) { sum_.constant_ = checked(static_cast<__int128>(sum_.constant_) + constant); }
   void add(const Index& index, std::int64_t factor = 1) {
-    for (const IndexTerm& t : index.terms())
-      add(t.atom, checked(static_cast<__int128>(t.coefficient) * factor));
+    for (const IndexTerm& t : index.terms()) add(t.atom, checked(static_cast<__int128>(t.coefficient) * factor));
     add(checked(static_cast<__int128>(index.constant()) * factor));
   }
   Index take() {
@@ -196,17 +195,14 @@ Index simplified(const IndexAtom& atom, const RangeOf& ranges) {
 
 bool operator==(const IndexAtom& a, const IndexAtom& b) { return order(a, b) == 0; }
 
-Index Index::variable(int var) {
+Index Index::of(const IndexAtom& atom) {
   IndexSum sum;
-  sum.add({AtomKind::variable, var, nullptr, 0}, 1);
+  sum.add(atom, 1);
   return sum.take();
 }
 
-Index Index::value(int value) {
-  IndexSum sum;
-  sum.add({AtomKind::value, value, nullptr, 0}, 1);
-  return sum.take();
-}
+Index Index::variable(int var) { return of({AtomKind::variable, var, nullptr, 0}); }
+Index Index::value(int value) { return of({AtomKind::value, value, nullptr, 0}); }
 
 Index operator+(const Index& a, const Index& b) {
   IndexSum sum;
@@ -260,6 +256,12 @@ std::int64_t Index::coefficient_of(int var) const {
   for (const IndexTerm& t : terms_)
     if (t.atom.kind == AtomKind::variable && t.atom.id == var) return t.coefficient;
   return 0;
+}
+
+Index Index::without(const IndexAtom& atom) const {
+  Index rest = *this;
+  std::erase_if(rest.terms_, [&](const IndexTerm& t) { return t.atom == atom; });
+  return rest;
 }
 
 bool Index::mentions(int var) const {

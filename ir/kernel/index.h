@@ -41,12 +41,15 @@ class Index {
   Index(std::int64_t constant) : constant_(constant) {}  // implicit on purpose: index arithmetic mixes integers
   static Index variable(int var);
   static Index value(int value);
+  static Index of(const IndexAtom& atom);
 
   const std::vector<IndexTerm>& terms() const { return terms_; }
   std::int64_t constant() const { return constant_; }
   bool is_constant() const { return terms_.empty(); }
   // Coefficient of a plain variable, 0 if absent.
   std::int64_t coefficient_of(int var) const;
+  // The sum without the term of this atom.
+  Index without(const IndexAtom& atom) const;
   // True if the variable occurs anywhere, inside / and % too.
   bool mentions(int var) const;
   void for_each_leaf(const std::function<void(const IndexAtom&)>& visit) const;

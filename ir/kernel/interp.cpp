@@ -15,8 +15,8 @@ struct Store {
   std::byte* base = nullptr;
   std::int64_t elements = 0;
   DType dtype = DType::f32;
-  std::vector<std::uint64_t> own;        // the memory of works and locals
-  std::vector<std::uint8_t> defined;     // per element; empty: always defined
+  std::vector<std::uint64_t> own;     // the memory of works and locals
+  std::vector<std::uint8_t> defined;  // per element; empty: always defined
 };
 
 template <class T>
@@ -64,7 +64,8 @@ class Machine {
  private:
   void prepare(Store& store, const Memory& memory) {
     store.elements = memory.elements(), store.dtype = memory.dtype;
-    const bool parameter = memory.kind == MemKind::read || memory.kind == MemKind::write || memory.kind == MemKind::update;
+    const bool parameter =
+        memory.kind == MemKind::read || memory.kind == MemKind::write || memory.kind == MemKind::update;
     if (!parameter) {
       store.own.resize(static_cast<std::size_t>(bytes(memory.dtype, store.elements) + 7) / 8);
       store.base = reinterpret_cast<std::byte*>(store.own.data());
@@ -107,11 +108,21 @@ class Machine {
           s[i.result] = i.fn(s[i.args[0]], s[i.args[1]], s[i.args[2]]);
           break;
         }
-        case Action::load: load(i); break;
-        case Action::store: store(i); break;
-        case Action::loop: loop(*code_.loops[i.extra]); break;
-        case Action::branch: branch(*code_.branches[i.extra]); break;
-        case Action::local: declare(i.memory); break;
+        case Action::load:
+          load(i);
+          break;
+        case Action::store:
+          store(i);
+          break;
+        case Action::loop:
+          loop(*code_.loops[i.extra]);
+          break;
+        case Action::branch:
+          branch(*code_.branches[i.extra]);
+          break;
+        case Action::local:
+          declare(i.memory);
+          break;
         case Action::index:
           code_.slots[i.result] = cast(Scalar::of(evaluate(i.extra)), static_cast<DType>(i.memory)).bits;
           break;
@@ -121,7 +132,9 @@ class Machine {
           for (std::size_t w = 0; w < 4; ++w) code_.slots[code_.generics[i.extra].args[w]] = words[w];
           break;
         }
-        case Action::generic: generic(code_.generics[i.extra], i.result); break;
+        case Action::generic:
+          generic(code_.generics[i.extra], i.result);
+          break;
       }
     }
   }
@@ -130,13 +143,22 @@ class Machine {
     const Store& s = stores_[static_cast<std::size_t>(i.memory)];
     const std::int64_t at = address(s, i);
     if (!s.defined.empty() && !s.defined[static_cast<std::size_t>(at)])
-      throw InternalError(fmt::format("kernel {}: V10: element {} of memory {} is read before it is stored", k_.name, at, i.memory));
+      throw InternalError(
+          fmt::format("kernel {}: V10: element {} of memory {} is read before it is stored", k_.name, at, i.memory));
     Word& result = code_.slots[i.result];
     switch (bits(s.dtype)) {
-      case 64: result = load_as<std::uint64_t>(s.base, at); break;
-      case 32: result = load_as<std::uint32_t>(s.base, at); break;
-      case 16: result = load_as<std::uint16_t>(s.base, at); break;
-      default: result = load_element(s.base, s.dtype, at).bits != 0; break;
+      case 64:
+        result = load_as<std::uint64_t>(s.base, at);
+        break;
+      case 32:
+        result = load_as<std::uint32_t>(s.base, at);
+        break;
+      case 16:
+        result = load_as<std::uint16_t>(s.base, at);
+        break;
+      default:
+        result = load_element(s.base, s.dtype, at).bits != 0;
+        break;
     }
   }
   void store(const Instruction& i) {
@@ -147,10 +169,18 @@ class Machine {
   }
   static void put(Store& s, std::int64_t at, Word word) {
     switch (bits(s.dtype)) {
-      case 64: store_as<std::uint64_t>(s.base, at, word); break;
-      case 32: store_as<std::uint32_t>(s.base, at, word); break;
-      case 16: store_as<std::uint16_t>(s.base, at, word); break;
-      default: store_element(s.base, s.dtype, at, {s.dtype, word}); break;
+      case 64:
+        store_as<std::uint64_t>(s.base, at, word);
+        break;
+      case 32:
+        store_as<std::uint32_t>(s.base, at, word);
+        break;
+      case 16:
+        store_as<std::uint16_t>(s.base, at, word);
+        break;
+      default:
+        store_element(s.base, s.dtype, at, {s.dtype, word});
+        break;
     }
   }
   void declare(MemId id) {
@@ -214,8 +244,7 @@ class Machine {
     for (std::int64_t v = low; v < high; ++v) {
       iterate(l, v);
       for (std::size_t c = 0; c < n; ++c) yielded[c] = code_.slots[l.yields[c]];
-      for (const Part& p : l.parts)
-        combine(p.combiner, l.types.data() + p.first, accumulators + p.first, yielded + p.first);
+      for (const Part& p : l.parts) combine_part(l, p, accumulators, yielded);
     }
     for (std::size_t c = 0; c < n; ++c) code_.slots[l.results[c]] = accumulators[c];
   }
@@ -242,10 +271,19 @@ class Machine {
   // tree(count) over the lanes start, start + stride, ...
   static void tree(LoopCode& l, std::int64_t start, std::int64_t stride, std::int64_t count) {
     const std::size_t n = l.results.size();
-    const auto lane = [&](std::int64_t i) { return l.values.data() + static_cast<std::size_t>(start + i * stride) * n; };
+    const auto lane = [&](std::int64_t i) {
+      return l.values.data() + static_cast<std::size_t>(start + i * stride) * n;
+    };
     for (std::int64_t d = count / 2; d > 0; d /= 2)
       for (std::int64_t i = 0; i < d; ++i)
-        for (const Part& p : l.parts) combine(p.combiner, l.types.data() + p.first, lane(i) + p.first, lane(i + d) + p.first);
+        for (const Part& p : l.parts) combine_part(l, p, lane(i), lane(i + d));
+  }
+  static void combine_part(const LoopCode& l, const Part& p, Word* into, const Word* from) {
+    if (p.fn) {
+      into[p.first] = p.fn(into[p.first], from[p.first], 0);
+    } else {
+      combine(p.combiner, l.types.data() + p.first, into + p.first, from + p.first);
+    }
   }
 
   void order(LoopCode& l, std::int64_t extent) {

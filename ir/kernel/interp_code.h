@@ -15,15 +15,15 @@ enum class TermKind : std::uint8_t { slot, slot_i32, quotient, remainder };
 struct FlatTerm {
   std::int64_t coefficient;
   TermKind kind;
-  Slot slot;               // slot, slot_i32
-  std::uint32_t inner;     // quotient, remainder: index into Code::affines
+  Slot slot;            // slot, slot_i32
+  std::uint32_t inner;  // quotient, remainder: index into Code::affines
   std::int64_t divisor;
 };
 struct Affine {
-  std::uint32_t first;     // into Code::terms
+  std::uint32_t first;  // into Code::terms
   std::uint32_t count;
   std::int64_t constant;
-  bool plain;              // only terms of kind slot
+  bool plain;  // only terms of kind slot
 };
 
 enum class Action : std::uint8_t { scalar, generic, philox, index, load, store, local, loop, branch };
@@ -45,18 +45,19 @@ struct GenericOp {
 };
 struct Part {
   Combiner combiner;
-  std::uint32_t first;      // its components in results, yields and types
+  std::uint32_t first;  // its components in results, yields and types
+  ScalarFn fn;          // of one component; null: argmax, argmin, welford
 };
 struct LoopCode {
   std::vector<std::uint32_t> low, high;  // affines
   Slot variable;
-  bool any_order;           // another order may not change a bit
-  bool tree;                // a reduction over lanes or a block
+  bool any_order;  // another order may not change a bit
+  bool tree;       // a reduction over lanes or a block
   std::vector<Part> parts;
   std::vector<DType> types;
   std::vector<Slot> results, yields;
   Sequence body;
-  std::vector<Word> values;              // accumulators, or all lanes' yields
+  std::vector<Word> values;  // accumulators, or all lanes' yields
   std::vector<std::int64_t> permutation;
 };
 struct BranchCode {
@@ -73,14 +74,14 @@ struct BranchCode {
 };
 
 struct Code {
-  std::vector<Word> slots;               // with literals in place
+  std::vector<Word> slots;  // with literals in place
   std::vector<FlatTerm> terms;
   std::vector<Affine> affines;
   std::vector<GenericOp> generics;
   std::vector<std::unique_ptr<LoopCode>> loops;
   std::vector<std::unique_ptr<BranchCode>> branches;
   std::vector<Sequence> phases;
-  std::vector<Slot> scalars;             // of the scalar parameters, in order
+  std::vector<Slot> scalars;  // of the scalar parameters, in order
 };
 
 // Straight-line fragments of functions are put in place. InternalError if the kernel is malformed.

@@ -39,10 +39,10 @@ class Compiler {
     if (inserted) at->second = new_slot(word);
     return at->second;
   }
-  Slot slot(const Arg& a) { return a.is_literal() ? literal(a.literal.bits) : slot(a.value); }
+  Slot arg_slot(const Arg& a) { return a.is_literal() ? literal(a.literal.bits) : slot(a.value); }
   std::vector<Slot> slots(const std::vector<Arg>& args) {
     std::vector<Slot> list;
-    for (const Arg& a : args) list.push_back(slot(a));
+    for (const Arg& a : args) list.push_back(arg_slot(a));
     return list;
   }
   std::vector<Slot> slots(const std::vector<ValueId>& ids) const {
@@ -57,7 +57,9 @@ class Compiler {
     for (const IndexTerm& t : index.terms()) {
       FlatTerm term{t.coefficient, TermKind::slot, 0, 0, t.atom.divisor};
       switch (t.atom.kind) {
-        case AtomKind::variable: term.slot = variable_slot(t.atom.id); break;
+        case AtomKind::variable:
+          term.slot = variable_slot(t.atom.id);
+          break;
         case AtomKind::value:
           term.slot = slot(t.atom.id);
           if (dtype(t.atom.id) == DType::i32) term.kind = TermKind::slot_i32;
@@ -96,7 +98,11 @@ class Compiler {
     loop->any_order = s.binding != Binding::none && s.binding != Binding::unroll;
     loop->tree = s.binding == Binding::vector || is_block_axis(s.binding);
     std::uint32_t first = 0;
-    for (Combiner c : s.combiners) loop->parts.push_back({c, first}), first += static_cast<std::uint32_t>(components(c));
+    for (Combiner c : s.combiners) {
+      FJ_ASSERT(first < s.results.size(), "V6: a reduce has {} results", s.results.size());
+      loop->parts.push_back({c, first, combiner_function(c, dtype(s.results[first]))});
+      first += static_cast<std::uint32_t>(components(c));
+    }
     FJ_ASSERT(first == s.results.size() && s.body.yields.size() == s.results.size(),
               "V6: a reduce of {} components yields {} values into {} results", first, s.body.yields.size(),
               s.results.size());
@@ -167,11 +173,14 @@ class Compiler {
       const auto id = static_cast<std::size_t>(d.results[0]);
       define(d.op, map[id], f.values[id], inner, types, into);
     }
-    into.push_back({.action = Action::scalar, .result = result, .args = {slot_of(f.result), 0, 0},
+    into.push_back({.action = Action::scalar,
+                    .result = result,
+                    .args = {slot_of(f.result), 0, 0},
                     .fn = direct_cast(DType::f32, DType::f32)});
   }
   void statement(const LoadStmt& s, Sequence& into) {
-    into.push_back({.action = Action::load, .memory = s.place.memory, .result = slot(s.result), .extra = address(s.place)});
+    into.push_back(
+        {.action = Action::load, .memory = s.place.memory, .result = slot(s.result), .extra = address(s.place)});
   }
   void statement(const IndexStmt& s, Sequence& into) {
     Instruction instruction{.action = Action::index, .result = slot(s.result), .extra = affine(s.index)};
@@ -179,7 +188,10 @@ class Compiler {
     into.push_back(instruction);
   }
   void statement(const StoreStmt& s, Sequence& into) {
-    into.push_back({.action = Action::store, .memory = s.place.memory, .args = {slot(s.value), 0, 0}, .extra = address(s.place)});
+    into.push_back({.action = Action::store,
+                    .memory = s.place.memory,
+                    .args = {arg_slot(s.value), 0, 0},
+                    .extra = address(s.place)});
   }
   void statement(const PrefetchStmt&, Sequence&) {}
 

@@ -81,27 +81,39 @@ Word binary(Word a, Word b, Word) {
 
 struct Eq {
   template <class T>
-  static bool of(T a, T b) { return a == b; }
+  static bool of(T a, T b) {
+    return a == b;
+  }
 };
 struct Ne {
   template <class T>
-  static bool of(T a, T b) { return a != b; }
+  static bool of(T a, T b) {
+    return a != b;
+  }
 };
 struct Lt {
   template <class T>
-  static bool of(T a, T b) { return a < b; }
+  static bool of(T a, T b) {
+    return a < b;
+  }
 };
 struct Le {
   template <class T>
-  static bool of(T a, T b) { return a <= b; }
+  static bool of(T a, T b) {
+    return a <= b;
+  }
 };
 struct Gt {
   template <class T>
-  static bool of(T a, T b) { return a > b; }
+  static bool of(T a, T b) {
+    return a > b;
+  }
 };
 struct Ge {
   template <class T>
-  static bool of(T a, T b) { return a >= b; }
+  static bool of(T a, T b) {
+    return a >= b;
+  }
 };
 template <class F, class T>
 Word compare(Word a, Word b, Word) {
@@ -134,14 +146,17 @@ struct Entry {
   ScalarFn fn;
 };
 
-#define FJ_ARITHMETIC(op, F)                                                                        \
-  {op, DType::f32, binary<F, float>}, {op, DType::f64, binary<F, double>},                          \
-      {op, DType::i32, binary<F, std::int32_t>}, {op, DType::i64, binary<F, std::int64_t>},         \
-      {op, DType::u32, binary<F, std::uint32_t>}, {op, DType::u64, binary<F, std::uint64_t>}
-#define FJ_COMPARISON(op, F)                                                                        \
-  {op, DType::f32, compare<F, float>}, {op, DType::f64, compare<F, double>},                        \
-      {op, DType::i32, compare<F, std::int32_t>}, {op, DType::i64, compare<F, std::int64_t>},       \
-      {op, DType::u32, compare<F, std::uint32_t>}, {op, DType::u64, compare<F, std::uint64_t>}
+#define FJ_ARITHMETIC(op, F)                                                                                          \
+  {op, DType::f32, binary<F, float>}, {op, DType::f64, binary<F, double>}, {op, DType::i32, binary<F, std::int32_t>}, \
+      {op, DType::i64, binary<F, std::int64_t>}, {op, DType::u32, binary<F, std::uint32_t>}, {                        \
+    op, DType::u64, binary<F, std::uint64_t>                                                                          \
+  }
+#define FJ_COMPARISON(op, F)                                                                  \
+  {op, DType::f32, compare<F, float>}, {op, DType::f64, compare<F, double>},                  \
+      {op, DType::i32, compare<F, std::int32_t>}, {op, DType::i64, compare<F, std::int64_t>}, \
+      {op, DType::u32, compare<F, std::uint32_t>}, {                                          \
+    op, DType::u64, compare<F, std::uint64_t>                                                 \
+  }
 
 // A cache of meanings, not a list of ops: an op that is missing here runs through its row.
 constexpr Entry kDirect[] = {
@@ -203,11 +218,16 @@ void combine_arg(bool largest, const DType* types, Word* a, const Word* b) {
   const bool before = types[1] == DType::u64 ? b[1] < a[1] : as_integer(b[1], types[1]) < as_integer(a[1], types[1]);
   const auto takes_it = [&] {
     switch (types[0]) {
-      case DType::f32: return takes<float>(largest, a, b, before);
-      case DType::f64: return takes<double>(largest, a, b, before);
-      case DType::i32: return takes<std::int32_t>(largest, a, b, before);
-      case DType::i64: return takes<std::int64_t>(largest, a, b, before);
-      default: return takes<std::uint64_t>(largest, a, b, before);
+      case DType::f32:
+        return takes<float>(largest, a, b, before);
+      case DType::f64:
+        return takes<double>(largest, a, b, before);
+      case DType::i32:
+        return takes<std::int32_t>(largest, a, b, before);
+      case DType::i64:
+        return takes<std::int64_t>(largest, a, b, before);
+      default:
+        return takes<std::uint64_t>(largest, a, b, before);
     }
   };
   if (takes_it()) a[0] = b[0], a[1] = b[1];
@@ -230,13 +250,20 @@ constexpr Op kCombinerOps[] = {Op::add, Op::mul, Op::maximum, Op::minimum, Op::l
 // The end of the range of a type: -inf or MIN, inf or MAX.
 Word extreme(DType dtype, bool largest) {
   switch (dtype) {
-    case DType::f32: return put<float>(largest ? INFINITY : -INFINITY);
-    case DType::f64: return put<double>(largest ? double(INFINITY) : -double(INFINITY));
-    case DType::i32: return largest ? 0x7fffffffu : 0x80000000u;
-    case DType::i64: return largest ? ~Word{0} >> 1 : Word{1} << 63;
-    case DType::u32: return largest ? 0xffffffffu : 0;
-    case DType::boolean: return largest ? 1 : 0;
-    default: return largest ? ~Word{0} : 0;
+    case DType::f32:
+      return put<float>(largest ? INFINITY : -INFINITY);
+    case DType::f64:
+      return put<double>(largest ? double(INFINITY) : -double(INFINITY));
+    case DType::i32:
+      return largest ? 0x7fffffffu : 0x80000000u;
+    case DType::i64:
+      return largest ? ~Word{0} >> 1 : Word{1} << 63;
+    case DType::u32:
+      return largest ? 0xffffffffu : 0;
+    case DType::boolean:
+      return largest ? 1 : 0;
+    default:
+      return largest ? ~Word{0} : 0;
   }
 }
 
@@ -270,27 +297,36 @@ ScalarFn direct_cast(DType from, DType to) {
 
 Word identity(Combiner combiner, int component, DType dtype) {
   switch (combiner) {
-    case Combiner::mul: return cast(Scalar::of(std::int64_t{1}), dtype).bits;
-    case Combiner::maximum: return extreme(dtype, false);
-    case Combiner::minimum: return extreme(dtype, true);
-    case Combiner::logical_and: return 1;
-    case Combiner::argmax: return extreme(dtype, component == 1);
-    case Combiner::argmin: return extreme(dtype, true);
-    default: return 0;
+    case Combiner::mul:
+      return cast(Scalar::of(std::int64_t{1}), dtype).bits;
+    case Combiner::maximum:
+      return extreme(dtype, false);
+    case Combiner::minimum:
+      return extreme(dtype, true);
+    case Combiner::logical_and:
+      return 1;
+    case Combiner::argmax:
+      return extreme(dtype, component == 1);
+    case Combiner::argmin:
+      return extreme(dtype, true);
+    default:
+      return 0;
   }
 }
 
+ScalarFn combiner_function(Combiner combiner, DType dtype) {
+  if (components(combiner) != 1) return nullptr;
+  const Op op = kCombinerOps[static_cast<std::size_t>(combiner)];
+  const ScalarFn fn = direct_function(op, dtype);
+  FJ_ASSERT(fn, "V6: a reduce {} over {}", name(op), name(dtype));
+  return fn;
+}
+
 void combine(Combiner combiner, const DType* types, Word* into, const Word* from) {
-  switch (combiner) {
-    case Combiner::argmax: return combine_arg(true, types, into, from);
-    case Combiner::argmin: return combine_arg(false, types, into, from);
-    case Combiner::welford:
-      return types[0] == DType::f32 ? combine_welford<float>(into, from) : combine_welford<double>(into, from);
-    default: break;
+  if (combiner == Combiner::welford) {
+    return types[0] == DType::f32 ? combine_welford<float>(into, from) : combine_welford<double>(into, from);
   }
-  const ScalarFn fn = direct_function(kCombinerOps[static_cast<std::size_t>(combiner)], types[0]);
-  FJ_ASSERT(fn, "reduce {} over {}", static_cast<int>(combiner), name(types[0]));
-  *into = fn(*into, *from, 0);
+  combine_arg(combiner == Combiner::argmax, types, into, from);
 }
 
 }  // namespace fusejit::ir

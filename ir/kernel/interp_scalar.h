@@ -18,7 +18,9 @@ ScalarFn direct_cast(DType from, DType to);
 
 // The element that `combiner` starts from, component by component.
 Word identity(Combiner combiner, int component, DType dtype);
-// into = comb(into, from) for all components of one combiner; `types` are those of its components.
+// The function of a combiner of one component, or null.
+ScalarFn combiner_function(Combiner combiner, DType dtype);
+// into = comb(into, from) for all components of argmax, argmin or welford; `types` are those of its components.
 void combine(Combiner combiner, const DType* types, Word* into, const Word* from);
 
 }  // namespace fusejit::ir

@@ -41,13 +41,12 @@ std::string_view name(Combiner combiner) {
 }
 
 std::vector<ValueId> results(const Stmt& stmt) {
-  return std::visit(Overloaded{[](const auto&) { return std::vector<ValueId>{}; },
-                               [](const ForStmt& s) { return s.results; },
-                               [](const IfStmt& s) { return s.results; },
-                               [](const DefStmt& s) { return s.results; },
-                               [](const LoadStmt& s) { return std::vector<ValueId>{s.result}; },
-                               [](const IndexStmt& s) { return std::vector<ValueId>{s.result}; }},
-                    stmt.node);
+  return std::visit(
+      Overloaded{[](const auto&) { return std::vector<ValueId>{}; }, [](const ForStmt& s) { return s.results; },
+                 [](const IfStmt& s) { return s.results; }, [](const DefStmt& s) { return s.results; },
+                 [](const LoadStmt& s) { return std::vector<ValueId>{s.result}; },
+                 [](const IndexStmt& s) { return std::vector<ValueId>{s.result}; }},
+      stmt.node);
 }
 
 void VariableRanges::enter(const ForStmt& loop) {

@@ -1,5 +1,5 @@
-// Text to Kernel (kernel-ir.md §2). Ids are given by first appearance; indices are canonical with the ranges of the loops
-// around them.
+// Text to Kernel (kernel-ir.md §2). Ids are given by first appearance; indices are canonical with the ranges of the
+// loops around them.
 #include "ir/kernel/parser.h"
 #include "ir/kernel/types.h"
 
@@ -115,7 +115,8 @@ class KernelParser {
     if (tokens_.is("yield")) yields(b, expected);
     const Token close = tokens_.expect("}");
     if (b.yields.size() != expected.size())
-      Lexer::fail(close, fmt::format("this block yields {} values, its header names {}", b.yields.size(), expected.size()));
+      Lexer::fail(close,
+                  fmt::format("this block yields {} values, its header names {}", b.yields.size(), expected.size()));
     scopes_.leave();
     --nesting_;
     return b;
@@ -241,7 +242,9 @@ class KernelParser {
       if (raws[i].value >= 0) {
         s.args.push_back(raws[i].value);
       } else {
-        if (!dtypes[i]) Lexer::fail(raws[i].literal.token, fmt::format("nothing says which dtype {} has", raws[i].literal.token.text));
+        if (!dtypes[i])
+          Lexer::fail(raws[i].literal.token,
+                      fmt::format("nothing says which dtype {} has", raws[i].literal.token.text));
         s.args.push_back(TokenReader::read(raws[i].literal, *dtypes[i]));
       }
     }
@@ -365,7 +368,8 @@ class KernelParser {
   }
   std::vector<ValueId> new_values(const std::vector<Token>& names, const std::vector<DType>& types) {
     if (names.size() != types.size())
-      Lexer::fail(tokens_.peek(), fmt::format("{} names stand before '=' and {} types after ':'", names.size(), types.size()));
+      Lexer::fail(tokens_.peek(),
+                  fmt::format("{} names stand before '=' and {} types after ':'", names.size(), types.size()));
     std::vector<ValueId> ids;
     for (DType t : types) ids.push_back(new_value(t));
     return ids;

@@ -84,9 +84,7 @@ std::vector<DType> TokenReader::types() {
   return list;
 }
 
-bool TokenReader::at_literal() const {
-  return peek().kind == TokenKind::number || is("-") || is("inf") || is("nan");
-}
+bool TokenReader::at_literal() const { return peek().kind == TokenKind::number || is("-") || is("inf") || is("nan"); }
 
 RawLiteral TokenReader::literal() {
   RawLiteral raw;

@@ -1,6 +1,7 @@
 // The canonical text of a kernel (kernel-ir.md §11).
 #include <fmt/format.h>
 
+#include "ir/kernel/names.h"
 #include "ir/kernel/walk.h"
 
 namespace fusejit::ir {
@@ -8,25 +9,13 @@ namespace {
 
 class Printer {
  public:
-  explicit Printer(const Kernel& kernel) : k_(kernel), names_(kernel.memories.size()) {
-    for (std::size_t i = 0; i < k_.params.size(); ++i) {
-      if (k_.params[i].memory >= 0) {
-        memory_name(k_.params[i].memory) = fmt::format("%p{}", i);
-      } else {
-        scalars_.push_back(fmt::format("%p{}", i));  // renumbered: scalars are the first values, in order
-      }
-    }
-    for (std::size_t i = 0; i < k_.works.size(); ++i) memory_name(k_.works[i]) = fmt::format("%w{}", i);
-    int locals = 0;
-    for (std::size_t i = 0; i < k_.memories.size(); ++i)
-      if (k_.memories[i].is_local()) names_[i] = fmt::format("%l{}", locals++);
-  }
+  explicit Printer(const Kernel& kernel) : k_(kernel), names_(kernel) {}
 
   std::string run(std::string_view name) {
     std::string params;
     for (const KernelParam& p : k_.params) {
       if (!params.empty()) params += ", ";
-      params += p.memory >= 0 ? buffer(p.memory) : fmt::format("{}: {} param", value(p.scalar), dtype(p.scalar));
+      params += p.memory >= 0 ? buffer(p.memory) : fmt::format("{}: {} param", names_.value(p.scalar), dtype(p.scalar));
     }
     out_.open(fmt::format("kernel @{}({}) on {} {{", name, params, fusejit::name(k_.isa)));
     for (MemId work : k_.works) out_.line("work " + typed(work) + alignment(work));
@@ -41,13 +30,8 @@ class Printer {
 
  private:
   const Memory& memory(MemId id) const { return k_.memories[static_cast<std::size_t>(id)]; }
-  std::string& memory_name(MemId id) { return names_[static_cast<std::size_t>(id)]; }
   std::string_view dtype(ValueId id) const { return fusejit::name(k_.values[static_cast<std::size_t>(id)]); }
-  std::string value(ValueId id) const {
-    const auto scalars = static_cast<int>(scalars_.size());
-    return id < scalars ? scalars_[static_cast<std::size_t>(id)] : fmt::format("%{}", id - scalars);
-  }
-  std::string arg(const Arg& a) const { return a.is_literal() ? literal_text(a.literal) : value(a.value); }
+  std::string arg(const Arg& a) const { return a.is_literal() ? literal_text(a.literal) : names_.value(a.value); }
 
   template <class T, class F>
   static std::string list(const std::vector<T>& items, const F& text) {
@@ -56,7 +40,7 @@ class Printer {
     return s;
   }
   std::string values(const std::vector<ValueId>& ids) const {
-    return list(ids, [&](ValueId id) { return value(id); });
+    return list(ids, [&](ValueId id) { return names_.value(id); });
   }
   // " : f32, i64", or nothing without results.
   std::string types(const std::vector<ValueId>& ids) const {
@@ -66,8 +50,7 @@ class Printer {
 
   std::string typed(MemId id) const {
     const Memory& m = memory(id);
-    return fmt::format("{}: {}[{}]", names_[static_cast<std::size_t>(id)], fusejit::name(m.dtype),
-                       fmt::join(m.dims, ","));
+    return fmt::format("{}: {}[{}]", names_.memory(id), fusejit::name(m.dtype), fmt::join(m.dims, ","));
   }
   std::string alignment(MemId id) const {
     const Memory& m = memory(id);
@@ -78,42 +61,13 @@ class Printer {
     return fmt::format("{} {}{}", typed(id), kAccess[static_cast<int>(memory(id).kind)], alignment(id));
   }
 
-  std::string atom(const IndexAtom& a, bool alone) const {
-    if (a.kind == AtomKind::variable) return fmt::format("%i{}", a.id);
-    if (a.kind == AtomKind::value) return value(a.id);
-    const std::vector<IndexTerm>& terms = a.inner->terms();
-    const bool leaf = terms.size() == 1 && a.inner->constant() == 0 && terms[0].coefficient == 1 && !terms[0].atom.inner;
-    const std::string inner = leaf ? index(*a.inner) : "(" + index(*a.inner) + ")";
-    const std::string text = fmt::format("{} {} {}", inner, a.kind == AtomKind::quotient ? '/' : '%', a.divisor);
-    return alone ? text : "(" + text + ")";
-  }
-  std::string index(const Index& x) const {
-    std::string s;
-    for (const IndexTerm& t : x.terms()) {
-      if (s.empty()) {
-        if (t.coefficient < 0) s = "-";
-      } else {
-        s += t.coefficient < 0 ? " - " : " + ";
-      }
-      const std::int64_t c = t.coefficient < 0 ? -t.coefficient : t.coefficient;
-      s += atom(t.atom, c == 1);
-      if (c != 1) s += fmt::format("*{}", c);
-    }
-    if (s.empty()) return std::to_string(x.constant());
-    if (x.constant() != 0) s += fmt::format(" {} {}", x.constant() < 0 ? '-' : '+', std::abs(x.constant()));
-    return s;
-  }
-  std::string place(const Place& p) const {
-    return names_[static_cast<std::size_t>(p.memory)] + "[" +
-           list(p.index, [&](const Index& i) { return index(i); }) + "]";
-  }
   std::string compare(const Compare& c) const {
     static constexpr const char* kSigns[] = {"<", ">=", "=="};
-    return fmt::format("{} {} {}", index(c.left), kSigns[static_cast<int>(c.kind)], c.right);
+    return fmt::format("{} {} {}", names_.index(c.left), kSigns[static_cast<int>(c.kind)], c.right);
   }
   std::string bound(const std::vector<Index>& b, const char* both) const {
-    if (b.size() == 1) return index(b[0]);
-    return fmt::format("{}({}, {})", both, index(b[0]), index(b[1]));
+    if (b.size() == 1) return names_.index(b[0]);
+    return fmt::format("{}({}, {})", both, names_.index(b[0]), names_.index(b[1]));
   }
 
   void body(const Block& b) {
@@ -126,8 +80,8 @@ class Printer {
                           m.has_init ? " = " + literal_text(m.init) : ""));
   }
   void statement(const ForStmt& s) {
-    std::string head = fmt::format("{}for %i{} in {}..{}", assigned(s.results), s.variable, bound(s.low, "max"),
-                                   bound(s.high, "min"));
+    std::string head = fmt::format("{}for {} in {}..{}", assigned(s.results), names_.variable(s.variable),
+                                   bound(s.low, "max"), bound(s.high, "min"));
     if (s.binding != Binding::none) head.append(" ").append(name(s.binding));
     if (!s.combiners.empty()) {
       const std::string combiners = list(s.combiners, [](Combiner c) { return std::string(name(c)); });
@@ -138,7 +92,7 @@ class Printer {
     out_.close();
   }
   void statement(const IfStmt& s) {
-    std::string condition = s.condition >= 0 ? value(s.condition) : "";
+    std::string condition = s.condition >= 0 ? names_.value(s.condition) : "";
     for (const Compare& c : s.compares) condition += (condition.empty() ? "" : " and ") + compare(c);
     out_.open(fmt::format("{}if {}{} {{", assigned(s.results), condition, types(s.results)));
     body(s.then_block);
@@ -149,26 +103,25 @@ class Printer {
     out_.close();
   }
   void statement(const DefStmt& s) {
-    out_.line(fmt::format("{}{}({}){}", assigned(s.results), name(s.op), list(s.args, [&](const Arg& a) { return arg(a); }),
-                          types(s.results)));
+    out_.line(fmt::format("{}{}({}){}", assigned(s.results), name(s.op),
+                          list(s.args, [&](const Arg& a) { return arg(a); }), types(s.results)));
   }
   void statement(const LoadStmt& s) {
-    out_.line(fmt::format("{} = load {} : {}", value(s.result), place(s.place), dtype(s.result)));
+    out_.line(fmt::format("{} = load {} : {}", names_.value(s.result), names_.place(s.place), dtype(s.result)));
   }
   void statement(const IndexStmt& s) {
-    out_.line(fmt::format("{} = index({}) : {}", value(s.result), index(s.index), dtype(s.result)));
+    out_.line(fmt::format("{} = index({}) : {}", names_.value(s.result), names_.index(s.index), dtype(s.result)));
   }
   void statement(const StoreStmt& s) {
-    out_.line(fmt::format("store {}, {}{}", place(s.place), arg(s.value), s.non_temporal ? " nt" : ""));
+    out_.line(fmt::format("store {}, {}{}", names_.place(s.place), arg(s.value), s.non_temporal ? " nt" : ""));
   }
   void statement(const PrefetchStmt& s) {
     static constexpr const char* kKinds[] = {"l1", "l2", "write"};
-    out_.line(fmt::format("prefetch {} {}", place(s.place), kKinds[static_cast<int>(s.kind)]));
+    out_.line(fmt::format("prefetch {} {}", names_.place(s.place), kKinds[static_cast<int>(s.kind)]));
   }
 
   const Kernel& k_;
-  std::vector<std::string> names_;    // by MemId
-  std::vector<std::string> scalars_;  // by ValueId
+  Names names_;
   Writer out_;
 };
 

@@ -15,11 +15,16 @@ std::string signature(const OpDef& row) {
 // The dtype that a letter always means.
 std::optional<DType> fixed(char letter) {
   switch (letter) {
-    case 'b': return DType::boolean;
-    case 'u': return DType::u32;
-    case 'i': return DType::i64;
-    case 'f': return DType::f32;
-    default: return std::nullopt;
+    case 'b':
+      return DType::boolean;
+    case 'u':
+      return DType::u32;
+    case 'i':
+      return DType::i64;
+    case 'f':
+      return DType::f32;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -28,15 +33,21 @@ bool is_shared(char letter) { return letter == 'T' || letter == 'U' || letter ==
 // May T be this dtype?
 bool allowed(const OpDef& row, DType t) {
   switch (t) {
-    case DType::b1: return false;
+    case DType::b1:
+      return false;
     case DType::f16:
-    case DType::bf16: return row.copies_bits;
+    case DType::bf16:
+      return row.copies_bits;
     case DType::f32:
-    case DType::f64: return row.dtype_rule != DTypeRule::integral;
-    case DType::boolean: return row.copies_bits || !row.llvm.boolean.empty();
+    case DType::f64:
+      return row.dtype_rule != DTypeRule::integral;
+    case DType::boolean:
+      return row.copies_bits || !row.llvm.boolean.empty();
     case DType::u32:
-    case DType::u64: return row.copies_bits || !row.llvm.unsigned_int.empty();
-    default: return row.dtype_rule != DTypeRule::floating;
+    case DType::u64:
+      return row.copies_bits || !row.llvm.unsigned_int.empty();
+    default:
+      return row.dtype_rule != DTypeRule::floating;
   }
 }
 

@@ -9,8 +9,8 @@
 
 namespace fusejit::ir {
 
-// The dtype of each operand of `op`, where some are literals (nullopt) that take it from the others or from the results.
-// nullopt stays where the row does not say: cast(3).
+// The dtype of each operand of `op`, where some are literals (nullopt) that take it from the others or from the
+// results. nullopt stays where the row does not say: cast(3).
 std::vector<std::optional<DType>> operand_dtypes(Op op, std::span<const std::optional<DType>> operands,
                                                  std::span<const DType> results);
 // Throws UserError with a sentence unless `op` may stand in a kernel with these dtypes.

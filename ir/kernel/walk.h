@@ -36,21 +36,20 @@ void for_each_index(S& stmt, const F& visit) {
   const auto place = [&](auto& p) {
     for (auto& index : p.index) visit(index);
   };
-  std::visit(Overloaded{[](auto&) {},
-                        [&](std::conditional_t<std::is_const_v<S>, const ForStmt, ForStmt>& s) {
-                          for (auto& index : s.low) visit(index);
-                          for (auto& index : s.high) visit(index);
-                        },
-                        [&](std::conditional_t<std::is_const_v<S>, const IfStmt, IfStmt>& s) {
-                          for (auto& compare : s.compares) visit(compare.left);
-                        },
-                        [&](std::conditional_t<std::is_const_v<S>, const LoadStmt, LoadStmt>& s) { place(s.place); },
-                        [&](std::conditional_t<std::is_const_v<S>, const IndexStmt, IndexStmt>& s) { visit(s.index); },
-                        [&](std::conditional_t<std::is_const_v<S>, const StoreStmt, StoreStmt>& s) { place(s.place); },
-                        [&](std::conditional_t<std::is_const_v<S>, const PrefetchStmt, PrefetchStmt>& s) {
-                          place(s.place);
-                        }},
-             stmt.node);
+  std::visit(
+      Overloaded{[](auto&) {},
+                 [&](std::conditional_t<std::is_const_v<S>, const ForStmt, ForStmt>& s) {
+                   for (auto& index : s.low) visit(index);
+                   for (auto& index : s.high) visit(index);
+                 },
+                 [&](std::conditional_t<std::is_const_v<S>, const IfStmt, IfStmt>& s) {
+                   for (auto& compare : s.compares) visit(compare.left);
+                 },
+                 [&](std::conditional_t<std::is_const_v<S>, const LoadStmt, LoadStmt>& s) { place(s.place); },
+                 [&](std::conditional_t<std::is_const_v<S>, const IndexStmt, IndexStmt>& s) { visit(s.index); },
+                 [&](std::conditional_t<std::is_const_v<S>, const StoreStmt, StoreStmt>& s) { place(s.place); },
+                 [&](std::conditional_t<std::is_const_v<S>, const PrefetchStmt, PrefetchStmt>& s) { place(s.place); }},
+      stmt.node);
 }
 
 // Every value argument of the statement itself and of the yields of its own blocks.
@@ -85,6 +84,9 @@ class VariableRanges {
 // The same kernel with ids in the order of the canonical text and indices canonical for those ids: scalars, then values
 // by first appearance; buffers, works, locals; loop variables. Positions are kept.
 Kernel renumbered(const Kernel& kernel);
+
+// The most bytes of scratch that are live at once, each local rounded up to 64 bytes.
+std::int64_t scratch_bytes(const Block& block, const Kernel& kernel);
 
 bool is_block_axis(Binding binding);
 bool is_grid_axis(Binding binding);

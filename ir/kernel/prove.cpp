@@ -1,0 +1,138 @@
+#include "ir/kernel/prove.h"
+
+#include <cmath>
+
+namespace fusejit::ir {
+namespace {
+
+constexpr int kMaxSteps = 3000;
+constexpr std::int64_t kMaxScale = std::int64_t{1} << 40;
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// What a compare says when it holds or when it does not: expressions that are >= 0.
+void add_condition(const Compare& c, bool holds, std::vector<Index>& facts) {
+  const bool less = (c.kind == CompareKind::lt) == holds;
+  if (c.kind == CompareKind::eq) {
+    if (!holds) return;
+    facts.push_back(c.left - Index(c.right));
+    facts.push_back(Index(c.right) - c.left);
+  } else {
+    facts.push_back(less ? Index(c.right) - c.left - Index(1) : c.left - Index(c.right));
+  }
+}
+
+}  // namespace
+
+Facts::Facts(std::span<const Enclosing> path) {
+  for (const Enclosing& e : path) {
+    if (e.loop) {
+      loops_.push_back(e.loop);
+    } else if (!e.in_else) {
+      for (const Compare& c : e.choice->compares) add_condition(c, true, conditions_);
+    } else if (e.choice->compares.size() == 1) {
+      add_condition(e.choice->compares[0], false, conditions_);
+    }
+  }
+}
+
+int Facts::depth(const IndexAtom& atom) const {
+  if (atom.inner) {
+    int deepest = -1;
+    for (const IndexTerm& t : atom.inner->terms()) deepest = std::max(deepest, depth(t.atom));
+    return deepest;
+  }
+  if (atom.kind == AtomKind::variable)
+    for (std::size_t i = loops_.size(); i-- > 0;)
+      if (loops_[i]->variable == atom.id) return static_cast<int>(i);
+  return -1;
+}
+
+// Replaces the innermost atom by its bounds until a constant is left; index / scale is the expression asked about.
+void Facts::lower(const Index& index, std::int64_t scale, Search& search) const {
+  if (++search.steps > kMaxSteps || scale > kMaxScale || (search.best && *search.best >= search.enough)) return;
+  if (index.is_constant()) {
+    const std::int64_t bound = floor_div(index.constant() + scale - 1, scale);  // an integer: rounded up
+    if (!search.best || bound > *search.best) search.best = bound;
+    return;
+  }
+  // Quotients and remainders before the variables they are made of.
+  const IndexTerm* innermost = nullptr;
+  int innermost_depth = -2;
+  for (const IndexTerm& t : index.terms()) {
+    const int d = depth(t.atom);
+    if (d > innermost_depth || (d == innermost_depth && t.atom.inner)) innermost = &t, innermost_depth = d;
+  }
+  const IndexTerm term = *innermost;
+  const Index rest = index.without(term.atom);
+  const std::int64_t k = term.coefficient, c = term.atom.divisor;
+  switch (term.atom.kind) {
+    case AtomKind::value:
+      return;
+    case AtomKind::variable: {
+      if (innermost_depth < 0) return;
+      const ForStmt& loop = *loops_[static_cast<std::size_t>(innermost_depth)];
+      if (k > 0) {
+        for (const Index& low : loop.low) lower(rest + low * k, scale, search);
+      } else {
+        for (const Index& high : loop.high) lower(rest + (high - Index(1)) * k, scale, search);
+      }
+      return;
+    }
+    case AtomKind::quotient:
+      if (k > 0) {
+        if (proves_non_negative(*term.atom.inner)) lower(rest, scale, search);
+        lower(rest * c + (*term.atom.inner - Index(c - 1)) * k, scale * c, search);
+      } else {
+        lower(rest * c + *term.atom.inner * k, scale * c, search);
+      }
+      return;
+    case AtomKind::remainder: {
+      lower(k > 0 ? rest : rest + Index(c - 1) * k, scale, search);
+      // E % c <= E where E >= 0.
+      if (k < 0 && proves_non_negative(*term.atom.inner)) lower(rest + *term.atom.inner * k, scale, search);
+    }
+  }
+}
+
+std::optional<std::int64_t> Facts::best(const Index& index, std::int64_t enough) const {
+  std::optional<std::int64_t> best;
+  const auto attempt = [&](const Index& with_facts, std::int64_t scale) {
+    Search search{0, std::nullopt, enough};
+    try {
+      lower(with_facts, scale, search);
+    } catch (const UserError&) {
+      return;  // beyond 62 bits: not proven
+    }
+    if (search.best && (!best || *search.best > *best)) best = search.best;
+  };
+  attempt(index, 1);
+  for (const Index& fact : conditions_) {
+    if (best && *best >= enough) break;
+    attempt(index - fact, 1);
+    // The multiple of the fact that cancels its first atom.
+    if (fact.is_constant()) continue;
+    const IndexTerm& first = fact.terms()[0];
+    for (const IndexTerm& t : index.terms()) {
+      if (!(t.atom == first.atom) || (t.coefficient > 0) != (first.coefficient > 0)) continue;
+      const std::int64_t f = std::abs(first.coefficient), g = std::abs(t.coefficient);
+      if (f != g && f < kMaxScale && g < kMaxScale) attempt(index * f - fact * g, f);
+    }
+  }
+  return best;
+}
+
+std::optional<std::int64_t> Facts::at_least(const Index& index) const { return best(index, INT64_MAX); }
+
+std::optional<std::int64_t> Facts::at_most(const Index& index) const {
+  const std::optional<std::int64_t> bound = best(index * -1, INT64_MAX);
+  if (!bound) return std::nullopt;
+  return -*bound;
+}
+
+bool Facts::proves_non_negative(const Index& index) const {
+  const std::optional<std::int64_t> bound = best(index, 0);
+  return bound && *bound >= 0;
+}
+
+}  // namespace fusejit::ir

@@ -1,0 +1,337 @@
+// V1: no two parallel iterations of a phase store to one element. V2: a task reads only its own stores of the phase.
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "ir/kernel/verify.h"
+
+namespace fusejit::ir {
+namespace {
+
+constexpr std::int64_t kUnknown = std::int64_t{1} << 60;  // an extent that separates nothing
+
+bool is_parallel(Binding b) { return b != Binding::none && b != Binding::unroll; }
+
+// A load or store of a memory, with its index made ready for the separation test.
+struct Site {
+  const Stmt* stmt;
+  const Place* place;
+  bool is_store;
+  Path path;  // inside the declaration of a local
+  VariableRanges ranges;
+  struct Term {
+    std::int64_t coefficient;
+    IndexAtom atom;
+    std::int64_t extent;  // number of values, kUnknown if not known
+  };
+  struct Dim {
+    std::vector<Term> terms;  // by falling |coefficient|; variables held by == are gone
+    std::int64_t constant;
+  };
+  std::vector<Dim> dims;
+};
+
+std::int64_t extent_of(const std::optional<Interval>& range) {
+  return range ? std::min(kUnknown, range->high - range->low + 1) : kUnknown;
+}
+
+bool fixed_by_condition(VarId variable, const Path& path) {
+  for (const Enclosing& e : path) {
+    if (!e.choice || e.in_else) continue;
+    for (const Compare& c : e.choice->compares) {
+      const std::vector<IndexTerm>& terms = c.left.terms();
+      if (c.kind == CompareKind::eq && terms.size() == 1 && terms[0].atom.kind == AtomKind::variable &&
+          terms[0].atom.id == variable)
+        return true;
+    }
+  }
+  return false;
+}
+
+// A loop with a variable lower bound counts as low + v' with the largest extent of v'.
+struct Shifted {
+  Index low;
+  std::int64_t extent;
+};
+std::optional<Shifted> shifted(const ForStmt& loop, const VariableRanges& ranges) {
+  if (is_parallel(loop.binding) || loop.low.size() != 1 || loop.low[0].is_constant()) return std::nullopt;
+  std::int64_t extent = kUnknown;
+  for (const Index& high : loop.high)
+    if (const auto range = (high - loop.low[0]).simplify(ranges).interval(ranges))
+      extent = std::min(extent, range->high);
+  if (extent == kUnknown) return std::nullopt;
+  return Shifted{loop.low[0], std::max<std::int64_t>(extent, 1)};
+}
+
+Site make_site(const Stmt& stmt, const Path& path, std::size_t declared_at) {
+  Site site{&stmt, touched(stmt), std::holds_alternative<StoreStmt>(stmt.node), {}, {}, {}};
+  std::map<VarId, std::int64_t> extents;
+  std::map<VarId, Index> lows;
+  for (const Enclosing& e : path) {
+    if (!e.loop) continue;
+    const std::optional<Shifted> shift = shifted(*e.loop, site.ranges);
+    site.ranges.enter(*e.loop);
+    if (shift) {
+      extents[e.loop->variable] = shift->extent;
+      lows[e.loop->variable] = shift->low;
+    }
+  }
+  site.path.assign(path.begin() + static_cast<std::ptrdiff_t>(declared_at), path.end());
+  for (const Index& original : site.place->index) {
+    Index index = original;
+    // Innermost first: a lower bound may name outer variables that are shifted themselves.
+    for (auto e = path.rbegin(); e != path.rend(); ++e) {
+      if (!e->loop || lows.count(e->loop->variable) == 0) continue;
+      const VarId id = e->loop->variable;
+      const std::int64_t c = index.coefficient_of(id);
+      if (c != 0) index = index + lows[id] * c;  // v stays as v'
+    }
+    Site::Dim dim{{}, index.constant()};
+    for (const IndexTerm& t : index.terms()) {
+      const bool variable = t.atom.kind == AtomKind::variable;
+      if (variable && fixed_by_condition(t.atom.id, path)) continue;
+      const auto known = variable ? extents.find(t.atom.id) : extents.end();
+      std::int64_t extent = known != extents.end() ? known->second : 0;
+      if (known == extents.end()) {
+        extent = extent_of(Index::of(t.atom).interval(site.ranges));
+      }
+      dim.terms.push_back({t.coefficient, t.atom, extent});
+    }
+    std::stable_sort(dim.terms.begin(), dim.terms.end(), [](const Site::Term& a, const Site::Term& b) {
+      return std::abs(a.coefficient) > std::abs(b.coefficient);
+    });
+    site.dims.push_back(std::move(dim));
+  }
+  return site;
+}
+
+// |c| * (extent - 1), saturated.
+std::int64_t spread(std::int64_t coefficient, std::int64_t extent) {
+  const __int128 s = static_cast<__int128>(std::abs(coefficient)) * (extent - 1);
+  return s > kUnknown ? kUnknown : static_cast<std::int64_t>(s);
+}
+
+// One term of a dim as the separation test sees it; `variable` is -1 for all but plain variables.
+struct Plain {
+  std::int64_t coefficient;
+  std::int64_t extent;
+  VarId variable;
+};
+
+// The variables that a dim determines: each larger than all smaller terms together, all larger ones likewise.
+void separated(std::vector<Plain> terms, std::vector<VarId>& into) {
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Plain& a, const Plain& b) { return std::abs(a.coefficient) > std::abs(b.coefficient); });
+  std::int64_t below = 0;
+  for (const Plain& t : terms) below = std::min(kUnknown, below + spread(t.coefficient, t.extent));
+  for (const Plain& t : terms) {
+    if (below >= kUnknown) {  // saturated: summed again without this term
+      below = 0;
+      for (const Plain* s = &t + 1; s != terms.data() + terms.size(); ++s)
+        below = std::min(kUnknown, below + spread(s->coefficient, s->extent));
+    } else {
+      below -= spread(t.coefficient, t.extent);
+    }
+    if (t.extent > 1 && std::abs(t.coefficient) <= below) return;
+    if (t.variable >= 0) into.push_back(t.variable);
+  }
+}
+
+VarId variable_of(const Site::Term& t) { return t.atom.kind == AtomKind::variable ? t.atom.id : -1; }
+
+class Writes {
+ public:
+  explicit Writes(const Kernel& kernel) : k_(kernel), names_(kernel) {}
+
+  void run() {
+    std::map<MemId, std::size_t> declared;  // depth of a local's declaration
+    std::map<std::pair<std::size_t, MemId>, std::vector<Site>> sites;
+    for_each_with_path(k_, [&](const Stmt& stmt, const Path& path, std::size_t phase) {
+      if (const auto* local = std::get_if<LocalStmt>(&stmt.node)) declared[local->memory] = path.size();
+      const Place* place = touched(stmt);
+      if (!place || memory(place->memory).kind == MemKind::read) return;
+      sites[{phase, place->memory}].push_back(make_site(stmt, path, declared[place->memory]));
+    });
+    for (const auto& entry : sites) memory_of_phase(entry.second);
+  }
+
+ private:
+  const Memory& memory(MemId id) const { return k_.memories[static_cast<std::size_t>(id)]; }
+
+  void memory_of_phase(const std::vector<Site>& sites) {
+    std::vector<const Site*> stores;
+    for (const Site& s : sites)
+      if (s.is_store) stores.push_back(&s);
+    if (stores.empty()) return;
+    for (const Site* s : stores) {
+      if (memory(s->place->memory).dtype == DType::b1) whole_bytes(*s);
+      single(*s);
+    }
+    // Sites of equal terms are tested together, so that many unrolled stores cost little.
+    for (std::size_t i = 0; i < stores.size(); ++i)
+      for (std::size_t j = i + 1; j < stores.size(); ++j) pair(*stores[j], *stores[i], "V1");
+    for (const Site& load : sites) {
+      if (load.is_store) continue;
+      for (const Site* store : stores) pair(load, *store, "V2");
+    }
+  }
+
+  // Parallel variables of extent > 1 that stay free.
+  std::vector<VarId> parallel_variables(const Site& s) const {
+    std::vector<VarId> list;
+    for (const Enclosing& e : s.path) {
+      if (!e.loop || !is_parallel(e.loop->binding) || fixed_by_condition(e.loop->variable, s.path)) continue;
+      if (extent_of(s.ranges({AtomKind::variable, e.loop->variable, nullptr, 0})) > 1) list.push_back(e.loop->variable);
+    }
+    return list;
+  }
+
+  void single(const Site& s) {
+    std::vector<VarId> found;
+    for (const Site::Dim& dim : s.dims) {
+      std::vector<Plain> terms;
+      for (const Site::Term& t : dim.terms) terms.push_back({t.coefficient, t.extent, variable_of(t)});
+      separated(std::move(terms), found);
+    }
+    for (VarId v : parallel_variables(s))
+      if (std::find(found.begin(), found.end(), v) == found.end())
+        broken(s.stmt->at, "V1",
+               fmt::format("different {} may store to one element of {}", names_.variable(v), names_.place(*s.place)));
+  }
+
+  void whole_bytes(const Site& s) {
+    const ForStmt* lanes = nullptr;
+    for (const Enclosing& e : s.path)
+      if (e.loop && e.loop->binding == Binding::vector) lanes = e.loop;
+    const Index& last = s.place->index.back();
+    bool good = lanes && lanes->high[0].constant() % 8 == 0 && last.coefficient_of(lanes->variable) == 1 &&
+                last.constant() % 8 == 0;
+    for (const IndexTerm& t : last.terms())
+      if (good && !(t.atom.kind == AtomKind::variable && t.atom.id == lanes->variable)) good = t.coefficient % 8 == 0;
+    if (!good) broken(s.stmt->at, "V1", fmt::format("{} does not store whole bytes of bits", names_.place(*s.place)));
+  }
+
+  // Loops around both: the common start of their paths. The sides of one `if` do not end it.
+  static std::vector<const ForStmt*> common_loops(const Site& a, const Site& b) {
+    std::vector<const ForStmt*> loops;
+    for (std::size_t i = 0; i < std::min(a.path.size(), b.path.size()); ++i) {
+      if (a.path[i].loop != b.path[i].loop || a.path[i].choice != b.path[i].choice) break;
+      if (a.path[i].loop) loops.push_back(a.path[i].loop);
+      if (a.path[i].in_else != b.path[i].in_else) break;
+    }
+    return loops;
+  }
+
+  void pair(const Site& a, const Site& b, const char* rule) {
+    const std::vector<const ForStmt*> common = common_loops(a, b);
+    std::vector<VarId> needed;
+    for (const ForStmt* loop : common)
+      if (is_parallel(loop->binding) && extent_of(a.ranges({AtomKind::variable, loop->variable, nullptr, 0})) > 1 &&
+          !(fixed_by_condition(loop->variable, a.path) && fixed_by_condition(loop->variable, b.path)))
+        needed.push_back(loop->variable);
+    if (needed.empty()) return;
+    std::vector<VarId> found;
+    for (std::size_t d = 0; d < a.dims.size(); ++d) {
+      std::vector<VarId> of_dim;
+      if (!same_terms(a, b, d, common, of_dim)) {
+        of_dim.clear();
+        joint(a, b, d, common, of_dim);
+      }
+      found.insert(found.end(), of_dim.begin(), of_dim.end());
+    }
+    const bool apart = std::all_of(needed.begin(), needed.end(),
+                                   [&](VarId v) { return std::find(found.begin(), found.end(), v) != found.end(); });
+    if (apart || disjoint(a, b)) return;
+    if (rule[1] == '1') {
+      broken(a.stmt->at, rule,
+             fmt::format("{} and {} (line {}) may be the same element in different iterations", names_.place(*a.place),
+                         names_.place(*b.place), b.stmt->at.line));
+    }
+    broken(a.stmt->at, rule,
+           fmt::format("{} may read what another iteration stores to {} (line {})", names_.place(*a.place),
+                       names_.place(*b.place), b.stmt->at.line));
+  }
+
+  // The same variable terms, own loops of equal extent corresponding; differing constants are one more serial term.
+  static bool same_terms(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
+                         std::vector<VarId>& found) {
+    const Site::Dim &x = a.dims[d], &y = b.dims[d];
+    if (x.terms.size() != y.terms.size()) return false;
+    std::vector<Plain> terms;
+    for (std::size_t i = 0; i < x.terms.size(); ++i) {
+      const Site::Term &s = x.terms[i], &t = y.terms[i];
+      if (s.coefficient != t.coefficient || s.extent != t.extent) return false;
+      const VarId v = variable_of(s), w = variable_of(t);
+      const bool shared = is_common(v, common), other = is_common(w, common);
+      if (shared != other || (shared && v != w)) return false;
+      if (v < 0 && !(s.atom == t.atom)) return false;
+      terms.push_back({s.coefficient, s.extent, shared ? v : -1});
+    }
+    const std::int64_t difference = std::abs(x.constant - y.constant);
+    if (difference != 0) terms.push_back({difference, 2, -1});
+    separated(std::move(terms), found);
+    return true;
+  }
+
+  // Common terms over one remainder that holds everything else of both sites.
+  static void joint(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
+                    std::vector<VarId>& found) {
+    std::vector<Plain> terms;
+    const Site* sites[2] = {&a, &b};
+    std::vector<Site::Term> shared[2];
+    for (int i : {0, 1})
+      for (const Site::Term& t : sites[i]->dims[d].terms)
+        if (is_common(variable_of(t), common)) shared[i].push_back(t);
+    std::int64_t low = 0, high = 0;
+    for (int i : {0, 1}) {
+      std::int64_t lo = sites[i]->dims[d].constant, hi = lo;
+      for (const Site::Term& t : sites[i]->dims[d].terms) {
+        if (is_common(variable_of(t), common)) continue;
+        const auto range = Index::of(t.atom).interval(sites[i]->ranges);
+        if (t.extent >= kUnknown || !range) return;
+        lo += std::min(t.coefficient * range->low, t.coefficient * range->high);
+        hi += std::max(t.coefficient * range->low, t.coefficient * range->high);
+      }
+      low = i == 0 ? lo : std::min(low, lo);
+      high = i == 0 ? hi : std::max(high, hi);
+    }
+    if (shared[0].size() != shared[1].size()) return;
+    for (std::size_t i = 0; i < shared[0].size(); ++i) {
+      if (shared[0][i].coefficient != shared[1][i].coefficient || !(shared[0][i].atom == shared[1][i].atom)) return;
+      terms.push_back({shared[0][i].coefficient, shared[0][i].extent, shared[0][i].atom.id});
+    }
+    std::int64_t below = high - low;
+    for (const Plain& t : terms) below = std::min(kUnknown, below + spread(t.coefficient, t.extent));
+    if (below >= kUnknown) return;
+    for (const Plain& t : terms) {
+      below -= spread(t.coefficient, t.extent);
+      if (std::abs(t.coefficient) <= below) return;
+      found.push_back(t.variable);
+    }
+  }
+
+  static bool is_common(VarId v, const std::vector<const ForStmt*>& common) {
+    return std::any_of(common.begin(), common.end(), [&](const ForStmt* loop) { return loop->variable == v; });
+  }
+
+  // Boxes that do not meet in some dim.
+  static bool disjoint(const Site& a, const Site& b) {
+    const Facts of_a(a.path), of_b(b.path);
+    for (std::size_t d = 0; d < a.dims.size(); ++d) {
+      const Index &x = a.place->index[d], &y = b.place->index[d];
+      const auto a_low = of_a.at_least(x), a_high = of_a.at_most(x);
+      const auto b_low = of_b.at_least(y), b_high = of_b.at_most(y);
+      if ((a_high && b_low && *a_high < *b_low) || (b_high && a_low && *b_high < *a_low)) return true;
+    }
+    return false;
+  }
+
+  const Kernel& k_;
+  const Names names_;
+};
+
+}  // namespace
+
+void verify_writes(const Kernel& kernel) { Writes(kernel).run(); }
+
+}  // namespace fusejit::ir
