@@ -200,7 +200,7 @@ constexpr OpDef kRows[] = {
      .eval = [](Args a, const Attrs&) { return truth(a[0]) ? a[1] : a[2]; },
      .copies_bits = true,
      .llvm = {.floating = "select", .signed_int = "select", .unsigned_int = "select", .boolean = "select"},
-     .cuda = {.floating = "$0 ? $1 : $2", .integral = "$0 ? $1 : $2"},
+     .cuda = {.floating = "$0 ? $1 : $2", .integral = "$0 ? $1 : $2"}, .kernel_types = "bTT>T",
      .meaning = "a where c is true, else b; the other side does not leak"},
     {.op = Op::cast, .name = "cast", .attrs = kCast, .infer = infer_cast, .keeps_dtype = 1,
      .grad = [](const GradContext& g) {
@@ -211,7 +211,7 @@ constexpr OpDef kRows[] = {
      .eval = [](Args a, const Attrs& attrs) { return cast(a[0], attrs[0].dtype); },
      .copies_bits = true,
      .llvm = {.floating = "fj.cast", .signed_int = "fj.cast", .unsigned_int = "fj.cast", .boolean = "fj.cast"},
-     .cuda = {.floating = "fj_cast($0)", .integral = "fj_cast($0)"},
+     .cuda = {.floating = "fj_cast($0)", .integral = "fj_cast($0)"}, .kernel_types = "*>*",
      .meaning = "x in another dtype, rounded once; float to int toward zero, saturating, NaN to 0"},
     {.op = Op::detach, .name = "detach", .dtype_rule = DTypeRule::any, .no_gradient = true,
      .expand = [](std::span<const Operand> o, const Attrs&, const Type&) { return o[0].value; },

@@ -1,0 +1,209 @@
+// Kernels with exactly one broken rule: the error names the rule and the place.
+#include <gtest/gtest.h>
+
+#include "ir/kernel/kernel.h"
+
+namespace fusejit::ir {
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    verify(parse_kernel(text));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A kernel on avx512 with buffers %x, %y of f32[64], %i of i32[64], %u of u32[64]; `body` is a phase's.
+std::string on_x86(const std::string& body, const std::string& isa = "x86:avx512") {
+  return "kernel @t(%x: f32[64] read align 64, %n: i32[64] read, %u: u32[64] read, %h: bf16[64] read, %y: f32[64] "
+         "write align 64,\n"
+         "%m: b1[64] write, %s: f32 param) on " +
+         isa + " {\nphase {\n" + body + "\n} }";
+}
+std::string on_cuda(const std::string& body) {
+  return "kernel @t(%x: f32[64] read align 16, %y: f32[64] write align 16) on cuda {\nphase {\n" + body + "\n} }";
+}
+
+struct Case {
+  const char* name;
+  const char* rule;  // empty: verifies
+  std::string text;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+class Verify : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Verify, NamesTheRule) {
+  const std::string error = error_of(GetParam().text);
+  const std::string rule = GetParam().rule;
+  if (rule.empty()) {
+    EXPECT_EQ(error, "") << GetParam().text;
+  } else {
+    EXPECT_NE(error.find(" " + rule + ": "), std::string::npos) << "error: '" << error << "'\n" << GetParam().text;
+    EXPECT_TRUE(std::isdigit(static_cast<unsigned char>(error[0]))) << error;
+  }
+}
+
+const Case kCases[] = {
+    // V1
+    {"store_of_own_element", "", on_x86("for %i in 0..64 threads { store %y[%i], 1 }")},
+    {"threads_share_an_element", "V1", on_x86("for %i in 0..8 threads { store %y[%i / 2], 1 }")},
+    {"lanes_share_an_element", "V1", on_x86("for %l in 0..16 vector { store %y[3], 1 }")},
+    {"overlapping_tiles", "V1",
+     on_x86("for %t in 0..4 threads { for %i in 0..17 { if %t*16 + %i < 64 { store %y[%t*16 + %i], 1 } } }")},
+    {"tiles_side_by_side", "", on_x86("for %t in 0..4 threads { for %i in 0..16 { store %y[%t*16 + %i], 1 } }")},
+    {"tiles_with_variable_bounds", "",
+     on_x86("for %t in 0..4 threads { for %i in %t*16..min(64, %t*16 + 16) { store %y[%i], 1 } }")},
+    {"tiles_with_wide_bounds", "V1",
+     on_x86("for %t in 0..4 threads { for %i in %t*16..min(64, %t*16 + 17) { store %y[%i], 1 } }")},
+    {"fixed_by_a_condition", "", on_x86("for %t in 0..4 threads { if %t == 3 { store %y[5], 1 } }")},
+    {"two_sites_overlap", "V1", on_x86("for %t in 0..4 threads { store %y[%t], 1 store %y[%t + 1], 1 }")},
+    {"two_sites_interleave", "", on_x86("for %t in 0..4 threads { store %y[%t*2], 1 store %y[%t*2 + 1], 1 }")},
+    {"two_sites_in_disjoint_boxes", "", on_x86("for %t in 0..4 threads { store %y[%t], 1 store %y[7 - %t], 1 }")},
+    {"two_sites_cross", "V1", on_x86("for %t in 0..4 threads { store %y[%t], 1 store %y[3 - %t], 1 }")},
+    {"scratch_shared_by_lanes", "V1",
+     on_x86("local %e: f32[4] scratch for %l in 0..8 vector { store %e[%l / 2], 1 } store %y[0], 1")},
+    {"read_buffer_stored", "V1", on_x86("store %x[0], 1")},
+    {"bits_outside_lanes", "V1", on_x86("for %i in 0..64 { %c = lt(%s, 0) : bool store %m[%i], %c }")},
+    {"bits_of_few_lanes", "V1",
+     on_x86("for %i in 0..16 { for %l in 0..4 vector { %c = lt(%s, 0) : bool store %m[%i*4 + %l], %c } }")},
+    {"bits_in_whole_bytes", "",
+     on_x86("for %i in 0..8 { for %l in 0..8 vector { %c = lt(%s, 0) : bool store %m[%i*8 + %l], %c } }")},
+    // V2
+    {"reads_its_own", "",
+     on_x86("for %t in 0..64 threads { store %y[%t], 1 %a = load %y[%t] : f32 store %y[%t], %a }")},
+    {"reads_a_neighbour", "V2",
+     on_x86("for %t in 0..32 threads { store %y[%t*2 + 1], 1 %a = load %y[%t + 1] : f32 store %y[%t*2], %a }")},
+    {"lanes_meet_in_scratch", "",
+     on_x86("local %e: f32[16] scratch for %l in 0..16 vector { store %e[%l], 1 }"
+            " for %l in 0..16 vector { %a = load %e[15 - %l] : f32 store %y[%l], %a }")},
+    {"lanes_meet_too_early", "V2",
+     on_x86("local %e: f32[16] scratch for %l in 0..16 vector { store %e[%l], 1"
+            " %a = load %e[15 - %l] : f32 store %y[%l], %a }")},
+    // V3
+    {"one_too_far", "V3", on_x86("for %i in 0..65 { store %y[%i], 1 }")},
+    {"one_too_early", "V3", on_x86("for %i in 0..64 { store %y[%i - 1], 1 }")},
+    {"bounded_by_a_condition", "", on_x86("for %i in 0..80 { if %i < 64 { store %y[%i], 1 } }")},
+    {"bounded_in_else", "", on_x86("for %i in 0..80 { if %i >= 64 { store %y[0], 2 } else { store %y[%i], 1 } }")},
+    {"not_bounded_in_else_of_two", "V3",
+     on_x86("for %i in 0..80 { if %i >= 64 and %i < 70 { store %y[0], 2 } else { store %y[%i], 1 } }")},
+    {"bounded_by_max_min", "",
+     on_x86("for %b in 0..9 { for %i in max(0, 1 - %b*8)..min(8, 65 - %b*8) { store %y[%b*8 + %i - 1], 1 } }")},
+    {"quotient", "", on_x86("for %i in 0..640 { store %y[%i / 10], 1 }")},
+    {"quotient_too_far", "V3", on_x86("for %i in 0..641 { store %y[%i / 10], 1 }")},
+    {"remainder", "", on_x86("for %i in 0..1000 { store %y[%i % 64], 1 }")},
+    {"remainder_too_far", "V3", on_x86("for %i in 0..1000 { store %y[%i % 65], 1 }")},
+    {"loaded_index_bounded", "",
+     on_x86("%k = load %n[0] : i32 if %k >= 0 and %k < 64 { %a = load %x[%k] : f32 store %y[0], %a }")},
+    {"loaded_index_free", "V3", on_x86("%k = load %n[0] : i32 if %k >= 0 { %a = load %x[%k] : f32 store %y[0], %a }")},
+    {"prefetch_is_free", "", on_x86("prefetch %x[1000] l1 store %y[0], 1")},
+    {"empty_dim", "V3", "kernel @t(%y: f32[0] write) on x86:v2 { phase { store %y[0], 1 } }"},
+    // V4
+    {"threads_inside_serial", "V4", on_x86("for %i in 0..2 { for %t in 0..4 threads { store %y[%i*4 + %t], 1 } }")},
+    {"threads_beside_a_statement", "V4", on_x86("for %t in 0..4 threads { store %y[%t], 1 } store %y[9], 1")},
+    {"threads_from_one", "V4", on_x86("for %t in 1..4 threads { store %y[%t], 1 }")},
+    {"four_threads_loops", "V4",
+     on_x86("for %a in 0..2 threads { for %b in 0..2 threads { for %c in 0..2 threads { for %d in 0..2 threads {"
+            " store %y[%a*8 + %b*4 + %c*2 + %d], 1 } } } }")},
+    {"lanes_of_three", "V4", on_x86("for %l in 0..3 vector { store %y[%l], 1 }")},
+    {"nested_lanes", "V4", on_x86("for %l in 0..4 vector { for %k in 0..4 vector { store %y[%l*4 + %k], 1 } }")},
+    {"bounds_name_the_lane", "V4", on_x86("for %l in 0..4 vector { for %k in 0..%l { store %y[%l*8 + %k], 1 } }")},
+    {"unroll_of_65", "V4", on_x86("for %i in 0..65 unroll { if %i < 64 { store %y[%i], 1 } }")},
+    {"unroll_to_a_variable", "V4", on_x86("for %i in 0..4 { for %j in 0..%i unroll { store %y[%j], 1 } }")},
+    {"threads_reduce", "V4", on_x86("%a = for %t in 0..4 threads reduce add : f32 { yield 1 } store %y[0], %a")},
+    {"lanes_on_any", "V4", on_x86("for %l in 0..4 vector { store %y[%l], 1 }", "any")},
+    {"threads_on_any", "V4", on_x86("for %t in 0..4 threads { store %y[%t], 1 }", "any")},
+    {"threads_on_cuda", "V4", on_cuda("for %t in 0..4 threads { store %y[%t], 1 }")},
+    {"no_grid_on_cuda", "V4", on_cuda("store %y[0], 1")},
+    {"grid_on_x86", "V4", on_x86("for %g in 0..4 grid.x { store %y[%g], 1 }")},
+    {"grid_order", "V4", on_cuda("for %a in 0..2 grid.x { for %b in 0..2 grid.y { store %y[%a*2 + %b], 1 } }")},
+    {"grid_z_y_x", "",
+     on_cuda("for %a in 0..2 grid.z { for %b in 0..2 grid.y { for %c in 0..2 grid.x { store %y[%a*4 + %b*2 + %c], 1 } "
+             "} }")},
+    {"block_without_grid", "V4", on_cuda("for %b in 0..4 block.x { store %y[%b], 1 }")},
+    {"block_of_two_sizes", "V4",
+     on_cuda("for %g in 0..1 grid.x { for %b in 0..32 block.x { store %y[%b], 1 } for %c in 0..16 block.x { store "
+             "%y[%c + 32], 1 } }")},
+    {"block_too_large", "V4",
+     on_cuda("for %g in 0..1 grid.x { for %b in 0..64 block.x { for %c in 0..32 block.y { if %c == 0 { store %y[%b], 1 "
+             "} } } }")},
+    {"block_under_lane_if", "V4",
+     on_cuda("for %g in 0..1 grid.x { for %b in 0..8 block.x { if %b < 3 { for %c in 0..8 block.y { store %y[%b*8 + "
+             "%c], 1 } } } }")},
+    {"block_reduce_of_three", "V4",
+     on_cuda("for %g in 0..64 grid.x { %a = for %b in 0..3 block.x reduce add : f32 { yield 1 } store %y[%g], %a }")},
+    {"nt_on_cuda", "V4", on_cuda("for %g in 0..16 grid.x { for %l in 0..4 vector { store %y[%g*4 + %l], 1 nt } }")},
+    // V5
+    {"register_by_serial_loop", "V5",
+     on_x86("local %a: f32[4] register for %i in 0..4 { store %a[%i], 1 } store %y[0], 1")},
+    {"register_by_unroll_loop", "",
+     on_x86("local %a: f32[4] register for %i in 0..4 unroll { store %a[%i], 1 } store %y[0], 1")},
+    {"register_by_lane", "",
+     on_x86("local %a: f32[16] register for %l in 0..16 vector { store %a[%l], 1 } store %y[0], 1")},
+    {"register_by_twice_the_lane", "V5",
+     on_x86("local %a: f32[32] register for %l in 0..16 vector { store %a[%l*2], 1 } store %y[0], 1")},
+    {"register_row_of_other_width", "V5",
+     on_x86("local %a: f32[32] register for %l in 0..16 vector { store %a[%l], 1 } store %y[0], 1")},
+    {"register_too_large", "V5", on_x86("local %a: f32[65] register store %y[0], 1")},
+    {"scratch_too_large", "V5", on_x86("local %a: f32[8388608] scratch store %y[0], 1")},
+    {"scratch_in_lanes", "V5", on_x86("for %l in 0..4 vector { local %a: f32[4] scratch store %y[%l], 1 }")},
+    {"scratch_in_block", "V5",
+     on_cuda("for %g in 0..1 grid.x { for %b in 0..32 block.x { local %a: f32[4] scratch store %y[%b], 1 } }")},
+    // V6
+    {"mixed_operands", "V6",
+     on_x86("%a = load %x[0] : f32 %k = load %n[0] : i32 %b = add(%a, %k) : f32 store %y[0], %b")},
+    {"wrong_result", "V6", on_x86("%a = load %x[0] : f32 %b = add(%a, 1) : f64 store %y[0], %a")},
+    {"arithmetic_on_bf16", "V6", on_x86("%a = load %h[0] : bf16 %b = add(%a, %a) : bf16 store %y[0], 1")},
+    {"load_converts", "V6", on_x86("%a = load %h[0] : f32 store %y[0], %a")},
+    {"store_converts", "V6", on_x86("%a = load %n[0] : i32 store %y[0], %a")},
+    {"compare_gives_bool", "V6", on_x86("%a = lt(%s, 1) : f32 store %y[0], %a")},
+    {"if_of_a_float", "V6", on_x86("if %s { store %y[0], 1 }")},
+    {"value_of_b1", "V6", on_x86("%a = load %m[0] : b1 store %y[0], 1")},
+    {"rank", "V6", on_x86("store %y[0, 0], 1")},
+    {"shift_by_a_value", "V6", on_x86("%a = load %u[0] : u32 %b = shl(%a, %a) : u32 store %y[0], 1")},
+    {"shift_too_far", "V6", on_x86("%a = load %u[0] : u32 %b = shl(%a, 32) : u32 store %y[0], 1")},
+    {"unsigned_sqrt", "V6", on_x86("%a = load %u[0] : u32 %b = sqrt(%a) : u32 store %y[0], 1")},
+    {"integer_div", "V6", on_x86("%a = load %n[0] : i32 %b = div(%a, 2) : i32 store %y[0], 1")},
+    {"welford_of_mixed", "V6",
+     on_x86("%a, %b, %c = for %i in 0..4 reduce welford : f32, f64, f32 { yield 1, 2, 3 } store %y[0], %a")},
+    {"reduce_components", "V6",
+     on_x86("%a, %b = for %i in 0..4 reduce welford : f32, f32 { yield 1, 2 } store %y[0], %a")},
+    {"logical_and_of_floats", "V6", on_x86("%a = for %i in 0..4 reduce logical_and : f32 { yield 1 } store %y[0], %a")},
+    {"yield_of_other_type", "V6",
+     on_x86("%k = load %n[0] : i32 for %i in 0..2 { %a = if %i < 1 : f32 { yield 1 } else { yield %k } store %y[%i], "
+            "%a }")},
+    {"composite_op", "V6", on_x86("%a = relu(%s) : f32 store %y[0], %a")},
+    {"literal_does_not_fit", "V6", on_x86("%a = load %n[0] : i32 %b = add(%a, 2147483648) : i32 store %y[0], 1")},
+    {"local_of_b1", "V6", on_x86("local %a: b1[8] scratch store %y[0], 1")},
+    {"no_store", "V6", on_x86("%a = load %x[0] : f32")},
+    // V7
+    {"nt_aligned", "", on_x86("for %i in 0..4 { for %l in 0..16 vector { store %y[%i*16 + %l], 1 nt } }")},
+    {"nt_off_by_one", "V7", on_x86("for %i in 0..3 { for %l in 0..16 vector { store %y[%i*16 + %l + 1], 1 nt } }")},
+    {"nt_of_one_element", "V7", on_x86("store %y[0], 1 nt")},
+    {"cuda_vector_aligned", "", on_cuda("for %g in 0..16 grid.x { for %l in 0..4 vector { store %y[%g*4 + %l], 1 } }")},
+    {"cuda_vector_off_by_one", "V7",
+     on_cuda("for %g in 0..15 grid.x { for %l in 0..4 vector { store %y[%g*4 + %l + 1], 1 } }")},
+    // V8
+    {"not_defined", "V8", on_x86("store %y[0], %q")},
+    {"defined_later", "V8", on_x86("store %y[0], %q %q = load %x[0] : f32")},
+    {"outside_its_block", "V8", on_x86("for %i in 0..1 { %q = load %x[0] : f32 } store %y[0], %q")},
+    {"defined_twice", "V8", on_x86("%q = load %x[0] : f32 %q = load %x[1] : f32 store %y[0], %q")},
+    {"shadowed", "V8", on_x86("%q = load %x[0] : f32 for %q in 0..2 { store %y[%q], 1 }")},
+    {"disjoint_scopes", "", on_x86("for %q in 0..2 { store %y[%q], 1 } for %q in 2..4 { store %y[%q], 1 }")},
+    {"variable_as_value", "V8", on_x86("for %q in 0..2 { store %y[0], %q }")},
+    {"float_in_an_index", "V8", on_x86("if %s + 1 < 3 { store %y[0], 1 }")},
+    {"own_result_in_its_body", "V8", on_x86("%a = for %i in 0..4 reduce add : f32 { yield %a } store %y[0], %a")},
+    // V9
+    {"fma_on_v2", "V9", on_x86("%a = fma(%s, %s, %s) : f32 store %y[0], %a", "x86:v2")},
+    {"fma_on_avx2", "", on_x86("%a = fma(%s, %s, %s) : f32 store %y[0], %a", "x86:avx2")},
+    {"dot2_on_avx512", "V9", on_x86("%a = load %u[0] : u32 %b = dot2(%a, %a, %s) : f32 store %y[0], %b")},
+    {"dot2_on_bf16", "", on_x86("%a = load %u[0] : u32 %b = dot2(%a, %a, %s) : f32 store %y[0], %b", "x86:avx512bf16")},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, Verify, ::testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace fusejit::ir
