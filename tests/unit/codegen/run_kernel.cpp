@@ -57,7 +57,7 @@ std::string for_isa(const std::string& text, Isa isa) {
   std::string result = std::regex_replace(text, std::regex(R"(on x86:\w+)"), fmt::format("on {}", name(isa)));
   if (isa != Isa::x86_v2) return result;
   return std::regex_replace(result, std::regex(R"(%(\w+) = fma\(([^,]+), ([^,]+), ([^)]+)\) : (f32|f64))"),
-                            "%$1_m = mul($2, $3) : $5  %$1 = add(%$1_m, $4) : $5");
+                            "%fm$1 = mul($2, $3) : $5  %$1 = add(%fm$1, $4) : $5");
 }
 
 Memory::Memory(std::int64_t bytes) : storage_(static_cast<std::size_t>(bytes + kGuard + 64), std::byte{0}), size_(bytes) {
