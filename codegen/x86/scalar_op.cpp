@@ -8,6 +8,7 @@
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include "codegen/x86/integer_op.h"
 #include "ir/base/check.h"
 #include "ir/kernel/math.h"
 
@@ -119,7 +120,8 @@ Value* by_spelling(Builder& b, std::string_view word, const std::vector<Typed>& 
   if (word == "neg") return b.CreateNeg(x);
   if (word == "not") return b.CreateNot(x);
   if (word == "same") return x;
-  return word.starts_with("llvm.") ? intrinsic(b, word, operands) : nullptr;
+  if (word.starts_with("llvm.")) return intrinsic(b, word, operands);
+  return integer_op(b, word, x, y);
 }
 
 // The row's straight-line body, definition by definition.

@@ -1,0 +1,82 @@
+// The hot loops of the register tiles keep their accumulators in registers: no stack access in the assembly.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/unit/codegen/run_kernel.h"
+
+namespace fusejit::test {
+namespace {
+
+struct Loop {
+  std::vector<std::string> lines;
+  int count(const std::string& word) const {
+    int n = 0;
+    for (const std::string& line : lines) n += line.find(word) != std::string::npos;
+    return n;
+  }
+};
+
+std::string without_comment(const std::string& line) { return line.substr(0, line.find('#')); }
+
+// Innermost loops: a jump back to a label without another such pair in between.
+std::vector<Loop> innermost_loops(const std::string& assembly) {
+  std::vector<std::string> lines;
+  std::map<std::string, std::size_t> labels;
+  std::vector<std::pair<std::size_t, std::size_t>> spans;
+  std::istringstream in(assembly);
+  for (std::string line; std::getline(in, line);) {
+    line = without_comment(line);
+    lines.push_back(line);
+    const std::size_t colon = line.find(':');
+    if (line.rfind(".LBB", 0) == 0 && colon != std::string::npos) labels[line.substr(0, colon)] = lines.size() - 1;
+    const std::size_t target = line.find("\t.LBB");
+    if (line.rfind("\tj", 0) != 0 || target == std::string::npos) continue;
+    std::string label = line.substr(target + 1);
+    label.erase(label.find_last_not_of(" \t") + 1);
+    if (const auto found = labels.find(label); found != labels.end()) spans.push_back({found->second, lines.size() - 1});
+  }
+  std::vector<Loop> loops;
+  for (const auto& span : spans) {
+    bool innermost = true;
+    for (const auto& other : spans) {
+      if (other != span && other.first >= span.first && other.second <= span.second) innermost = false;
+    }
+    if (innermost) loops.push_back({{lines.begin() + static_cast<std::ptrdiff_t>(span.first), lines.begin() + static_cast<std::ptrdiff_t>(span.second) + 1}});
+  }
+  return loops;
+}
+
+struct Expected {
+  const char* file;
+  std::size_t loops;  // with that many FMAs
+  int fma;
+  int broadcasts;
+};
+
+class HotLoop : public testing::TestWithParam<Expected> {};
+
+TEST_P(HotLoop, StaysInRegisters) {
+  const Expected& expected = GetParam();
+  const ir::Kernel kernel = ir::parse_kernel(kernel_text(expected.file));
+  std::size_t found = 0;
+  for (const Loop& loop : innermost_loops(codegen::x86::assembly(kernel, Target{.isa = Isa::x86_avx512}))) {
+    if (loop.count("\tvfmadd") != expected.fma) continue;
+    ++found;
+    EXPECT_EQ(loop.count("(%rsp"), 0) << "a spill in the hot loop";
+    EXPECT_EQ(loop.count("vbroadcastss"), expected.broadcasts);
+    EXPECT_EQ(loop.count("%ymm"), 0) << "a vector narrower than 512 bits";
+  }
+  EXPECT_EQ(found, expected.loops);
+}
+
+// (f): 12 copies by %q and %s, of which the first and last drop one pixel: 13 pixels x 2 vectors x 4 channels.
+INSTANTIATE_TEST_SUITE_P(Tiles, HotLoop,
+                         testing::Values(Expected{"f_conv3x3_bn.kir", 10, 112, 56}, Expected{"f_conv3x3_bn.kir", 2, 104, 52},
+                                         Expected{"g_conv3x3_wgrad.kir", 1, 16, 8}, Expected{"h_winograd.kir", 1, 112, 56}));
+
+}  // namespace
+}  // namespace fusejit::test
