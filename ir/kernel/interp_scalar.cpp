@@ -61,17 +61,17 @@ struct Mul {
     return wrapped(a, b, [](auto x, auto y) { return x * y; });
   }
 };
-// NaN wins; of equals (+0, -0) the second.
+// NaN wins; of equals (+0, -0) the first.
 struct Maximum {
   template <class T>
   static T of(T a, T b) {
-    return a != a || a > b ? a : b;
+    return b != b || b > a ? b : a;
   }
 };
 struct Minimum {
   template <class T>
   static T of(T a, T b) {
-    return a != a || a < b ? a : b;
+    return b != b || b < a ? b : a;
   }
 };
 template <class F, class T>
