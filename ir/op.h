@@ -81,6 +81,17 @@ using ExpandFn = Value (*)(std::span<const Operand> operands, const Attrs& attrs
 using InferFn = Type (*)(const InferContext& context);
 // Replaces what only the operands can say in attributes as given (reshape's -1); `values` are in row order.
 using CompleteFn = void (*)(std::span<const Operand> operands, std::vector<Attr>& values);
+// Where an element of a view comes from: dim d of the operand has the index (out[axis] * scale + offset) / divide, and the
+// element is the row's fill (zero, or pad's value) where that has a remainder or lies outside the operand.
+struct ViewDim {
+  int axis = -1;             // dim of the result, or -1: the index is `offset`
+  std::int64_t scale = 1;
+  std::int64_t offset = 0;
+  std::int64_t divide = 1;
+  bool bounded = false;      // may lie outside or have a remainder
+};
+// One entry per dim of operand 0.
+using ViewMapFn = std::vector<ViewDim> (*)(const Attrs& attrs, const Shape& operand, const Shape& result);
 // Whole-tensor meaning for reduce, view, anchor, source rows and as oracle of composites.
 using TensorEvalFn = void (*)(const EvalContext& context);
 
@@ -119,6 +130,7 @@ struct OpDef {
   ExpandFn expand = nullptr;                  // composite
   EvalFn eval = nullptr;                      // element-wise
   TensorEvalFn evaluate = nullptr;            // all other families
+  ViewMapFn view_map = nullptr;               // views of one operand but reshape, which keeps the row-major order
 
   bool commutative = false;
   bool comparison = false;

@@ -13,7 +13,7 @@ using Rows = std::span<const OpDef> (*)();
 constexpr Rows kFiles[] = {
     arithmetic_rows, function_rows, rounding_rows, logic_rows,  // element-wise
     composite_rows, norm_rows, loss_rows, derived_rows,
-    anchor_rows, pool_rows,
+    reduce_rows, view_rows, gather_rows, anchor_rows, pool_rows,
     source_rows, kernel_rows,
 };
 

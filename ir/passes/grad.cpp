@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "ir/ops/compose.h"
 #include "ir/passes/recompute.h"
 
 namespace fusejit::ir {
@@ -138,10 +139,21 @@ void Sweep::run() {
   }
 }
 
+// Rows of element-wise ops answer in the broadcast shape and the promoted dtype: the sum over what was broadcast, in the
+// operand's type (ops.md §2).
+Value fitted(const Value& g, const Type& type) {
+  return compose::cast_to(compose::sum_to(g, type.shape), type.dtype);
+}
+
 // The cotangents of y's operands by the rule of its row, or through its expansion.
 std::vector<Value> operand_cotangents(const GradContext& context) {
   const OpDef& row = op_def(context.y->op);
-  if (row.grad) return row.grad(context);
+  if (row.grad) {
+    std::vector<Value> found = row.grad(context);
+    for (std::size_t i = 0; row.family == Family::elementwise && i < found.size(); ++i)
+      if (found[i] && context.wants(i)) found[i] = fitted(found[i], context.x(i).type());
+    return found;
+  }
   FJ_ASSERT(row.expand, "{} has neither a gradient nor an expansion", row.name);
   const Node& y = *context.y;
   const Value expansion = row.expand(y.operands, y.attrs, y.type);
