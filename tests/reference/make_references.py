@@ -1,0 +1,72 @@
+"""Records what PyTorch computes for every op, optimiser and the S4 network, as files that tests read without Python.
+
+    python make_references.py                everything
+    python make_references.py ops            the graphs and the manifest
+    python make_references.py optimisers     tests/reference/optim/*.npz
+    python make_references.py curves         the two loss curves; reads Fashion-MNIST (--data FOLDER)
+
+Remaking with the same PyTorch changes no byte on the same kind of processor. See README.md beside this file.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+
+import torch
+
+from recording.cases import all_cases
+
+HERE = pathlib.Path(__file__).resolve().parent
+FAMILIES = (
+    "elementwise",
+    "composite",
+    "reductions",
+    "views",
+    "anchors",
+    "pools",
+    "norms",
+    "losses",
+    "half",
+    "random",
+    "blocks",
+)
+
+
+def make_ops():
+    for family in FAMILIES:
+        shutil.rmtree(HERE / family, ignore_errors=True)
+    entries = [case.write(HERE) for case in all_cases()]
+    graphs = [entry["graph"] for entry in entries]
+    repeated = {g for g in graphs if graphs.count(g) > 1}
+    if repeated:
+        raise ValueError(f"two cases have the same name: {sorted(repeated)}")
+    lines = ",\n".join("  " + json.dumps(entry) for entry in entries)
+    (HERE / "manifest.json").write_text(
+        f'{{"torch_version": "{torch.__version__}", "cases": [\n{lines}\n]}}\n', encoding="ascii"
+    )
+    print(f"{len(entries)} cases")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "parts", nargs="*", default=["ops", "optimisers", "curves"], help="ops, optimisers, curves (default: all)"
+    )
+    parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    if "ops" in arguments.parts:
+        make_ops()
+    if "optimisers" in arguments.parts:
+        from recording import optimisers
+
+        optimisers.record(HERE / "optim")
+    if "curves" in arguments.parts:
+        from recording import s4_curves
+
+        s4_curves.record(HERE, pathlib.Path(arguments.data))
+
+
+if __name__ == "__main__":
+    main()
