@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "ir/base/check.h"
 #include "ir/base/number.h"
@@ -26,7 +27,7 @@ std::string_view kind_text(AttrKind kind) {
 }
 
 void set_number(Attr& attr, double value) {
-  attr.number = value;
+  attr.number = std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value;  // equal bits for every NaN
   attr.integer = std::abs(value) < 9e15 && std::trunc(value) == value ? static_cast<std::int64_t>(value) : 0;
 }
 
@@ -125,7 +126,12 @@ std::optional<Attr> converted(const AttrInit& given, AttrKind kind) {
     case AttrKind::ints:
     case AttrKind::dims: return given.given == AttrKind::ints ? std::optional(given.value) : std::nullopt;
     case AttrKind::numbers:
-      if (given.given == AttrKind::numbers) return given.value;
+      if (given.given == AttrKind::numbers) {
+        out = given.value;
+        for (double& v : out.numbers)
+          if (std::isnan(v)) v = std::numeric_limits<double>::quiet_NaN();
+        return out;
+      }
       if (given.given != AttrKind::ints) return std::nullopt;
       out.numbers.assign(given.value.ints.begin(), given.value.ints.end());
       return out;

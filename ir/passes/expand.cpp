@@ -1,8 +1,7 @@
 // Composite rows -> primitive ops, region by region: what a node of a region expands to is in that region too.
-#include <unordered_map>
-
 #include "ir/passes/passes.h"
 #include "ir/passes/recompute.h"
+#include "ir/rewrite.h"
 
 namespace fusejit::ir {
 namespace {
@@ -31,42 +30,15 @@ Value expansion(const Node& node, const std::vector<Operand>& operands) {
   return in_layout(value, node.type.layout, node.region, !is_operand);
 }
 
-// One level: an expansion may hold composites itself.
-bool expand_once(const Graph& graph, Graph& result) {
-  std::unordered_map<const Node*, Value> replaced;
-  bool changed = false;
-  const auto now = [&](const Value& value) {
-    const auto found = replaced.find(value.get());
-    return found == replaced.end() ? value : found->second;
-  };
-  for (const Value& node : graph.nodes()) {
-    std::vector<Operand> operands = node->operands;
-    bool moved = false;
-    for (Operand& operand : operands) {
-      if (!operand.value) continue;
-      const Value current = now(operand.value);
-      moved |= !(current == operand.value);
-      operand.value = current;
-    }
-    if (const Value other = expansion(*node, operands)) {
-      replaced.emplace(node.get(), other);
-      changed = true;
-    } else if (moved) {
-      replaced.emplace(node.get(), build_in(node->type.layout, node->op, std::move(operands), node->attrs, node->region));
-    }
-  }
-  if (!changed) return false;
-  std::vector<Value> results;
-  for (const Value& value : graph.results()) results.push_back(now(value));
-  result = capture(graph.name(), graph.parameters(), std::move(results));
-  return true;
-}
-
 }  // namespace
 
 Graph expand(const Graph& graph) {
-  Graph current = graph, next;
-  while (expand_once(current, next)) current = std::move(next);
+  // An expansion may hold composites itself, so the walk is repeated until nothing is left to expand.
+  Graph current = graph;
+  for (bool changed = true; changed;) {
+    changed = false;
+    current = rewrite(current, expansion, &changed);
+  }
   return current;
 }
 

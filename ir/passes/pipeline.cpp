@@ -1,0 +1,30 @@
+// The order of the passes between capture and scheduling. Gradient, recomputation and expansion of custom rules happen
+// before: what comes in here is the whole step.
+#include "ir/passes/passes.h"
+
+namespace fusejit::ir {
+namespace {
+
+constexpr Pass kPipeline[] = {
+    {"expand", [](const Graph& g, const Target&) { return expand(g); },
+     "first: every later pass and the scheduler know primitive ops only, and equal parts of composites merge"},
+    {"simplify", [](const Graph& g, const Target&) { return simplify(g); },
+     "after expand: expansions leave casts, reshapes and constants to clean up"},
+    {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
+     "last: layouts are chosen for the nodes that will run; nothing after it moves values"},
+};
+
+}  // namespace
+
+std::span<const Pass> pipeline() { return kPipeline; }
+
+Graph optimise(const Graph& graph, const Target& target) {
+  Graph current = graph;
+  for (const Pass& pass : pipeline()) {
+    current = pass.run(current, target);
+    verify(current);
+  }
+  return current;
+}
+
+}  // namespace fusejit::ir
