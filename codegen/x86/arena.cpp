@@ -8,29 +8,27 @@ namespace {
 constexpr std::int64_t kAlign = 64;
 std::int64_t round_up(std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign; }
 
-void place(const ir::Kernel& kernel, const LaneFacts& lanes, const ir::Block& block, std::int64_t top, Arena& arena) {
+void place(const ir::Kernel& kernel, const ir::Block& block, std::int64_t top, Arena& arena) {
   for (const ir::Stmt& s : block.statements) {
     if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) {
       const ir::Memory& memory = kernel.memories[local->memory];
       if (memory.kind != ir::MemKind::scratch_local) continue;
-      // A scratch local inside a vector loop is one array per lane, interleaved.
-      const std::int64_t copies = std::max(1, lanes.inside[local->memory]);
       arena.offset[local->memory] = top;
-      arena.size[local->memory] = bytes(memory.dtype, memory.elements() * copies);
+      arena.size[local->memory] = bytes(memory.dtype, memory.elements());
       top = round_up(top + arena.size[local->memory]);
       arena.scratch_bytes = std::max(arena.scratch_bytes, top);
     } else if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) {
-      place(kernel, lanes, loop->body, top, arena);
+      place(kernel, loop->body, top, arena);
     } else if (const auto* branch = std::get_if<ir::IfStmt>(&s.node)) {
-      place(kernel, lanes, branch->then_block, top, arena);
-      place(kernel, lanes, branch->else_block, top, arena);
+      place(kernel, branch->then_block, top, arena);
+      place(kernel, branch->else_block, top, arena);
     }
   }
 }
 
 }  // namespace
 
-Arena layout(const ir::Kernel& kernel, const LaneFacts& lanes) {
+Arena layout(const ir::Kernel& kernel) {
   Arena arena;
   arena.offset.assign(kernel.memories.size(), -1);
   arena.size.assign(kernel.memories.size(), 0);
@@ -40,7 +38,7 @@ Arena layout(const ir::Kernel& kernel, const LaneFacts& lanes) {
     arena.size[work] = bytes(memory.dtype, memory.elements());
     arena.work_bytes = round_up(arena.work_bytes + arena.size[work]);
   }
-  for (const ir::Phase& phase : kernel.phases) place(kernel, lanes, phase.body, 0, arena);
+  for (const ir::Phase& phase : kernel.phases) place(kernel, phase.body, 0, arena);
   return arena;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "codegen/x86/lanes.h"
 #include "ir/kernel/kernel.h"
 
 namespace fusejit::codegen::x86 {
@@ -22,6 +21,6 @@ struct Arena {
 };
 
 // Scratch is a stack: a local begins where the locals alive at its declaration end, so disjoint blocks share memory.
-Arena layout(const ir::Kernel& kernel, const LaneFacts& lanes);
+Arena layout(const ir::Kernel& kernel);
 
 }  // namespace fusejit::codegen::x86

@@ -31,7 +31,7 @@ Emitted emit(const ir::Kernel& kernel, const Target& target) {
   result.facts = &machine_facts(isa_of(kernel, target));
   result.context = std::make_unique<llvm::LLVMContext>();
   const LaneFacts lanes = lane_facts(kernel);
-  result.arena = layout(kernel, lanes);
+  result.arena = layout(kernel);
   result.module = emit_module(*result.context, kernel, result.arena, lanes, *result.facts);
   return result;
 }

@@ -33,10 +33,8 @@ struct Pass {
   void visit(const ir::IndexStmt& s) { mark(facts.value, s.result, varies(facts, s.index)); }
   void visit(const ir::PrefetchStmt&) {}
   void visit(const ir::LoadStmt& s) {
-    const ir::Memory& memory = kernel.memories[s.place.memory];
     note_row(s.place);
-    const bool per_lane = memory.kind == MemKind::scratch_local && facts.inside[s.place.memory] > 0;
-    mark(facts.value, s.result, of(s.place) || facts.memory[s.place.memory] || per_lane);
+    mark(facts.value, s.result, of(s.place) || facts.memory[s.place.memory]);
   }
   void visit(const ir::StoreStmt& s) {
     note_row(s.place);

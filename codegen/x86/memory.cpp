@@ -86,14 +86,6 @@ Value* load_register(Emitter& e, const ir::Place& place) {
   return e.b.CreateExtractElement(current, e.b.getInt64(static_cast<std::uint64_t>(element.lane)));
 }
 
-// The flat index of a place; a scratch local inside a vector loop has one interleaved copy per lane.
-Affine element_index(const Emitter& e, const ir::Place& place) {
-  ir::Index flat = flatten(e, place);
-  const int copies = e.lanes.inside[place.memory];
-  if (copies == 0) return affine(e, flat);
-  return affine(e, flat * copies + ir::Index::variable(e.lane_variable));
-}
-
 Value* full_mask(Emitter& e) {
   if (e.mask != nullptr) return e.mask;
   return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(e.b.getInt1Ty(), e.lane_count));
@@ -113,7 +105,7 @@ Value* lane_addresses(Emitter& e, ir::MemId memory, const Affine& index, std::in
 Value* load_memory(Emitter& e, const ir::Place& place) {
   const DType dtype = e.kernel.memories[place.memory].dtype;
   const std::int64_t size = bytes(dtype);
-  const Affine index = element_index(e, place);
+  const Affine index = affine(e, flatten(e, place));
   llvm::Type* type = memory_type(e, dtype);
   if (index.lane_step == 1 && index.per_lane.empty()) {
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
@@ -142,7 +134,7 @@ void store_memory(Emitter& e, const ir::StoreStmt& s, Value* value) {
   const ir::MemId memory = s.place.memory;
   const DType dtype = e.kernel.memories[memory].dtype;
   const std::int64_t size = bytes(dtype);
-  const Affine index = element_index(e, s.place);
+  const Affine index = affine(e, flatten(e, s.place));
   value = to_memory(e, value, dtype);
   if (!index.lane_dependent() && e.mask == nullptr && !value->getType()->isVectorTy()) {
     Value* pointer = address(e, memory, index.uniform, size, index.constant * size);
@@ -176,6 +168,30 @@ void store_memory(Emitter& e, const ir::StoreStmt& s, Value* value) {
   }
   tag(e, memory, e.b.CreateMaskedScatter(value, lane_addresses(e, memory, index, size),
                                          llvm::Align(static_cast<std::uint64_t>(size)), full_mask(e)));
+}
+
+// Every element of a scratch local to its initial value: a memset for zeros, else one loop over elements.
+void fill_scratch(Emitter& e, ir::MemId id) {
+  const ir::Memory& memory = e.kernel.memories[id];
+  const std::int64_t size = bytes(memory.dtype);
+  if (memory.init.bits == 0) {
+    e.b.CreateMemSet(e.bases[id], e.b.getInt8(0), static_cast<std::uint64_t>(memory.elements() * size), llvm::Align(64));
+    return;
+  }
+  llvm::BasicBlock* before = e.b.GetInsertBlock();
+  llvm::BasicBlock* loop = new_block(e, "fill");
+  e.b.CreateBr(loop);
+  e.b.SetInsertPoint(loop);
+  llvm::PHINode* at = e.b.CreatePHI(e.b.getInt64Ty(), 2);
+  at->addIncoming(e.b.getInt64(0), before);
+  Value* pointer = e.b.CreateGEP(memory_type(e, memory.dtype), e.bases[id], at);
+  Value* element = to_memory(e, constant(e.b.getContext(), memory.init), memory.dtype);
+  tag(e, id, e.b.CreateAlignedStore(element, pointer, llvm::Align(static_cast<std::uint64_t>(size))));
+  Value* next = e.b.CreateNSWAdd(at, e.b.getInt64(1));
+  at->addIncoming(next, loop);
+  llvm::BasicBlock* done = new_block(e, "filled");
+  e.b.CreateCondBr(e.b.CreateICmpSLT(next, e.b.getInt64(static_cast<std::uint64_t>(memory.elements()))), loop, done);
+  e.b.SetInsertPoint(done);
 }
 
 }  // namespace
@@ -231,20 +247,7 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
     e.registers[s.memory].assign(static_cast<std::size_t>(memory.elements() / rows), init);
     return;
   }
-  if (!memory.has_init) return;
-  // Scratch: one vector at a time where the element count allows, then the rest.
-  Value* element = to_memory(e, constant(e.b.getContext(), memory.init), memory.dtype);
-  const std::int64_t total = memory.elements() * std::max(1, e.lanes.inside[s.memory]);
-  const std::int64_t size = bytes(memory.dtype);
-  if (memory.init.bits == 0) {
-    e.b.CreateMemSet(e.bases[s.memory], e.b.getInt8(0), static_cast<std::uint64_t>(total * size), llvm::Align(64));
-    return;
-  }
-  const std::int64_t step = 64 / size;
-  for (std::int64_t i = 0; i < total; i += i + step <= total ? step : 1) {
-    Value* value = i + step <= total ? splat(e.b, element, static_cast<unsigned>(step)) : element;
-    tag(e, s.memory, e.b.CreateAlignedStore(value, address(e, s.memory, {}, size, i * size), llvm::Align(static_cast<std::uint64_t>(size))));
-  }
+  if (memory.has_init) fill_scratch(e, s.memory);
 }
 
 void emit_load(Emitter& e, const ir::LoadStmt& s) {
