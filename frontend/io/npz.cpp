@@ -27,7 +27,7 @@ void check_writable(const NamedArray& array) {
 
 }  // namespace
 
-std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source) {
+std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source, const WantedName& wanted) {
   constexpr std::string_view kEnding = ".npy";
   std::vector<NamedArray> arrays;
   std::set<std::string> seen;
@@ -35,6 +35,7 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
     FJ_CHECK(member.name.ends_with(kEnding), "{}: member '{}' is not a .npy array", source, member.name);
     std::string name = member.name.substr(0, member.name.size() - kEnding.size());
     FJ_CHECK(seen.insert(name).second, "{}: there are two arrays named '{}'", source, name);
+    if (wanted && !wanted(name)) continue;
     const std::vector<std::byte> bytes = zip_extract(file, member, source);
     arrays.push_back(parse_npy(bytes, name, fmt::format("{}: array '{}'", source, name)));
     FJ_CHECK(arrays.back().dtype != DType::bf16 || name.ends_with(kBf16Ending),
@@ -43,7 +44,9 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
   return arrays;
 }
 
-std::vector<NamedArray> read_npz(const std::string& path) { return parse_npz(read_file(path), path); }
+std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted) {
+  return parse_npz(read_file(path), path, wanted);
+}
 
 NamedArray read_npy(const std::string& path) { return parse_npy(read_file(path), "", path); }
 

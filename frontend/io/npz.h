@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,11 +28,14 @@ struct NamedArray {
   std::vector<std::byte> bytes;
 };
 
+// Arrays to be read; the others are passed over, whatever is in them. Empty: all.
+using WantedName = std::function<bool(std::string_view name)>;
+
 // `source` stands in front of every message: the file's name.
-std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source);
+std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source, const WantedName& wanted = {});
 NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, const std::string& source);
 
-std::vector<NamedArray> read_npz(const std::string& path);
+std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted = {});
 // The array's name is empty.
 NamedArray read_npy(const std::string& path);
 

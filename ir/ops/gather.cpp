@@ -89,6 +89,16 @@ void evaluate_one_hot(const EvalContext& c) {
   }
 }
 
+// What was dropped has no gradient, where a plain gather would read NaN.
+std::vector<Value> grad_gather_grad(const GradContext& g) {
+  const Value& index = g.x(1);
+  const std::int64_t dim = g.y->attrs.integer("dim");
+  const std::int64_t size = g.y.type().shape[static_cast<int>(dim)];
+  const Value low = build(Op::ge, {index, 0}), high = build(Op::lt, {index, size});
+  const Value read = build(Op::gather, {g.dy, index}, {{"dim", dim}});
+  return {build(Op::where, {build(Op::logical_and, {low, high}), read, 0.0}), Value()};
+}
+
 constexpr std::string_view kXIndex[] = {"x", "index"};
 constexpr std::string_view kGIndex[] = {"g", "index"};
 constexpr std::string_view kIndex[] = {"index"};
@@ -106,10 +116,7 @@ constexpr OpDef kRows[] = {
      .evaluate = evaluate_gather, .meaning = "x at index along a dim; out of range: NaN, or 0 for ints"},
     {.op = Op::gather_grad, .name = "gather_grad", .family = Family::view, .min_operands = 2, .max_operands = 2,
      .operand_names = kGIndex, .attrs = kGatherGrad, .infer = infer_gather_grad,
-     .grad = [](const GradContext& g) {
-       return std::vector<Value>{build(Op::gather, {g.dy, g.x(1)}, {{"dim", g.y->attrs.integer("dim")}}), Value()};
-     },
-     .evaluate = evaluate_gather_grad, .meaning = "zeros of a shape, each g added at its index; out of range: dropped"},
+     .grad = grad_gather_grad, .evaluate = evaluate_gather_grad, .meaning = "zeros of a shape, each g added at its index; out of range: dropped"},
     {.op = Op::one_hot, .name = "one_hot", .family = Family::view, .operand_names = kIndex, .attrs = kOneHot,
      .infer = infer_one_hot, .no_gradient = true, .evaluate = evaluate_one_hot,
      .meaning = "1 at the index along a new last dim, else 0; out of range: all 0"},

@@ -85,8 +85,9 @@ constexpr OpDef kRows[] = {
      .grad = [](const GradContext& g) {
        Value dx = g.dy;
        const double infinity = std::numeric_limits<double>::infinity();
-       if (g.y->attrs[0].number != -infinity) dx = apply(Op::where, {apply(Op::lt, {g.x(0), g.y->attrs[0].number}), 0.0, dx});
-       if (g.y->attrs[1].number != infinity) dx = apply(Op::where, {apply(Op::gt, {g.x(0), g.y->attrs[1].number}), 0.0, dx});
+       // Written so that a NaN in x passes nothing.
+       if (g.y->attrs[0].number != -infinity) dx = apply(Op::where, {apply(Op::ge, {g.x(0), g.y->attrs[0].number}), dx, 0.0});
+       if (g.y->attrs[1].number != infinity) dx = apply(Op::where, {apply(Op::le, {g.x(0), g.y->attrs[1].number}), dx, 0.0});
        return Grads{dx};
      },
      .expand = [](std::span<const Operand> o, const Attrs& attrs, const Type& type) {

@@ -1,0 +1,140 @@
+#include "frontend/io/graph_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "frontend/io/files.h"
+#include "ir/base/check.h"
+#include "ir/base/number.h"
+#include "ir/passes/grad.h"
+
+namespace fusejit::io {
+namespace {
+
+using ir::Array;
+
+const NamedArray* find(std::span<const NamedArray> arrays, std::string_view name) {
+  const auto at = std::find_if(arrays.begin(), arrays.end(), [&](const NamedArray& a) { return a.name == name; });
+  return at == arrays.end() ? nullptr : &*at;
+}
+
+std::string type_text(const NamedArray& array) { return Type{array.dtype, array.shape}.str(); }
+
+Array to_array(const NamedArray& array, const Type& type) {
+  Array out(type);
+  std::copy(array.bytes.begin(), array.bytes.end(), out.bytes.begin());
+  return out;
+}
+
+// NaN and inf in the same places, everything else within the tolerance; equal integers always agree.
+bool agrees(ir::Scalar got, ir::Scalar want, Tolerance tolerance) {
+  if (got.dtype == want.dtype && got.bits == want.bits) return true;
+  const double g = got.as_double(), w = want.as_double();
+  if (std::isnan(g) || std::isnan(w)) return std::isnan(g) && std::isnan(w);
+  if (std::isinf(g) || std::isinf(w)) return g == w;
+  return std::fabs(g - w) <= tolerance.absolute + tolerance.relative * std::fabs(w);
+}
+
+// Expected arrays may be f64 for any float result, then under the plain name as well.
+const NamedArray& expected_array(const std::string& name, const Type& type, std::span<const NamedArray> want, const std::string& source) {
+  const NamedArray* array = find(want, stored_name(name, type.dtype));
+  if (!array) array = find(want, name);
+  FJ_CHECK(array, "{}: there is no array '{}'", source, stored_name(name, type.dtype));
+  const bool fits = array->shape == type.shape && (array->dtype == type.dtype || (is_float(type.dtype) && array->dtype == DType::f64));
+  FJ_CHECK(fits, "{}: array '{}' is {}, the result is {}", source, array->name, type_text(*array), Type{type.dtype, type.shape}.str());
+  return *array;
+}
+
+std::string difference(const std::string& name, const Array& got, const NamedArray& want, Tolerance tolerance) {
+  std::int64_t count = 0, worst = -1;
+  double largest = -1;
+  for (std::int64_t i = 0; i < got.type.elements(); ++i) {
+    const ir::Scalar expected = ir::load_element(want.bytes.data(), want.dtype, i);
+    if (agrees(got.at(i), expected, tolerance)) continue;
+    const double error = std::fabs(got.at(i).as_double() - expected.as_double());
+    if (worst < 0 || error > largest) worst = i, largest = error;
+    ++count;
+  }
+  if (count == 0) return "";
+  const double g = got.at(worst).as_double(), w = ir::load_element(want.bytes.data(), want.dtype, worst).as_double();
+  return fmt::format("{}: {} of {} elements differ, most at element {}: {} instead of {}", name, count, got.type.elements(), worst,
+                     ir::shortest_text(g), ir::shortest_text(w));
+}
+
+}  // namespace
+
+ir::Graph read_graph(const std::string& path) {
+  const std::vector<std::byte> bytes = read_file(path);
+  return ir::parse_graph({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+GraphFile open_graph(ir::Graph graph, const std::vector<std::string>& wrt) {
+  GraphFile file;
+  const std::size_t forward = graph.results().size();
+  for (std::size_t i = 0; i < forward; ++i) file.results.push_back(fmt::format("out{}", i));
+  if (!wrt.empty()) {
+    for (const std::string& name : wrt) file.results.push_back("d_" + name);
+    std::vector<std::string> floats;
+    for (std::size_t i = 0; i < forward; ++i)
+      if (is_float(graph.results()[i].type().dtype)) floats.push_back(graph.results()[i].type().shape.rank() == 0 ? fmt::format("d_out{}", i) : "");
+    if (floats.size() == 1) file.optional_cotangent = floats[0];
+    graph = ir::differentiate(graph, wrt);
+  }
+  file.graph = std::move(graph);
+  return file;
+}
+
+std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays, const std::string& source) {
+  std::unordered_set<std::string_view> used;
+  std::unordered_map<std::string_view, const NamedArray*> named;
+  for (const NamedArray& array : arrays) FJ_CHECK(named.emplace(array.name, &array).second, "{}: two arrays are called '{}'", source, array.name);
+  std::vector<Array> arguments;
+  for (std::size_t i = 0; i < file.graph.parameters().size(); ++i) {
+    const Type& type = file.graph.parameters()[i].type();
+    const std::string& name = file.graph.parameter_name(i);
+    const std::string stored = stored_name(name, type.dtype);
+    const auto found = named.find(stored);
+    if (found == named.end()) {
+      FJ_CHECK(name == file.optional_cotangent, "{}: there is no array '{}' for parameter %{}: {}", source, stored, name, type.str());
+      arguments.emplace_back(type);
+      arguments.back().set(0, ir::cast(ir::Scalar::of(1.0), type.dtype));
+      continue;
+    }
+    const NamedArray& array = *found->second;
+    FJ_CHECK(array.dtype == type.dtype && array.shape == type.shape, "{}: array '{}' is {}, the parameter is {}", source, stored,
+             type_text(array), type.str());
+    used.insert(found->first);
+    arguments.push_back(to_array(array, type));
+  }
+  for (const NamedArray& array : arrays)
+    FJ_CHECK(used.contains(array.name), "{}: array '{}' belongs to no parameter of graph @{}", source, array.name, file.graph.name());
+  return arguments;
+}
+
+std::vector<NamedArray> read_expected(const GraphFile& file, const std::string& path) {
+  std::unordered_set<std::string> names;
+  for (const std::string& name : file.results) names.insert(name), names.insert(stored_name(name, DType::bf16));
+  return read_npz(path, [&](std::string_view name) { return names.contains(std::string(name)); });
+}
+
+std::vector<NamedArray> name_results(const GraphFile& file, std::span<const Array> values) {
+  std::vector<NamedArray> named;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    named.push_back({stored_name(file.results[i], values[i].type.dtype), values[i].type.dtype, values[i].type.shape, values[i].bytes});
+  return named;
+}
+
+std::vector<std::string> differences(const GraphFile& file, std::span<const Array> got, std::span<const NamedArray> want,
+                                     Tolerance tolerance, const std::string& source) {
+  std::vector<std::string> found;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const std::string sentence = difference(file.results[i], got[i], expected_array(file.results[i], got[i].type, want, source), tolerance);
+    if (!sentence.empty()) found.push_back(sentence);
+  }
+  return found;
+}
+
+}  // namespace fusejit::io
