@@ -1,5 +1,5 @@
-// Prints the largest error of every fragment, with fma and with mul + add (x86:v2): unary f32 over every n-th of the 2^32
-// bit patterns (--step 1: all), f64 and binary functions over random ones.
+// Prints the largest error of every fragment, with fma and with mul + add (x86:v2): unary f32 over every n-th of the
+// 2^32 bit patterns (--step 1: all), f64 and binary functions over random ones.
 //
 //   bin/fragment_ulp --step 1 --only tanh
 #include <fmt/format.h>

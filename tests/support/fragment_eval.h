@@ -1,5 +1,5 @@
-// Evaluates a fragment on a block of arguments, column by column, by the host's own arithmetic: an evaluator that shares
-// no code with the kernel interpreter and the emitter. Used by tests and by bench/fragment_ulp.
+// Evaluates a fragment on a block of arguments, column by column, by the host's own arithmetic: an evaluator that
+// shares no code with the kernel interpreter and the emitter. Used by tests and by bench/fragment_ulp.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,8 @@
 
 namespace fusejit::test {
 
-// n elements of one value: T is float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t, or bool as bytes.
+// n elements of one value: T is float, double, std::int32_t, std::int64_t, std::uint32_t, std::uint64_t, or bool as
+// bytes.
 class Column {
  public:
   explicit Column(std::size_t n) : words_(n) {}
@@ -82,7 +83,8 @@ class FragmentEvaluator {
     constants_.push_back(std::make_unique<Column>(n_));
     const std::int64_t size = bytes(literal.dtype);
     char* out = constants_.back()->as<char>();
-    for (std::size_t i = 0; i < n_; ++i) std::memcpy(out + static_cast<std::int64_t>(i) * size, &literal.bits, static_cast<std::size_t>(size));
+    for (std::size_t i = 0; i < n_; ++i)
+      std::memcpy(out + static_cast<std::int64_t>(i) * size, &literal.bits, static_cast<std::size_t>(size));
     return constants_.back().get();
   }
 
@@ -113,13 +115,26 @@ class FragmentEvaluator {
   bool compare(const Step& s) {
     using B = std::uint8_t;
     switch (s.op) {
-      case ir::Op::eq: map2<B, T>(s, [](T a, T b) -> B { return a == b; }); return true;
-      case ir::Op::ne: map2<B, T>(s, [](T a, T b) -> B { return a != b; }); return true;
-      case ir::Op::lt: map2<B, T>(s, [](T a, T b) -> B { return a < b; }); return true;
-      case ir::Op::le: map2<B, T>(s, [](T a, T b) -> B { return a <= b; }); return true;
-      case ir::Op::gt: map2<B, T>(s, [](T a, T b) -> B { return a > b; }); return true;
-      case ir::Op::ge: map2<B, T>(s, [](T a, T b) -> B { return a >= b; }); return true;
-      default: return false;
+      case ir::Op::eq:
+        map2<B, T>(s, [](T a, T b) -> B { return a == b; });
+        return true;
+      case ir::Op::ne:
+        map2<B, T>(s, [](T a, T b) -> B { return a != b; });
+        return true;
+      case ir::Op::lt:
+        map2<B, T>(s, [](T a, T b) -> B { return a < b; });
+        return true;
+      case ir::Op::le:
+        map2<B, T>(s, [](T a, T b) -> B { return a <= b; });
+        return true;
+      case ir::Op::gt:
+        map2<B, T>(s, [](T a, T b) -> B { return a > b; });
+        return true;
+      case ir::Op::ge:
+        map2<B, T>(s, [](T a, T b) -> B { return a >= b; });
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -128,18 +143,42 @@ class FragmentEvaluator {
     using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     if (compare<T>(s)) return true;
     switch (s.op) {
-      case ir::Op::add: map2<T, T>(s, [](T a, T b) { return a + b; }); return true;
-      case ir::Op::sub: map2<T, T>(s, [](T a, T b) { return a - b; }); return true;
-      case ir::Op::mul: map2<T, T>(s, [](T a, T b) { return a * b; }); return true;
-      case ir::Op::div: map2<T, T>(s, [](T a, T b) { return a / b; }); return true;
-      case ir::Op::sqrt: map1<T, T>(s, [](T a) { return std::sqrt(a); }); return true;
-      case ir::Op::abs: map1<T, T>(s, [](T a) { return std::fabs(a); }); return true;
-      case ir::Op::neg: map1<T, T>(s, [](T a) { return -a; }); return true;
-      case ir::Op::floor: map1<T, T>(s, [](T a) { return std::floor(a); }); return true;
-      case ir::Op::ceil: map1<T, T>(s, [](T a) { return std::ceil(a); }); return true;
-      case ir::Op::trunc: map1<T, T>(s, [](T a) { return std::trunc(a); }); return true;
-      case ir::Op::round: map1<T, T>(s, [](T a) { return std::nearbyint(a); }); return true;
-      case ir::Op::bits: map1<U, T>(s, [](T a) { return std::bit_cast<U>(a); }); return true;
+      case ir::Op::add:
+        map2<T, T>(s, [](T a, T b) { return a + b; });
+        return true;
+      case ir::Op::sub:
+        map2<T, T>(s, [](T a, T b) { return a - b; });
+        return true;
+      case ir::Op::mul:
+        map2<T, T>(s, [](T a, T b) { return a * b; });
+        return true;
+      case ir::Op::div:
+        map2<T, T>(s, [](T a, T b) { return a / b; });
+        return true;
+      case ir::Op::sqrt:
+        map1<T, T>(s, [](T a) { return std::sqrt(a); });
+        return true;
+      case ir::Op::abs:
+        map1<T, T>(s, [](T a) { return std::fabs(a); });
+        return true;
+      case ir::Op::neg:
+        map1<T, T>(s, [](T a) { return -a; });
+        return true;
+      case ir::Op::floor:
+        map1<T, T>(s, [](T a) { return std::floor(a); });
+        return true;
+      case ir::Op::ceil:
+        map1<T, T>(s, [](T a) { return std::ceil(a); });
+        return true;
+      case ir::Op::trunc:
+        map1<T, T>(s, [](T a) { return std::trunc(a); });
+        return true;
+      case ir::Op::round:
+        map1<T, T>(s, [](T a) { return std::nearbyint(a); });
+        return true;
+      case ir::Op::bits:
+        map1<U, T>(s, [](T a) { return std::bit_cast<U>(a); });
+        return true;
       case ir::Op::fma: {
         const T *a = s.in[0]->as<T>(), *b = s.in[1]->as<T>(), *c = s.in[2]->as<T>();
         T* __restrict out = s.out->as<T>();
@@ -150,7 +189,8 @@ class FragmentEvaluator {
         if (s.to == f32) return map1<float, T>(s, [](T a) { return static_cast<float>(a); }), true;
         if (s.to == f64) return map1<double, T>(s, [](T a) { return static_cast<double>(a); }), true;
         return false;
-      default: return false;
+      default:
+        return false;
     }
   }
 
@@ -161,55 +201,105 @@ class FragmentEvaluator {
     if (compare<T>(s)) return true;
     const unsigned n = s.amount;
     switch (s.op) {
-      case ir::Op::add: map2<U, U>(s, [](U a, U b) { return a + b; }); return true;
-      case ir::Op::sub: map2<U, U>(s, [](U a, U b) { return a - b; }); return true;
-      case ir::Op::mul: map2<U, U>(s, [](U a, U b) { return a * b; }); return true;
-      case ir::Op::bitwise_and: map2<U, U>(s, [](U a, U b) { return a & b; }); return true;
-      case ir::Op::bitwise_or: map2<U, U>(s, [](U a, U b) { return a | b; }); return true;
-      case ir::Op::bitwise_xor: map2<U, U>(s, [](U a, U b) { return a ^ b; }); return true;
-      case ir::Op::shl: map1<U, U>(s, [n](U a) { return a << n; }); return true;
-      case ir::Op::shr: map1<U, U>(s, [n](U a) { return a >> n; }); return true;
-      case ir::Op::from_bits: map1<F, U>(s, [](U a) { return std::bit_cast<F>(a); }); return true;
-      case ir::Op::cast: return cast_integer<T>(s);
-      default: return false;
+      case ir::Op::add:
+        map2<U, U>(s, [](U a, U b) { return a + b; });
+        return true;
+      case ir::Op::sub:
+        map2<U, U>(s, [](U a, U b) { return a - b; });
+        return true;
+      case ir::Op::mul:
+        map2<U, U>(s, [](U a, U b) { return a * b; });
+        return true;
+      case ir::Op::bitwise_and:
+        map2<U, U>(s, [](U a, U b) { return a & b; });
+        return true;
+      case ir::Op::bitwise_or:
+        map2<U, U>(s, [](U a, U b) { return a | b; });
+        return true;
+      case ir::Op::bitwise_xor:
+        map2<U, U>(s, [](U a, U b) { return a ^ b; });
+        return true;
+      case ir::Op::shl:
+        map1<U, U>(s, [n](U a) { return a << n; });
+        return true;
+      case ir::Op::shr:
+        map1<U, U>(s, [n](U a) { return a >> n; });
+        return true;
+      case ir::Op::from_bits:
+        map1<F, U>(s, [](U a) { return std::bit_cast<F>(a); });
+        return true;
+      case ir::Op::cast:
+        return cast_integer<T>(s);
+      default:
+        return false;
     }
   }
 
   template <class T>
   bool cast_integer(const Step& s) {
     switch (s.to) {
-      case DType::f32: map1<float, T>(s, [](T a) { return static_cast<float>(a); }); return true;
-      case DType::f64: map1<double, T>(s, [](T a) { return static_cast<double>(a); }); return true;
-      case DType::i32: map1<std::int32_t, T>(s, [](T a) { return static_cast<std::int32_t>(a); }); return true;
-      case DType::u32: map1<std::uint32_t, T>(s, [](T a) { return static_cast<std::uint32_t>(a); }); return true;
-      case DType::i64: map1<std::int64_t, T>(s, [](T a) { return static_cast<std::int64_t>(a); }); return true;
-      case DType::u64: map1<std::uint64_t, T>(s, [](T a) { return static_cast<std::uint64_t>(a); }); return true;
-      default: return false;
+      case DType::f32:
+        map1<float, T>(s, [](T a) { return static_cast<float>(a); });
+        return true;
+      case DType::f64:
+        map1<double, T>(s, [](T a) { return static_cast<double>(a); });
+        return true;
+      case DType::i32:
+        map1<std::int32_t, T>(s, [](T a) { return static_cast<std::int32_t>(a); });
+        return true;
+      case DType::u32:
+        map1<std::uint32_t, T>(s, [](T a) { return static_cast<std::uint32_t>(a); });
+        return true;
+      case DType::i64:
+        map1<std::int64_t, T>(s, [](T a) { return static_cast<std::int64_t>(a); });
+        return true;
+      case DType::u64:
+        map1<std::uint64_t, T>(s, [](T a) { return static_cast<std::uint64_t>(a); });
+        return true;
+      default:
+        return false;
     }
   }
 
   bool logical(const Step& s) {
     using B = std::uint8_t;
     switch (s.op) {
-      case ir::Op::logical_and: map2<B, B>(s, [](B a, B b) -> B { return a & b; }); return true;
-      case ir::Op::logical_or: map2<B, B>(s, [](B a, B b) -> B { return a | b; }); return true;
-      case ir::Op::logical_xor: map2<B, B>(s, [](B a, B b) -> B { return a ^ b; }); return true;
-      case ir::Op::logical_not: map1<B, B>(s, [](B a) -> B { return !a; }); return true;
-      default: return false;
+      case ir::Op::logical_and:
+        map2<B, B>(s, [](B a, B b) -> B { return a & b; });
+        return true;
+      case ir::Op::logical_or:
+        map2<B, B>(s, [](B a, B b) -> B { return a | b; });
+        return true;
+      case ir::Op::logical_xor:
+        map2<B, B>(s, [](B a, B b) -> B { return a ^ b; });
+        return true;
+      case ir::Op::logical_not:
+        map1<B, B>(s, [](B a) -> B { return !a; });
+        return true;
+      default:
+        return false;
     }
   }
 
   void evaluate(const Step& s) {
     const auto done = [&] {
       switch (s.from) {
-        case DType::f32: return s.op == ir::Op::where ? (where<float>(s), true) : floating<float>(s);
-        case DType::f64: return s.op == ir::Op::where ? (where<double>(s), true) : floating<double>(s);
-        case DType::i32: return s.op == ir::Op::where ? (where<std::int32_t>(s), true) : integer<std::int32_t>(s);
-        case DType::u32: return s.op == ir::Op::where ? (where<std::uint32_t>(s), true) : integer<std::uint32_t>(s);
-        case DType::i64: return s.op == ir::Op::where ? (where<std::int64_t>(s), true) : integer<std::int64_t>(s);
-        case DType::u64: return s.op == ir::Op::where ? (where<std::uint64_t>(s), true) : integer<std::uint64_t>(s);
-        case DType::boolean: return s.op == ir::Op::where ? (where<std::uint8_t>(s), true) : logical(s);
-        default: return false;
+        case DType::f32:
+          return s.op == ir::Op::where ? (where<float>(s), true) : floating<float>(s);
+        case DType::f64:
+          return s.op == ir::Op::where ? (where<double>(s), true) : floating<double>(s);
+        case DType::i32:
+          return s.op == ir::Op::where ? (where<std::int32_t>(s), true) : integer<std::int32_t>(s);
+        case DType::u32:
+          return s.op == ir::Op::where ? (where<std::uint32_t>(s), true) : integer<std::uint32_t>(s);
+        case DType::i64:
+          return s.op == ir::Op::where ? (where<std::int64_t>(s), true) : integer<std::int64_t>(s);
+        case DType::u64:
+          return s.op == ir::Op::where ? (where<std::uint64_t>(s), true) : integer<std::uint64_t>(s);
+        case DType::boolean:
+          return s.op == ir::Op::where ? (where<std::uint8_t>(s), true) : logical(s);
+        default:
+          return false;
       }
     };
     FJ_ASSERT(done(), "a fragment may not use {} on {}", ir::name(s.op), name(s.from));

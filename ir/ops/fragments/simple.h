@@ -19,9 +19,6 @@ inline constexpr std::string_view kSignF64 = R"(
   %r = where(%p, 1, %m) : f64
   yield %r)";
 
-inline constexpr std::string_view kSquareF32 = "%r = mul(%x, %x) : f32  yield %r";
-inline constexpr std::string_view kSquareF64 = "%r = mul(%x, %x) : f64  yield %r";
-
 inline constexpr std::string_view kReciprocalF32 = "%r = div(1, %x) : f32  yield %r";
 inline constexpr std::string_view kReciprocalF64 = "%r = div(1, %x) : f64  yield %r";
 
