@@ -1,0 +1,50 @@
+#include "frontend/context.h"
+
+#include <cstdlib>
+#include <iostream>
+
+namespace fusejit {
+
+Context::Context() {
+#ifdef NDEBUG
+  check_borrowed = false;
+#else
+  check_borrowed = true;
+#endif
+  if (const char* wish = std::getenv("FUSEJIT_LOG"); wish && *wish && *wish != '0') {
+    log = [](std::string_view line) { std::cerr << "fusejit: " << line << '\n'; };
+  }
+}
+
+Context& context() {
+  // Never destroyed: tensors with static lifetime may outlive every other static object.
+  static Context& the = *new Context;
+  return the;
+}
+
+ThreadState& thread_state() {
+  thread_local ThreadState state;
+  return state;
+}
+
+void log_line(std::string_view line) {
+  std::function<void(std::string_view)> log;
+  {
+    const std::lock_guard lock(context().log_mutex);
+    log = context().log;
+  }
+  if (log) log(line);
+}
+
+void set_log(std::function<void(std::string_view line)> log) {
+  const std::lock_guard lock(context().log_mutex);
+  context().log = std::move(log);
+}
+
+void set_trace_limit(int operations) { context().trace_limit = operations < 1 ? 1 : operations; }
+void check_borrowed(bool on) { context().check_borrowed = on; }
+
+NoGrad::NoGrad() : before_(std::exchange(thread_state().gradients, false)) {}
+NoGrad::~NoGrad() { thread_state().gradients = before_; }
+
+}  // namespace fusejit

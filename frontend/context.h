@@ -1,0 +1,72 @@
+// The one process-wide object of the library: default session, generator, log, limits; and what is being recorded on
+// this thread. The API speaks of "the" generator and "the" session (manual_seed, stats, NoGrad), so they must live
+// somewhere; everything else takes what it needs as a parameter.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/state.h"
+#include "fusejit/runtime.h"
+
+namespace fusejit {
+
+struct Slot;   // frontend/slot.h
+struct Engine;  // frontend/eval.cpp
+
+// Hands out seeds: step n of seed s draws with seed_of(s, n).
+struct Generator {
+  std::uint64_t seed = 0;
+  std::uint64_t drawn = 0;
+};
+
+struct Context {
+  std::mutex graph_mutex;                           // see state.h
+  std::vector<std::weak_ptr<TensorState>> pending;  // module state assigned but not computed; under graph_mutex
+
+  std::mutex generator_mutex;
+  Generator generator;
+
+  std::mutex log_mutex;
+  std::function<void(std::string_view)> log;
+
+  std::shared_ptr<Engine> engine;  // under engine_mutex
+  std::mutex engine_mutex;
+  Options options;
+
+  std::atomic<int> trace_limit{10000};
+  std::atomic<bool> check_borrowed;
+  std::atomic<std::uint32_t> regions{0};
+
+  Context();
+};
+Context& context();
+void log_line(std::string_view line);
+
+// A training step being recorded, or a frozen network being traced.
+struct Recording {
+  std::uint64_t seed = 0;
+  ir::Value seed_leaf;             // made at the first draw
+  std::int64_t streams = 0;        // draws so far
+  bool split_logged = false;
+  std::string name;
+  // Slots assigned in this recording with their values before it, in order; restored if it fails.
+  std::vector<std::pair<std::shared_ptr<Slot>, Tensor>> before;
+  // Values that stand in for the slots' own, for frozen networks.
+  const std::unordered_map<const Slot*, Tensor>* frozen = nullptr;
+};
+
+struct ThreadState {
+  Recording* recording = nullptr;
+  bool gradients = true;       // false inside NoGrad
+  std::uint32_t region = 0;    // of what is recorded now
+};
+ThreadState& thread_state();
+
+}  // namespace fusejit

@@ -1,0 +1,292 @@
+#include "frontend/eval.h"
+
+#include <algorithm>
+#include <array>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+#include "frontend/context.h"
+#include "frontend/slot.h"
+#include "frontend/trace.h"
+#include "ir/base/check.h"
+#include "runtime/memory.h"
+#include "runtime/session.h"
+
+namespace fusejit {
+
+// Graphs by trace key, the least recently used ones forgotten.
+class GraphCache {
+ public:
+  std::shared_ptr<const ir::Graph> find(const ir::Hash& key) {
+    const auto found = graphs_.find(key);
+    if (found == graphs_.end()) return nullptr;
+    order_.splice(order_.begin(), order_, found->second.place);
+    return found->second.graph;
+  }
+  void add(const ir::Hash& key, std::shared_ptr<const ir::Graph> graph) {
+    constexpr std::size_t kMost = 512;
+    if (graphs_.contains(key)) return;
+    order_.push_front(key);
+    graphs_[key] = {std::move(graph), order_.begin()};
+    if (graphs_.size() > kMost) graphs_.erase(order_.back()), order_.pop_back();
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const ir::Graph> graph;
+    std::list<ir::Hash>::iterator place;
+  };
+  std::unordered_map<ir::Hash, Entry, ir::HashOfHash> graphs_;
+  std::list<ir::Hash> order_;
+};
+
+// The default session with what belongs to it.
+struct Engine {
+  explicit Engine(runtime::SessionOptions options) : session(std::move(options)) {}
+  runtime::Session session;
+  std::mutex mutex;  // of the rest
+  GraphCache graphs;
+  std::int64_t evaluations = 0, traces = 0, hits = 0;
+};
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, runtime::Engine>, 3> kEngines = {{
+    {"compiled", runtime::Engine::compiled},
+    {"graph_interpreter", runtime::Engine::graph_interpreter},
+    {"kernel_interpreter", runtime::Engine::kernel_interpreter},
+}};
+
+runtime::SessionOptions session_options(const Options& options) {
+  runtime::SessionOptions result;
+  const auto* engine = std::find_if(kEngines.begin(), kEngines.end(), [&](auto& e) { return e.first == options.engine; });
+  FJ_CHECK(engine != kEngines.end(), "engine '{}' is not known (compiled, graph_interpreter, kernel_interpreter)", options.engine);
+  FJ_CHECK(options.rules == "all" || options.rules == "none", "rules '{}' are not known (all, none)", options.rules);
+  FJ_CHECK(options.threads >= 0 && options.threads <= 1024, "threads is {}, it must lie between 0 and 1024", options.threads);
+  result.engine = engine->second;
+  result.target = Target::parse(options.target);
+  result.rules = options.rules;
+  result.threads = options.threads;
+  return result;
+}
+
+std::shared_ptr<Engine> default_engine() {
+  Context& c = context();
+  const std::lock_guard lock(c.engine_mutex);
+  if (!c.engine) c.engine = std::make_shared<Engine>(session_options(c.options));
+  return c.engine;
+}
+
+// One plan's worth of work between recording and running.
+struct Work {
+  Trace trace;
+  std::vector<Tensor> wanted;  // not yet evaluated; wanted[i] is result i of the trace
+  std::vector<runtime::Buffer> arguments;
+  std::vector<char> donated;
+};
+
+void collect_pending(Work& work) {
+  auto& pending = context().pending;
+  std::erase_if(pending, [](const std::weak_ptr<TensorState>& weak) {
+    const std::shared_ptr<TensorState> state = weak.lock();
+    return !state || state->value->op == ir::Op::parameter || evaluated(state->value.get());
+  });
+  for (const std::weak_ptr<TensorState>& weak : pending) {
+    const std::shared_ptr<TensorState> state = weak.lock();
+    if (!state || work.trace.number_of(state->value.get()) >= 0 || !work.trace.shares(state->value)) continue;
+    work.trace.add_result(state->value);
+    work.wanted.emplace_back(state);
+  }
+}
+
+runtime::Buffer argument_buffer(const ir::Node* node) {
+  Attachment* note = attachment(node);
+  FJ_CHECK(note && note->evaluated(), "a value is needed that no longer exists");
+  if (!note->buffer) {
+    note->buffer = runtime::Buffer::allocate(node->type);
+    ir::store_element(note->buffer.data(), node->type.dtype, 0, *note->number);
+  }
+  if (note->borrowed && note->checksum != 0 && context().check_borrowed) {
+    const auto now = ir::hash_bytes(note->buffer.data(), static_cast<std::size_t>(note->buffer.bytes())).low | 1;
+    FJ_CHECK(now == note->checksum, "borrowed memory of a tensor {} was changed by its owner while it was in use", node->type.str());
+  }
+  return note->buffer;
+}
+
+// Which arguments may be overwritten: those given up, that nothing outside the trace can reach. A node is held from
+// outside if it has more references than the trace and the wanted handles explain; what it is computed from stays alive.
+void decide_donations(Work& work, std::span<const Donation> donations, std::vector<std::string>& lines) {
+  const auto& entries = work.trace.entries();
+  work.donated.assign(work.arguments.size(), 0);
+  if (donations.empty()) return;
+  std::vector<int> explained(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) explained[i] = entries[i].uses;  // results() holds one per result use
+  for (const Tensor& tensor : work.wanted) ++explained[static_cast<std::size_t>(work.trace.number_of(tensor.state()->value.get()))];
+  std::unordered_map<const ir::Node*, const Donation*> given;
+  for (const Donation& donation : donations) {
+    const ir::Node* node = donation.value.state()->value.get();
+    const int number = work.trace.number_of(node);
+    if (number < 0 || !entries[static_cast<std::size_t>(number)].argument) continue;
+    given[node] = &donation;
+    ++explained[static_cast<std::size_t>(number)];
+  }
+  std::vector<char> needed(entries.size());
+  for (std::size_t i = entries.size(); i-- > 0;) {
+    const Trace::Entry& entry = entries[i];
+    if (entry.argument) continue;
+    if (entry.node->references.load() > explained[i]) needed[i] = 1;
+    if (!needed[i]) continue;
+    for (const ir::Operand& operand : entry.node->operands) {
+      if (operand.value) needed[static_cast<std::size_t>(work.trace.number_of(operand.value.get()))] = 1;
+    }
+  }
+  for (std::size_t a = 0; a < work.arguments.size(); ++a) {
+    const auto number = static_cast<std::size_t>(work.trace.arguments()[a]);
+    const ir::Node* node = entries[number].node;
+    const auto found = given.find(node);
+    if (found == given.end()) continue;
+    const Donation& donation = *found->second;
+    const bool other_handle = donation.value.state().use_count() > donation.owners ||
+                              node->references.load() > explained[number] || needed[number] != 0;
+    const bool is_result = std::any_of(work.trace.results().begin(), work.trace.results().end(),
+                                       [&](const ir::Value& r) { return r.get() == node; });
+    if (other_handle) {
+      lines.push_back(fmt::format("{} is not donated, because another handle still needs its old value", donation.name));
+    } else if (!is_result && attachment(node)->buffer.exclusive()) {
+      work.donated[a] = 1;
+    }
+  }
+}
+
+Work prepare(std::span<const Tensor> wanted, std::span<const Donation> donations, std::vector<std::string>& lines) {
+  Work work;
+  const std::lock_guard lock(context().graph_mutex);
+  for (const Tensor& tensor : wanted) {
+    const ir::Value& value = tensor.state()->value;
+    if (evaluated(value.get())) continue;
+    if (std::any_of(work.wanted.begin(), work.wanted.end(), [&](const Tensor& t) { return t.state() == tensor.state(); })) continue;
+    work.trace.add_result(value);
+    work.wanted.push_back(tensor);
+  }
+  if (work.wanted.empty()) return work;
+  collect_pending(work);
+  work.arguments.resize(work.trace.arguments().size());
+  for (const int number : work.trace.arguments()) argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
+  decide_donations(work, donations, lines);  // before the buffers have a second handle
+  for (std::size_t a = 0; a < work.arguments.size(); ++a) {
+    work.arguments[a] = attachment(work.trace.entries()[static_cast<std::size_t>(work.trace.arguments()[a])].node)->buffer;
+  }
+  return work;
+}
+
+std::shared_ptr<const ir::Graph> graph_for(Engine& engine, const Work& work, const std::string& name) {
+  const ir::Hash key = work.trace.key();
+  {
+    const std::lock_guard lock(engine.mutex);
+    ++engine.evaluations;
+    if (auto known = engine.graphs.find(key)) return ++engine.hits, known;
+  }
+  auto graph = std::make_shared<const ir::Graph>(work.trace.graph(name));
+  const std::lock_guard lock(engine.mutex);
+  ++engine.traces;
+  engine.graphs.add(key, graph);
+  return graph;
+}
+
+void publish(Work& work, std::vector<runtime::Buffer> results) {
+  std::vector<ir::Value> garbage;  // released after the lock
+  std::vector<ir::Value> leaves(work.wanted.size());
+  for (std::size_t i = 0; i < work.wanted.size(); ++i) {
+    if (!work.wanted[i].state()->needs_grad) leaves[i] = leaf(results[i]);
+  }
+  const std::lock_guard lock(context().graph_mutex);
+  for (std::size_t i = 0; i < work.wanted.size(); ++i) {
+    TensorState& state = *work.wanted[i].state();
+    state.depth = 0;
+    if (leaves[i] && evaluated(state.value.get())) continue;  // another thread was faster
+    if (leaves[i]) {
+      garbage.push_back(std::exchange(state.value, leaves[i]));
+      continue;
+    }
+    if (!state.value->attachment) state.value->attachment = std::make_shared<Attachment>();
+    attachment(state.value.get())->buffer = results[i];
+  }
+}
+
+void log_split() {
+  Recording* recording = thread_state().recording;
+  if (!recording || recording->frozen || std::exchange(recording->split_logged, true)) return;
+  log_line(fmt::format("{}: a value is asked for while the step is recorded; the step is split there", recording->name));
+}
+
+}  // namespace
+
+void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
+  for (const Tensor& tensor : wanted) FJ_CHECK(tensor, "an empty tensor has no value");
+  std::vector<std::string> lines;
+  Work work = prepare(wanted, donations, lines);
+  if (work.wanted.empty()) return;
+  if (donations.empty()) log_split();
+  for (const std::string& line : lines) log_line(name + ": " + line);
+  const std::shared_ptr<Engine> engine = default_engine();
+  const std::shared_ptr<const ir::Graph> graph = graph_for(*engine, work, name);
+  const std::span<const bool> donated(reinterpret_cast<const bool*>(work.donated.data()), work.donated.size());
+  publish(work, engine->session.run(*graph, work.arguments, donated));
+}
+
+std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments) {
+  const std::shared_ptr<Engine> engine = default_engine();
+  {
+    const std::lock_guard lock(engine->mutex);
+    ++engine->evaluations;
+  }
+  return engine->session.run(graph, arguments);
+}
+
+runtime::Buffer buffer_of(const Tensor& tensor) {
+  evaluate({&tensor, 1});
+  const std::lock_guard lock(context().graph_mutex);
+  return argument_buffer(tensor.state()->value.get());
+}
+
+void add_pending(const Tensor& tensor) {
+  if (tensor.evaluated()) return;
+  const std::lock_guard lock(context().graph_mutex);
+  context().pending.push_back(tensor.state());
+}
+
+void set_options(const Options& options) {
+  auto engine = std::make_shared<Engine>(session_options(options));
+  Context& c = context();
+  const std::lock_guard lock(c.engine_mutex);
+  c.options = options;
+  c.engine.swap(engine);
+}
+
+Options options() {
+  const std::lock_guard lock(context().engine_mutex);
+  return context().options;
+}
+
+Statistics stats() {
+  const std::shared_ptr<Engine> engine = default_engine();
+  const runtime::SessionStatistics s = engine->session.statistics();
+  const std::lock_guard lock(engine->mutex);
+  return {.evaluations = engine->evaluations,
+          .traces = engine->traces,
+          .trace_cache_hits = engine->hits,
+          .plans_made = s.plans_made,
+          .plan_cache_hits = s.plan_cache_hits,
+          .kernels_compiled = s.kernels_compiled,
+          .kernel_cache_hits = s.kernel_cache_hits,
+          .compile_milliseconds = s.compile_milliseconds};
+}
+
+namespace memory {
+std::int64_t allocated() { return runtime::memory_statistics().allocated; }
+std::int64_t peak() { return runtime::memory_statistics().peak; }
+void reset_peak() { runtime::reset_peak(); }
+}  // namespace memory
+
+}  // namespace fusejit

@@ -1,0 +1,34 @@
+// Evaluation: the front end's one door to runtime/session.h.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "frontend/state.h"
+#include "ir/graph.h"
+
+namespace fusejit {
+
+// A value that the caller gives up: its memory may become a result's, unless something else still needs it. `owners`:
+// handles on the state that the caller knows of.
+struct Donation {
+  Tensor value;  // counts as one owner
+  long owners = 1;
+  std::string name;
+};
+
+// Computes all of `wanted` in one plan, and with them the pending module state that shares work with them. Afterwards
+// each handle holds its value; on an exception nothing has changed.
+void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations = {}, const std::string& name = "main");
+
+// Runs a graph on buffers as the default session does.
+std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments);
+
+// The buffer of an evaluated tensor; evaluates it first if need be.
+runtime::Buffer buffer_of(const Tensor& tensor);
+
+// Remembers module state that is assigned but not computed, so that the next plan that shares work computes it too.
+void add_pending(const Tensor& tensor);
+
+}  // namespace fusejit

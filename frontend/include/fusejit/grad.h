@@ -1,0 +1,71 @@
+// Gradients: passes over what was recorded, so a gradient is lazy too and can be differentiated again.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusejit/tensor.h"
+
+namespace fusejit {
+
+// d loss / d input for every input. loss: a 0-d (or one-element) float tensor; each input must lead to it.
+// UserError otherwise, naming the input.
+//   fj::Tensor w = fj::ones({3}).requires_grad();
+//   fj::Tensor g = fj::grad(fj::sum(w * w), {w})[0];          // 2, 2, 2
+std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs);
+// The same for any results with given cotangents (of the results' types).
+std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents,
+                         const std::vector<Tensor>& inputs);
+
+struct ValueAndGrad {
+  Tensor value;
+  std::vector<Tensor> gradients;  // one per differentiated argument
+};
+using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
+// A function that computes f and its gradients with respect to the arguments numbered in `which`.
+std::function<ValueAndGrad(const std::vector<Tensor>&)> value_and_grad(TensorFunction f, std::vector<int> which = {0});
+std::function<std::vector<Tensor>(const std::vector<Tensor>&)> grad_of(TensorFunction f, std::vector<int> which = {0});
+
+// While one lives, results recorded on this thread do not ask for gradients and gradients do not flow through them.
+class NoGrad {
+ public:
+  NoGrad();
+  ~NoGrad();
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+// What the forward function of a custom gradient gives back: the result, and exactly what its backward function needs.
+struct Saved {
+  Tensor result;
+  std::vector<Tensor> saved;
+};
+using CustomForward = std::function<Saved(const std::vector<Tensor>& inputs)>;
+// Gradients, one per input; an empty Tensor where none flows. What it records is a recomputation of its own: it is never
+// merged with equal values of the forward function, so only `saved` is kept alive between the two.
+using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tensor>& saved, const Tensor& gradient)>;
+//   auto square = fj::custom_gradient([](auto& in) { return fj::Saved{in[0] * in[0], {in[0]}}; },
+//                                     [](auto& saved, auto& g) { return std::vector{2 * saved[0] * g}; });
+TensorFunction custom_gradient(CustomForward forward, CustomBackward backward);
+
+struct GradcheckOptions {
+  double step = 1e-6;
+  double absolute = 1e-5;
+  double relative = 1e-3;
+};
+struct GradcheckResult {
+  bool ok = true;
+  std::string why;  // the first difference: input, element, numbers
+  explicit operator bool() const { return ok; }
+};
+// Compares the gradient of f with central differences, element by element, in f64. f may have any shape: it is weighted
+// by fixed numbers and summed. UserError unless all inputs are f64.
+GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
+                          const GradcheckOptions& options = {});
+
+}  // namespace fusejit

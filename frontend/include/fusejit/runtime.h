@@ -1,0 +1,44 @@
+// What runs the traces: options, statistics, the log.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace fusejit {
+
+struct Options {
+  std::string engine = "compiled";  // "compiled", "graph_interpreter", "kernel_interpreter"
+  std::string target = "host";      // "x86:avx512", "x86:avx2", "x86:v2", "host"
+  std::string rules = "all";        // "all", or "none": one kernel per recorded op
+  int threads = 0;                  // 0: every processor
+};
+// Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word.
+void set_options(const Options& options);
+Options options();
+
+struct Statistics {
+  std::int64_t evaluations = 0;      // plans run
+  std::int64_t traces = 0;           // different traces seen
+  std::int64_t trace_cache_hits = 0;
+  std::int64_t plans_made = 0;
+  std::int64_t plan_cache_hits = 0;
+  std::int64_t kernels_compiled = 0;
+  std::int64_t kernel_cache_hits = 0;
+  double compile_milliseconds = 0;
+};
+Statistics stats();
+
+// The log speaks of lost chances only (a split step, an argument that could not be donated): a line each. Silent unless a
+// function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr.
+void set_log(std::function<void(std::string_view line)> log);
+
+// A chain of recorded operations longer than this is evaluated on the spot, so that a loop that never asks for a value
+// does not grow without bound. Default 10000.
+void set_trace_limit(int operations);
+
+// Whether every use of borrowed memory verifies that its owner has not changed it. Default: debug builds only.
+void check_borrowed(bool on);
+
+}  // namespace fusejit

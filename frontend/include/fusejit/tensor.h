@@ -1,0 +1,171 @@
+// Tensor: a lazy value. Operations record what is to be computed and check shapes at once; computing happens when a
+// value is asked for: eval(), item(), to_vector(), copy_to(), printing, or a training step.
+//
+// A Tensor is a handle: copies name the same value, and values never change. Handles may be used from several threads.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusejit/error.h"
+#include "fusejit/number.h"
+#include "fusejit/type.h"
+
+namespace fusejit {
+
+struct TensorState;  // frontend/state.h
+
+class Tensor {
+ public:
+  Tensor() = default;                                            // empty: no value at all
+  explicit Tensor(std::shared_ptr<TensorState> state) : state_(std::move(state)) {}  // internal
+
+  explicit operator bool() const { return state_ != nullptr; }
+  const Type& type() const;
+  const Shape& shape() const { return type().shape; }
+  DType dtype() const { return type().dtype; }
+  int rank() const { return shape().rank(); }
+  // The extent along `axis`; negative axes count from the end. UserError if out of range.
+  std::int64_t size(int axis) const;
+  std::int64_t elements() const { return type().elements(); }
+  std::int64_t bytes() const { return type().bytes(); }
+
+  // Computes the value now, if that has not happened yet. Returns *this.
+  const Tensor& eval() const;
+  bool evaluated() const;
+  // The only element, converted. UserError unless the tensor has exactly one element.
+  template <class T>
+  T item() const;
+  // All elements in row-major order of the logical shape, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const;
+  // Copies the elements as they are, bytes() of them, in row-major order of the logical shape.
+  void copy_to(void* destination) const;
+  // The values as text, long axes shortened. Evaluates.
+  std::string str() const;
+
+  // The same value as another dtype (ops.md §4 `cast`).
+  Tensor to(DType dtype) const;
+  // The same value on a device: "cpu". UserError for an unknown name, DeviceError for one that is not there.
+  Tensor to(const std::string& device) const;
+  // The same value; gradients stop here.
+  Tensor detach() const;
+  // Marks the value as something gradients are asked for: its history, and that of all that is computed from it, is kept
+  // when it is evaluated. Float tensors only. Returns *this.
+  Tensor& requires_grad(bool required = true);
+  bool needs_grad() const;
+
+  Tensor reshape(const std::vector<std::int64_t>& shape) const;
+  Tensor permute(const std::vector<std::int64_t>& dims) const;
+  Tensor flatten(int start_dim = 0, int end_dim = -1) const;
+  Tensor sum(const std::vector<std::int64_t>& dim = {}, bool keepdim = false) const;
+  Tensor mean(const std::vector<std::int64_t>& dim = {}, bool keepdim = false) const;
+
+  const std::shared_ptr<TensorState>& state() const { return state_; }  // internal
+
+ private:
+  // The elements converted to `dtype`, bytes(dtype, elements()) of them.
+  void copy_as(DType dtype, void* destination) const;
+  std::shared_ptr<TensorState> state_;
+};
+
+// The dtype of a C++ element type: float -> f32, bool -> boolean, std::int64_t -> i64, ...
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) {
+    return f32;
+  } else if constexpr (std::is_same_v<T, double>) {
+    return f64;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return boolean;
+  } else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) {
+    return i32;
+  } else {
+    static_assert(std::is_integral_v<T> && sizeof(T) == 8, "no dtype for this element type");
+    return i64;
+  }
+}
+
+// ---- creation -----------------------------------------------------------------------------------------------------
+
+Tensor zeros(const Shape& shape, DType dtype = f32);
+Tensor ones(const Shape& shape, DType dtype = f32);
+Tensor full(const Shape& shape, Number value, DType dtype = f32);
+// 0, 1, ..., count - 1.
+Tensor arange(std::int64_t count, DType dtype = i64);
+// Uniform in [0, 1) from the default generator (random.h). Float dtypes.
+Tensor rand(const Shape& shape, DType dtype = f32);
+// A 0-d tensor that is an argument of every trace it is part of, whatever its value: a new value compiles nothing.
+Tensor scalar(double value, DType dtype = f32);
+
+// A copy of `bytes(dtype, shape.elements())` bytes in row-major order.
+Tensor from_host(const void* elements, const Shape& shape, DType dtype);
+// UserError if the number of values is not that of the shape.
+template <class T>
+Tensor from_host(std::span<const T> values, const Shape& shape);
+template <class T>
+Tensor from_host(const std::vector<T>& values, const Shape& shape) {
+  return from_host(std::span<const T>(values), shape);
+}
+// A 1-d tensor, or one of `shape`: tensor<float>({1, 2, 3}).
+template <class T>
+Tensor tensor(const std::vector<T>& values) {
+  return from_host(std::span<const T>(values), {static_cast<std::int64_t>(values.size())});
+}
+
+// No copy: the memory must stay valid and unchanged until `deleter` is called, which happens when nothing needs it any
+// more. Results never overwrite it. With check_borrowed() (runtime.h; on in debug builds) every use verifies that the
+// bytes are still those of the beginning and throws UserError if not.
+Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter = {});
+template <class T>
+Tensor borrow(T* elements, const Shape& shape, std::function<void()> deleter = {}) {
+  return borrow(const_cast<std::remove_const_t<T>*>(elements), shape, dtype_of<std::remove_const_t<T>>(),
+                std::move(deleter));
+}
+
+// Evaluates several values in one plan.
+void eval(const std::vector<Tensor>& tensors);
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// ---- templates ----------------------------------------------------------------------------------------------------
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  std::vector<T> result(static_cast<std::size_t>(elements()));
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<char> values(result.size());
+    copy_as(boolean, values.data());
+    for (std::size_t i = 0; i < values.size(); ++i) result[i] = values[i] != 0;
+  } else {
+    copy_as(dtype_of<T>(), result.data());
+  }
+  return result;
+}
+
+template <class T>
+T Tensor::item() const {
+  if (elements() != 1) throw UserError("item: the tensor has " + std::to_string(elements()) + " elements (x: " + type().str() + ")");
+  return to_vector<T>()[0];
+}
+
+template <class T>
+Tensor from_host(std::span<const T> values, const Shape& shape) {
+  if (static_cast<std::int64_t>(values.size()) != shape.elements()) {
+    throw UserError("from_host: " + std::to_string(values.size()) + " values given for shape " + shape.str());
+  }
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::vector<char> copy(values.begin(), values.end());
+    return from_host(static_cast<const void*>(copy.data()), shape, boolean);
+  } else {
+    return from_host(static_cast<const void*>(values.data()), shape, dtype_of<T>());
+  }
+}
+
+}  // namespace fusejit

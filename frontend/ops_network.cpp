@@ -1,0 +1,162 @@
+// The convolutions, products, pools, norms and losses of fusejit/ops.h.
+#include <string_view>
+
+#include "frontend/record.h"
+#include "fusejit/ops.h"
+#include "ir/base/check.h"
+
+namespace fusejit {
+namespace {
+
+using ir::Op;
+using Cells = std::array<std::int64_t, 4>;
+
+std::array<std::int64_t, 2> cells(Pair p) { return {p.vertical, p.horizontal}; }
+
+std::string text(const Tensor& t) { return t ? t.type().str() : "empty"; }
+
+// Top, left, bottom, right for a window of `kernel`; "same" puts the odd cell at the end.
+Cells padding_of(const char* op, const Padding& padding, Pair kernel, Pair stride, Pair dilation) {
+  if (!padding.same) return padding.cells;
+  FJ_CHECK(stride.vertical == 1 && stride.horizontal == 1, "{}: padding \"same\" needs stride 1, the stride is [{},{}]", op,
+           stride.vertical, stride.horizontal);
+  const std::int64_t v = dilation.vertical * (kernel.vertical - 1), h = dilation.horizontal * (kernel.horizontal - 1);
+  return {v / 2, h / 2, v - v / 2, h - h / 2};
+}
+
+std::vector<ir::AttrInit> window(Pair stride, const Cells& padding, Pair dilation) {
+  const auto s = cells(stride), d = cells(dilation);
+  return {{"stride", std::span<const std::int64_t>(s)},
+          {"padding", std::span<const std::int64_t>(padding)},
+          {"dilation", std::span<const std::int64_t>(d)}};
+}
+
+void check_rank4(const char* op, const Tensor& x, const Tensor& w) {
+  FJ_CHECK(x && w, "{}: an operand is an empty tensor", op);
+  FJ_CHECK(x.rank() == 4 && w.rank() == 4, "{}: x and w must have rank 4 (x: {}, w: {})", op, text(x), text(w));
+}
+
+// Empty weight and bias stand for the numbers 1 and 0.
+Input or_number(const Tensor& t, int number) { return t ? Input(t) : Input(Number(number)); }
+
+}  // namespace
+
+Padding::Padding(const char* word) {
+  const std::string_view w(word ? word : "");
+  FJ_CHECK(w == "same" || w == "valid", "padding '{}' is not known (same, valid, or numbers)", w);
+  same = w == "same";
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& w, const ConvOptions& options) {
+  check_rank4("conv2d", x, w);
+  const Pair kernel(w.shape()[2], w.shape()[3]);
+  auto attrs = window(options.stride, padding_of("conv2d", options.padding, kernel, options.stride, options.dilation), options.dilation);
+  attrs.emplace_back("groups", options.groups);
+  return record(Op::conv2d, {x, w}, std::move(attrs));
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
+  const Tensor y = conv2d(x, w, options);
+  return bias ? bias_add(y, bias) : y;
+}
+
+Tensor conv_transpose2d(const Tensor& dy, const Tensor& w, const ConvOptions& options, Pair output_padding) {
+  check_rank4("conv_transpose2d", dy, w);
+  const Pair kernel(w.shape()[2], w.shape()[3]);
+  const Cells padding = padding_of("conv_transpose2d", options.padding, kernel, options.stride, options.dilation);
+  const auto extent = [](std::int64_t p, std::int64_t stride, std::int64_t pads, std::int64_t dilation, std::int64_t k, std::int64_t extra) {
+    return (p - 1) * stride - pads + dilation * (k - 1) + 1 + extra;
+  };
+  const std::int64_t size[] = {
+      extent(dy.shape()[2], options.stride.vertical, padding[0] + padding[2], options.dilation.vertical, kernel.vertical, output_padding.vertical),
+      extent(dy.shape()[3], options.stride.horizontal, padding[1] + padding[3], options.dilation.horizontal, kernel.horizontal, output_padding.horizontal)};
+  auto attrs = window(options.stride, padding, options.dilation);
+  attrs.emplace_back("input_size", std::span<const std::int64_t>(size));
+  attrs.emplace_back("groups", options.groups);
+  return record(Op::conv2d_input_grad, {dy, w}, std::move(attrs));
+}
+
+Tensor bias_add(const Tensor& x, const Tensor& bias) { return record(Op::bias_add, {x, bias}); }
+Tensor matmul(const Tensor& a, const Tensor& b) { return record(Op::matmul, {a, b}); }
+Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  const Tensor y = record(Op::linear, {x, w});
+  return bias ? add(y, bias) : y;
+}
+
+Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {
+  const Pair stride = options.stride.value_or(kernel_size);
+  auto attrs = window(stride, padding_of("max_pool2d", options.padding, kernel_size, stride, options.dilation), options.dilation);
+  const auto kernel = cells(kernel_size);
+  attrs.emplace_back("kernel_size", std::span<const std::int64_t>(kernel));
+  return record(Op::max_pool2d, {x}, std::move(attrs));
+}
+
+Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {
+  const Pair stride = options.stride.value_or(kernel_size);
+  const auto kernel = cells(kernel_size), steps = cells(stride);
+  const Cells padding = padding_of("avg_pool2d", options.padding, kernel_size, stride, 1);
+  return record(Op::avg_pool2d, {x},
+                {{"kernel_size", std::span<const std::int64_t>(kernel)},
+                 {"stride", std::span<const std::int64_t>(steps)},
+                 {"padding", std::span<const std::int64_t>(padding)},
+                 {"count_include_pad", options.count_include_pad}});
+}
+
+Tensor adaptive_avg_pool2d(const Tensor& x, Pair output_size) {
+  const auto size = cells(output_size);
+  return record(Op::adaptive_avg_pool2d, {x}, {{"output_size", std::span<const std::int64_t>(size)}});
+}
+
+Tensor upsample_nearest2d(const Tensor& x, Pair output_size) {
+  const auto size = cells(output_size);
+  return record(Op::upsample_nearest2d, {x}, {{"output_size", std::span<const std::int64_t>(size)}});
+}
+
+Tensor upsample_bilinear2d(const Tensor& x, Pair output_size, bool align_corners) {
+  const auto size = cells(output_size);
+  return record(Op::upsample_bilinear2d, {x},
+                {{"output_size", std::span<const std::int64_t>(size)}, {"align_corners", align_corners}});
+}
+
+Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias, double eps) {
+  return record(Op::batch_norm, {x, mean, var, or_number(weight, 1), or_number(bias, 0)}, {{"eps", eps}});
+}
+Tensor batch_norm_train(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOptions& options) {
+  return record(Op::batch_norm_train, {x, or_number(weight, 1), or_number(bias, 0)},
+                {{"eps", options.eps}, {"correction", options.correction}, {"eps_outside", options.eps_outside}});
+}
+Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+  return record(Op::layer_norm, {x, or_number(weight, 1), or_number(bias, 0)},
+                {{"normalized_shape", std::span<const std::int64_t>(normalized_shape)}, {"eps", eps}});
+}
+Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
+  return record(Op::group_norm, {x, or_number(weight, 1), or_number(bias, 0)}, {{"num_groups", num_groups}, {"eps", eps}});
+}
+Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  return record(Op::instance_norm, {x, or_number(weight, 1), or_number(bias, 0)}, {{"eps", eps}});
+}
+
+Tensor nll_loss(const Tensor& logp, const Tensor& target, const ClassLossOptions& options) {
+  return record(Op::nll_loss, {logp, target},
+                {{"reduction", std::string_view(options.reduction)}, {"ignore_index", options.ignore_index}});
+}
+Tensor cross_entropy(const Tensor& x, const Tensor& target, const ClassLossOptions& options) {
+  return record(Op::cross_entropy, {x, target},
+                {{"reduction", std::string_view(options.reduction)},
+                 {"ignore_index", options.ignore_index},
+                 {"label_smoothing", options.label_smoothing}});
+}
+Tensor mse_loss(const Tensor& x, const Tensor& target, const std::string& reduction) {
+  return record(Op::mse_loss, {x, target}, {{"reduction", std::string_view(reduction)}});
+}
+Tensor l1_loss(const Tensor& x, const Tensor& target, const std::string& reduction) {
+  return record(Op::l1_loss, {x, target}, {{"reduction", std::string_view(reduction)}});
+}
+Tensor smooth_l1_loss(const Tensor& x, const Tensor& target, const std::string& reduction, double beta) {
+  return record(Op::smooth_l1_loss, {x, target}, {{"reduction", std::string_view(reduction)}, {"beta", beta}});
+}
+Tensor binary_cross_entropy_with_logits(const Tensor& x, const Tensor& target, const std::string& reduction) {
+  return record(Op::binary_cross_entropy_with_logits, {x, target}, {{"reduction", std::string_view(reduction)}});
+}
+
+}  // namespace fusejit

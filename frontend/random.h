@@ -1,0 +1,30 @@
+// Philox4x32-10 on the host (ops.md §11), the same words as the ops `rand` and `dropout` draw.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fusejit/random.h"
+#include "fusejit/shape.h"
+
+namespace fusejit {
+
+// Word e of (seed, stream).
+class PhiloxWords {
+ public:
+  PhiloxWords(std::uint64_t seed, std::uint64_t stream) : seed_(seed), stream_(stream) {}
+  std::uint32_t operator[](std::uint64_t element);
+
+ private:
+  std::uint64_t seed_, stream_;
+  std::uint64_t block_ = ~std::uint64_t{0};
+  std::uint32_t words_[4] = {};
+};
+
+// The seed of draw or step n under a generator's seed.
+constexpr std::uint64_t seed_of(std::uint64_t seed, std::uint64_t n) { return seed * 0x100000001b3ull + n; }
+
+// `count` values uniform in [-bound, bound), from the default generator; f64 before rounding.
+std::vector<float> uniform_values(std::int64_t count, double bound);
+
+}  // namespace fusejit

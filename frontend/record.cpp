@@ -1,0 +1,134 @@
+#include "frontend/record.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/context.h"
+#include "frontend/eval.h"
+#include "frontend/random.h"
+#include "ir/base/check.h"
+
+namespace fusejit {
+namespace {
+
+int kind(DType d) { return is_float(d) ? 2 : is_int(d) ? 1 : 0; }
+
+// Numbers that stay literals, because code generation profits from knowing them (design: lazy semantics).
+bool stays_literal(Number n) {
+  if (n.is_integer) return n.integer >= -1 && n.integer <= 2;
+  const double v = n.real;
+  return (v == 0 && !std::signbit(v)) || v == 1 || v == -1 || v == 0.5 || v == 2;
+}
+
+ir::Operand literal(Number n) { return n.is_integer ? ir::Operand(n.integer) : ir::Operand(n.real); }
+
+void check_present(ir::Op op, const Input& input) {
+  FJ_CHECK(!input.tensor || *input.tensor, "{}: an operand is an empty tensor", ir::name(op));
+}
+
+// Cast of a recorded tensor, or the tensor itself.
+Tensor as_dtype(const Tensor& x, DType dtype) {
+  return x.dtype() == dtype ? x : record(ir::Op::cast, {x}, {{"dtype", dtype}});
+}
+
+}  // namespace
+
+Tensor record_value(ir::Value value, std::span<const Input> inputs) {
+  bool needs_grad = false;
+  int depth = 0;
+  for (const Input& input : inputs) {
+    if (!input.tensor || !*input.tensor) continue;
+    const TensorState& state = *input.tensor->state();
+    needs_grad |= state.needs_grad;
+    depth = std::max(depth, state.depth);
+  }
+  needs_grad = needs_grad && thread_state().gradients && is_float(value.type().dtype);
+  Tensor result = tensor_of(std::move(value), needs_grad, depth + 1);
+  if (const int limit = context().trace_limit.load(std::memory_order_relaxed); depth >= limit) {
+    log_line(fmt::format("a chain of {} recorded operations is evaluated now, because nothing has asked for its value "
+                         "(set_trace_limit)", depth + 1));
+    result.eval();
+  }
+  return result;
+}
+
+Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit> attrs) {
+  ThreadState& thread = thread_state();
+  std::vector<ir::Operand> operands;
+  operands.reserve(inputs.size());
+  {
+    const std::lock_guard lock(context().graph_mutex);
+    for (const Input& input : inputs) {
+      check_present(op, input);
+      operands.push_back(input.tensor ? ir::Operand(input.tensor->state()->value) : literal(input.number));
+    }
+  }
+  if (!thread.gradients) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].tensor && inputs[i].tensor->state()->needs_grad && op != ir::Op::detach) {
+        operands[i].value = ir::build(ir::Op::detach, {std::move(operands[i].value)}, std::vector<ir::AttrInit>{}, thread.region);
+      }
+    }
+  }
+  return record_value(ir::build(op, std::move(operands), std::move(attrs), thread.region), inputs);
+}
+
+Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vector<ir::AttrInit> attrs) {
+  const ir::DTypeRule rule = ir::op_def(op).dtype_rule;
+  int highest = rule == ir::DTypeRule::floating ? 2 : 0;
+  for (const Input& input : inputs) {
+    check_present(op, input);
+    highest = std::max(highest, input.tensor ? kind(input.tensor->dtype()) : input.number.is_integer ? 0 : 2);
+  }
+  // The dtype that the tensors of the highest kind promote to; the rest is cast to it.
+  std::optional<DType> common;
+  bool integer_number = false;
+  for (const Input& input : inputs) {
+    integer_number |= !input.tensor && input.number.is_integer;
+    if (!input.tensor || kind(input.tensor->dtype()) != highest) continue;
+    common = common ? *promote(*common, input.tensor->dtype()) : input.tensor->dtype();
+  }
+  if (highest == 0 && integer_number && rule != ir::DTypeRule::integral) highest = 1, common = DType::i64;
+  if (!common) common = highest == 2 ? DType::f32 : DType::i64;
+
+  std::vector<Tensor> converted;
+  converted.reserve(inputs.size());  // Inputs point into it
+  std::vector<Input> operands;
+  operands.reserve(inputs.size());
+  bool widened = false;
+  for (const Input& input : inputs) {
+    if (input.tensor) {
+      if (kind(input.tensor->dtype()) == highest) {
+        operands.push_back(input);
+      } else {
+        operands.push_back(converted.emplace_back(as_dtype(*input.tensor, *common)));
+      }
+    } else if (stays_literal(input.number) || kind(*common) == 0) {
+      operands.push_back(is_float(*common) ? Input(Number(input.number.real)) : input);
+    } else {
+      const DType dtype = compute_type(*common);
+      const ir::Scalar number = is_float(dtype) ? ir::cast(ir::Scalar::of(input.number.real), dtype)
+                                                : ir::cast(ir::Scalar::of(input.number.integer), dtype);
+      operands.push_back(converted.emplace_back(tensor_of(leaf(number), false, 0)));
+      widened |= dtype != *common;
+    }
+  }
+  Tensor result = record(op, operands, std::move(attrs));
+  // A 16-bit tensor beside an f32 argument gives f32: back to the tensor's dtype, rounding once as a literal would.
+  return widened && is_float(result.dtype()) ? as_dtype(result, *common) : result;
+}
+
+Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs) {
+  check_present(op, x);
+  const Tensor floating = is_float(x.dtype()) ? x : as_dtype(x, f32);
+  return record(op, {floating}, std::move(attrs));
+}
+
+Draw next_draw() {
+  Recording* recording = thread_state().recording;
+  if (!recording) return {leaf(ir::Scalar::of(static_cast<std::int64_t>(next_seed()))), 0};
+  if (!recording->seed_leaf) recording->seed_leaf = leaf(ir::Scalar::of(static_cast<std::int64_t>(recording->seed)));
+  return {recording->seed_leaf, recording->streams++};
+}
+
+}  // namespace fusejit

@@ -1,0 +1,39 @@
+// Recording: every public operation ends here. Checks are the op rows'; here are only the conversions that PyTorch's
+// users expect (ops.h), host scalars as arguments of the trace, and the bound on the length of a trace.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "frontend/state.h"
+#include "fusejit/number.h"
+
+namespace fusejit {
+
+struct Input {
+  const Tensor* tensor = nullptr;
+  Number number = 0;
+  Input(const Tensor& t) : tensor(&t) {}
+  Input(Number n) : number(n) {}
+};
+
+// Operands as they are; numbers become literals.
+Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit> attrs = {});
+inline Tensor record(ir::Op op, std::initializer_list<Input> inputs, std::vector<ir::AttrInit> attrs = {}) {
+  return record(op, std::span<const Input>(inputs.begin(), inputs.size()), std::move(attrs));
+}
+// An element-wise op: operands converted to one kind, numbers to arguments of the trace.
+Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vector<ir::AttrInit> attrs = {});
+// One float operand: bool and integer tensors are taken as f32.
+Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs = {});
+
+// The seed operand and the stream number of the next draw (ops.md §11).
+struct Draw {
+  ir::Value seed;
+  std::int64_t stream = 0;
+};
+Draw next_draw();
+Tensor record_value(ir::Value value, std::span<const Input> inputs);
+
+}  // namespace fusejit

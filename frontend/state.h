@@ -1,0 +1,56 @@
+// What a Tensor handle points to, and what the front end notes on nodes.
+//
+// Everything a value needs hangs on its node: operands, and for a leaf or an evaluated value the buffer. So lifetimes
+// follow from counting alone. TensorState::value, Node::attachment and the members of Attachment are read and written
+// under Context::graph_mutex only; values and buffers are never released under it, because a deleter may call us.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fusejit/grad.h"
+#include "fusejit/tensor.h"
+#include "ir/node.h"
+#include "runtime/buffer.h"
+
+namespace fusejit {
+
+// How a custom gradient continues behind a node that blocks ordinary gradients.
+struct CustomRule {
+  std::vector<ir::Value> inputs;
+  std::vector<Tensor> saved;
+  CustomBackward backward;
+};
+
+struct Attachment {
+  runtime::Buffer buffer;             // the value, if it is there
+  std::optional<ir::Scalar> number;   // a host scalar; its buffer is made when a plan first takes it
+  std::uint64_t checksum = 0;         // of borrowed bytes, if they are checked
+  bool borrowed = false;
+  std::shared_ptr<const CustomRule> custom;
+
+  bool evaluated() const { return buffer || number; }
+};
+
+inline Attachment* attachment(const ir::Node* node) { return static_cast<Attachment*>(node->attachment.get()); }
+inline bool evaluated(const ir::Node* node) { return node->attachment && attachment(node)->evaluated(); }
+
+struct TensorState {
+  ir::Value value;
+  Type type;                // value's, readable without the lock
+  bool needs_grad = false;
+  int depth = 0;            // recorded operations on the longest way from here to something evaluated
+};
+
+// A leaf that holds a buffer or a host scalar.
+ir::Value leaf(runtime::Buffer buffer, std::string name = "");
+ir::Value leaf(ir::Scalar number);
+// A handle on a value.
+Tensor tensor_of(ir::Value value, bool needs_grad, int depth);
+Tensor tensor_of(runtime::Buffer buffer);
+// A copy of the state's value, taken under the lock.
+ir::Value value_of(const Tensor& tensor);
+
+}  // namespace fusejit

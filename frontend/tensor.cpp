@@ -1,0 +1,178 @@
+// Tensor: handles, creation, and the ways in which a value leaves the library.
+#include "fusejit/tensor.h"
+
+#include <cstring>
+
+#include "frontend/context.h"
+#include "frontend/eval.h"
+#include "frontend/record.h"
+#include "fusejit/ops.h"
+#include "ir/base/check.h"
+#include "ir/base/hash.h"
+
+namespace fusejit {
+namespace {
+
+const TensorState& state_of(const std::shared_ptr<TensorState>& state) {
+  FJ_CHECK(state, "the tensor is empty: it has no value");
+  return *state;
+}
+
+// Offset of row-major logical element `index` in the bytes of `type`, in elements.
+std::int64_t physical_offset(const Type& type, std::int64_t index) {
+  if (type.layout == Layout::standard) return index;
+  const Shape& s = type.shape;
+  const std::int64_t w = index % s[3], h = index / s[3] % s[2], c = index / (s[3] * s[2]) % s[1],
+                     n = index / (s[3] * s[2] * s[1]);
+  return ((n * s[2] + h) * s[3] + w) * s[1] + c;
+}
+
+Tensor borrowed(void* elements, const Type& type, std::function<void()> deleter) {
+  FJ_CHECK(is_tensor_dtype(type.dtype), "borrow: {} is no dtype of tensors", name(type.dtype));
+  FJ_CHECK(elements || type.elements() == 0, "borrow: the memory is null (x: {})", type.str());
+  ir::Value value = leaf(runtime::Buffer::borrow(elements, type, std::move(deleter)));
+  Attachment* note = attachment(value.get());
+  note->borrowed = true;
+  if (context().check_borrowed) note->checksum = ir::hash_bytes(elements, static_cast<std::size_t>(type.bytes())).low | 1;
+  return tensor_of(std::move(value), false, 0);
+}
+
+}  // namespace
+
+ir::Value leaf(runtime::Buffer buffer, std::string name) {
+  ir::Value value = ir::parameter(buffer.type(), std::move(name));
+  auto note = std::make_shared<Attachment>();
+  note->buffer = std::move(buffer);
+  value->attachment = std::move(note);
+  return value;
+}
+
+ir::Value leaf(ir::Scalar number) {
+  ir::Value value = ir::parameter(Type{number.dtype, {}, Layout::standard});
+  auto note = std::make_shared<Attachment>();
+  note->number = number;
+  value->attachment = std::move(note);
+  return value;
+}
+
+Tensor tensor_of(ir::Value value, bool needs_grad, int depth) {
+  auto state = std::make_shared<TensorState>();
+  state->type = value.type();
+  state->value = std::move(value);
+  state->needs_grad = needs_grad;
+  state->depth = depth;
+  return Tensor(std::move(state));
+}
+
+Tensor tensor_of(runtime::Buffer buffer) { return tensor_of(leaf(std::move(buffer)), false, 0); }
+
+ir::Value value_of(const Tensor& tensor) {
+  state_of(tensor.state());
+  const std::lock_guard lock(context().graph_mutex);
+  return tensor.state()->value;
+}
+
+const Type& Tensor::type() const { return state_of(state_).type; }
+
+std::int64_t Tensor::size(int axis) const {
+  const int r = rank();
+  FJ_CHECK(axis >= -r && axis < r, "size: axis {} is out of range for rank {} (x: {})", axis, r, type().str());
+  return shape()[axis < 0 ? axis + r : axis];
+}
+
+const Tensor& Tensor::eval() const {
+  state_of(state_);
+  evaluate({this, 1});
+  return *this;
+}
+
+bool Tensor::evaluated() const {
+  state_of(state_);
+  const std::lock_guard lock(context().graph_mutex);
+  return fusejit::evaluated(state_->value.get());
+}
+
+void Tensor::copy_to(void* destination) const {
+  const runtime::Buffer buffer = buffer_of(*this);
+  if (buffer.type().layout == Layout::standard) {
+    if (buffer.bytes() > 0) std::memcpy(destination, buffer.data(), static_cast<std::size_t>(buffer.bytes()));
+    return;
+  }
+  for (std::int64_t i = 0; i < elements(); ++i) {
+    ir::store_element(destination, dtype(), i, ir::load_element(buffer.data(), dtype(), physical_offset(buffer.type(), i)));
+  }
+}
+
+void Tensor::copy_as(DType to, void* destination) const {
+  if (to == dtype()) return copy_to(destination);
+  const runtime::Buffer buffer = buffer_of(*this);
+  for (std::int64_t i = 0; i < elements(); ++i) {
+    const ir::Scalar element = ir::load_element(buffer.data(), dtype(), physical_offset(buffer.type(), i));
+    ir::store_element(destination, to, i, ir::cast(element, to));
+  }
+}
+
+Tensor Tensor::to(DType dtype) const {
+  state_of(state_);
+  return dtype == this->dtype() ? *this : record(ir::Op::cast, {*this}, {{"dtype", dtype}});
+}
+
+Tensor Tensor::to(const std::string& device) const {
+  state_of(state_);
+  if (device == "cpu") return *this;
+  if (device == "cuda" || device.starts_with("cuda:")) {
+    throw DeviceError(fmt::format("to: device '{}' is not there: this build runs on the cpu only", device));
+  }
+  throw UserError(fmt::format("to: device '{}' is not known (cpu)", device));
+}
+
+Tensor Tensor::detach() const {
+  state_of(state_);
+  Tensor result = record(ir::Op::detach, {*this});
+  result.state()->needs_grad = false;
+  return result;
+}
+
+Tensor& Tensor::requires_grad(bool required) {
+  FJ_CHECK(!required || is_float(type().dtype), "requires_grad: only float tensors have gradients (x: {})", type().str());
+  if (state_->needs_grad != required) *this = tensor_of(value_of(*this), required, state_->depth);
+  return *this;
+}
+
+bool Tensor::needs_grad() const { return state_of(state_).needs_grad; }
+
+Tensor Tensor::reshape(const std::vector<std::int64_t>& shape) const { return fusejit::reshape(*this, shape); }
+Tensor Tensor::permute(const std::vector<std::int64_t>& dims) const { return fusejit::permute(*this, dims); }
+Tensor Tensor::flatten(int start_dim, int end_dim) const { return fusejit::flatten(*this, start_dim, end_dim); }
+Tensor Tensor::sum(const std::vector<std::int64_t>& dim, bool keepdim) const { return fusejit::sum(*this, dim, keepdim); }
+Tensor Tensor::mean(const std::vector<std::int64_t>& dim, bool keepdim) const { return fusejit::mean(*this, dim, keepdim); }
+
+Tensor full(const Shape& shape, Number value, DType dtype) {
+  return record(ir::Op::full, {}, {{"shape", shape.dims()}, {"value", value.real}, {"dtype", dtype}});
+}
+Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
+Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
+
+Tensor arange(std::int64_t count, DType dtype) {
+  const Shape shape{count};
+  return record(ir::Op::iota, {}, {{"shape", shape.dims()}, {"dim", 0}, {"dtype", dtype}});
+}
+
+Tensor scalar(double value, DType dtype) { return tensor_of(leaf(ir::cast(ir::Scalar::of(value), dtype)), false, 0); }
+
+Tensor from_host(const void* elements, const Shape& shape, DType dtype) {
+  FJ_CHECK(is_tensor_dtype(dtype), "from_host: {} is no dtype of tensors", name(dtype));
+  const Type type{dtype, shape, Layout::standard};
+  FJ_CHECK(elements || type.elements() == 0, "from_host: the memory is null (x: {})", type.str());
+  runtime::Buffer buffer = runtime::Buffer::allocate(type);
+  if (type.bytes() > 0) std::memcpy(buffer.data(), elements, static_cast<std::size_t>(type.bytes()));
+  return tensor_of(std::move(buffer));
+}
+
+Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter) {
+  return borrowed(elements, Type{dtype, shape, Layout::standard}, std::move(deleter));
+}
+
+void eval(const std::vector<Tensor>& tensors) { evaluate(tensors); }
+
+}  // namespace fusejit

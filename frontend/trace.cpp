@@ -1,0 +1,169 @@
+#include "frontend/trace.h"
+
+#include <bit>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/base/check.h"
+
+namespace fusejit {
+namespace {
+
+bool ends_walk(const ir::Node* node) { return node->op == ir::Op::parameter || evaluated(node); }
+
+std::uint64_t type_word(const Type& type) {
+  std::uint64_t word = ir::mix(static_cast<std::uint64_t>(type.dtype), static_cast<std::uint64_t>(type.layout) + 64);
+  for (const std::int64_t d : type.shape) word = ir::mix(word, static_cast<std::uint64_t>(d));
+  return word;
+}
+
+}  // namespace
+
+NodeNumbers::NodeNumbers() : entries_(64) {}
+
+std::size_t NodeNumbers::place(const ir::Node* node) const {
+  const auto bits = reinterpret_cast<std::uintptr_t>(node);
+  return (bits >> 4) * 0x9e3779b97f4a7c15ull >> (64 - std::countr_zero(entries_.size()));
+}
+
+int NodeNumbers::find(const ir::Node* node) const {
+  for (std::size_t at = place(node);; at = (at + 1) & (entries_.size() - 1)) {
+    if (entries_[at].node == node) return entries_[at].number;
+    if (!entries_[at].node) return -1;
+  }
+}
+
+void NodeNumbers::add(const ir::Node* node, int number) {
+  if (2 * ++used_ > entries_.size()) {
+    const std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(entries_.size() * 4));
+    used_ = 1;
+    for (const Entry& entry : old) {
+      if (entry.node) add(entry.node, entry.number);
+    }
+  }
+  std::size_t at = place(node);
+  while (entries_[at].node) at = (at + 1) & (entries_.size() - 1);
+  entries_[at] = {node, number};
+}
+
+void Trace::add_result(const ir::Value& value) {
+  struct Frame {
+    const ir::Node* node;
+    std::size_t next;
+  };
+  std::vector<Frame> stack;
+  const auto visit = [&](const ir::Node* node) {
+    if (numbers_.find(node) >= 0) return;
+    if (ends_walk(node)) {
+      numbers_.add(node, static_cast<int>(entries_.size()));
+      arguments_.push_back(static_cast<int>(entries_.size()));
+      entries_.push_back({node, true, 0});
+    } else {
+      stack.push_back({node, 0});
+    }
+  };
+  visit(value.get());
+  while (!stack.empty()) {
+    Frame& top = stack.back();
+    if (top.next < top.node->operands.size()) {
+      const ir::Value& operand = top.node->operands[top.next++].value;
+      if (operand) visit(operand.get());  // may move the stack: `top` is not used again in this turn
+      continue;
+    }
+    const ir::Node* node = top.node;
+    stack.pop_back();
+    if (numbers_.find(node) >= 0) continue;  // pushed twice before its turn
+    numbers_.add(node, static_cast<int>(entries_.size()));
+    entries_.push_back({node, false, 0});
+    for (const ir::Operand& operand : node->operands) {
+      if (operand.value) ++entries_[static_cast<std::size_t>(numbers_.find(operand.value.get()))].uses;
+    }
+  }
+  ++entries_[static_cast<std::size_t>(numbers_.find(value.get()))].uses;
+  results_.push_back(value);
+}
+
+bool Trace::shares(const ir::Value& value) const {
+  std::unordered_set<const ir::Node*> seen;
+  std::vector<const ir::Node*> stack{value.get()};
+  while (!stack.empty()) {
+    const ir::Node* node = stack.back();
+    stack.pop_back();
+    if (ends_walk(node) || !seen.insert(node).second) continue;
+    if (numbers_.find(node) >= 0) return true;
+    for (const ir::Operand& operand : node->operands) {
+      if (operand.value) stack.push_back(operand.value.get());
+    }
+  }
+  return false;
+}
+
+std::vector<std::uint32_t> Trace::dense_regions() const {
+  std::unordered_map<std::uint32_t, std::uint32_t> dense{{0, 0}};
+  std::vector<std::uint32_t> regions(entries_.size());
+  std::uint32_t last_region = 0, last = 0;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const std::uint32_t region = entries_[i].argument ? 0 : entries_[i].node->region;
+    if (region != last_region) {
+      last_region = region;
+      last = dense.try_emplace(region, static_cast<std::uint32_t>(dense.size())).first->second;
+    }
+    regions[i] = last;
+  }
+  return regions;
+}
+
+ir::Hash Trace::key() const {
+  const std::vector<std::uint32_t> regions = dense_regions();
+  std::vector<std::uint64_t> words;
+  words.reserve(entries_.size() * 6);
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const ir::Node& node = *entries_[i].node;
+    if (entries_[i].argument) {
+      words.push_back(type_word(node.type));
+      continue;
+    }
+    words.push_back(static_cast<std::uint64_t>(node.op) | static_cast<std::uint64_t>(regions[i]) << 8 |
+                    static_cast<std::uint64_t>(node.type.layout) << 40 | std::uint64_t{node.operands.size()} << 48);
+    words.push_back(node.attrs.hash());
+    for (const ir::Operand& operand : node.operands) {
+      if (operand.value) {
+        words.push_back(static_cast<std::uint64_t>(numbers_.find(operand.value.get())));
+      } else {
+        words.push_back(operand.is_integer ? ~std::uint64_t{1} : ~std::uint64_t{0});
+        words.push_back(operand.is_integer ? static_cast<std::uint64_t>(operand.integer)
+                                           : std::bit_cast<std::uint64_t>(operand.number));
+      }
+    }
+  }
+  for (const ir::Value& result : results_) words.push_back(static_cast<std::uint64_t>(numbers_.find(result.get())));
+  words.push_back(results_.size());
+  return ir::hash_bytes(words.data(), words.size() * sizeof(std::uint64_t));
+}
+
+ir::Graph Trace::graph(const std::string& name) const {
+  const std::vector<std::uint32_t> regions = dense_regions();
+  std::vector<ir::Value> copies;
+  copies.reserve(entries_.size());
+  std::vector<ir::Value> parameters;
+  for (std::size_t i = 0; i < entries_.size(); ++i) {
+    const ir::Node& node = *entries_[i].node;
+    if (entries_[i].argument) {
+      copies.push_back(ir::parameter(node.type, "p" + std::to_string(parameters.size())));
+      parameters.push_back(copies.back());
+      continue;
+    }
+    std::vector<ir::Operand> operands = node.operands;
+    for (ir::Operand& operand : operands) {
+      if (operand.value) operand.value = copies[static_cast<std::size_t>(numbers_.find(operand.value.get()))];
+    }
+    copies.push_back(node.type.shape.rank() == 4
+                         ? ir::build_in(node.type.layout, node.op, std::move(operands), node.attrs, regions[i])
+                         : ir::build(node.op, std::move(operands), node.attrs, regions[i]));
+  }
+  std::vector<ir::Value> results;
+  for (const ir::Value& result : results_) results.push_back(copies[static_cast<std::size_t>(numbers_.find(result.get()))]);
+  return ir::capture(name, std::move(parameters), std::move(results));
+}
+
+}  // namespace fusejit
