@@ -17,7 +17,7 @@
 
 namespace fusejit {
 
-struct Slot;   // frontend/slot.h
+struct Slot;    // frontend/slot.h
 struct Engine;  // frontend/eval.cpp
 
 // Hands out seeds: step n of seed s draws with seed_of(s, n).
@@ -52,8 +52,8 @@ void log_line(std::string_view line);
 // A training step being recorded, or a frozen network being traced.
 struct Recording {
   std::uint64_t seed = 0;
-  ir::Value seed_leaf;             // made at the first draw
-  std::int64_t streams = 0;        // draws so far
+  ir::Value seed_leaf;       // made at the first draw
+  std::int64_t streams = 0;  // draws so far
   bool split_logged = false;
   std::string name;
   // Slots assigned in this recording with their values before it, in order; restored if it fails.
@@ -64,8 +64,8 @@ struct Recording {
 
 struct ThreadState {
   Recording* recording = nullptr;
-  bool gradients = true;       // false inside NoGrad
-  std::uint32_t region = 0;    // of what is recorded now
+  bool gradients = true;     // false inside NoGrad
+  std::uint32_t region = 0;  // of what is recorded now
 };
 ThreadState& thread_state();
 

@@ -60,10 +60,13 @@ constexpr std::array<std::pair<std::string_view, runtime::Engine>, 3> kEngines =
 
 runtime::SessionOptions session_options(const Options& options) {
   runtime::SessionOptions result;
-  const auto* engine = std::find_if(kEngines.begin(), kEngines.end(), [&](auto& e) { return e.first == options.engine; });
-  FJ_CHECK(engine != kEngines.end(), "engine '{}' is not known (compiled, graph_interpreter, kernel_interpreter)", options.engine);
+  const auto* engine =
+      std::find_if(kEngines.begin(), kEngines.end(), [&](auto& e) { return e.first == options.engine; });
+  FJ_CHECK(engine != kEngines.end(), "engine '{}' is not known (compiled, graph_interpreter, kernel_interpreter)",
+           options.engine);
   FJ_CHECK(options.rules == "all" || options.rules == "none", "rules '{}' are not known (all, none)", options.rules);
-  FJ_CHECK(options.threads >= 0 && options.threads <= 1024, "threads is {}, it must lie between 0 and 1024", options.threads);
+  FJ_CHECK(options.threads >= 0 && options.threads <= 1024, "threads is {}, it must lie between 0 and 1024",
+           options.threads);
   result.engine = engine->second;
   result.target = Target::parse(options.target);
   result.rules = options.rules;
@@ -109,20 +112,24 @@ runtime::Buffer argument_buffer(const ir::Node* node) {
   }
   if (note->borrowed && note->checksum != 0 && context().check_borrowed) {
     const auto now = ir::hash_bytes(note->buffer.data(), static_cast<std::size_t>(note->buffer.bytes())).low | 1;
-    FJ_CHECK(now == note->checksum, "borrowed memory of a tensor {} was changed by its owner while it was in use", node->type.str());
+    FJ_CHECK(now == note->checksum, "borrowed memory of a tensor {} was changed by its owner while it was in use",
+             node->type.str());
   }
   return note->buffer;
 }
 
 // Which arguments may be overwritten: those given up, that nothing outside the trace can reach. A node is held from
-// outside if it has more references than the trace and the wanted handles explain; what it is computed from stays alive.
+// outside if it has more references than the trace and the wanted handles explain; what it is computed from stays
+// alive.
 void decide_donations(Work& work, std::span<const Donation> donations, std::vector<std::string>& lines) {
   const auto& entries = work.trace.entries();
   work.donated.assign(work.arguments.size(), 0);
   if (donations.empty()) return;
   std::vector<int> explained(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i) explained[i] = entries[i].uses;  // results() holds one per result use
-  for (const Tensor& tensor : work.wanted) ++explained[static_cast<std::size_t>(work.trace.number_of(tensor.state()->value.get()))];
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    explained[i] = entries[i].uses;  // results() holds one per result use
+  for (const Tensor& tensor : work.wanted)
+    ++explained[static_cast<std::size_t>(work.trace.number_of(tensor.state()->value.get()))];
   std::unordered_map<const ir::Node*, const Donation*> given;
   for (const Donation& donation : donations) {
     const ir::Node* node = donation.value.state()->value.get();
@@ -152,7 +159,8 @@ void decide_donations(Work& work, std::span<const Donation> donations, std::vect
     const bool is_result = std::any_of(work.trace.results().begin(), work.trace.results().end(),
                                        [&](const ir::Value& r) { return r.get() == node; });
     if (other_handle) {
-      lines.push_back(fmt::format("{} is not donated, because another handle still needs its old value", donation.name));
+      lines.push_back(
+          fmt::format("{} is not donated, because another handle still needs its old value", donation.name));
     } else if (!is_result && attachment(node)->buffer.exclusive()) {
       work.donated[a] = 1;
     }
@@ -165,17 +173,21 @@ Work prepare(std::span<const Tensor> wanted, std::span<const Donation> donations
   for (const Tensor& tensor : wanted) {
     const ir::Value& value = tensor.state()->value;
     if (evaluated(value.get())) continue;
-    if (std::any_of(work.wanted.begin(), work.wanted.end(), [&](const Tensor& t) { return t.state() == tensor.state(); })) continue;
+    if (std::any_of(work.wanted.begin(), work.wanted.end(),
+                    [&](const Tensor& t) { return t.state() == tensor.state(); }))
+      continue;
     work.trace.add_result(value);
     work.wanted.push_back(tensor);
   }
   if (work.wanted.empty()) return work;
   collect_pending(work);
   work.arguments.resize(work.trace.arguments().size());
-  for (const int number : work.trace.arguments()) argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
+  for (const int number : work.trace.arguments())
+    argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
   decide_donations(work, donations, lines);  // before the buffers have a second handle
   for (std::size_t a = 0; a < work.arguments.size(); ++a) {
-    work.arguments[a] = attachment(work.trace.entries()[static_cast<std::size_t>(work.trace.arguments()[a])].node)->buffer;
+    work.arguments[a] =
+        attachment(work.trace.entries()[static_cast<std::size_t>(work.trace.arguments()[a])].node)->buffer;
   }
   return work;
 }
@@ -217,7 +229,8 @@ void publish(Work& work, std::vector<runtime::Buffer> results) {
 void log_split() {
   Recording* recording = thread_state().recording;
   if (!recording || recording->frozen || std::exchange(recording->split_logged, true)) return;
-  log_line(fmt::format("{}: a value is asked for while the step is recorded; the step is split there", recording->name));
+  log_line(
+      fmt::format("{}: a value is asked for while the step is recorded; the step is split there", recording->name));
 }
 
 }  // namespace

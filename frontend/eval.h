@@ -20,7 +20,8 @@ struct Donation {
 
 // Computes all of `wanted` in one plan, and with them the pending module state that shares work with them. Afterwards
 // each handle holds its value; on an exception nothing has changed.
-void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations = {}, const std::string& name = "main");
+void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations = {},
+              const std::string& name = "main");
 
 // Runs a graph on buffers as the default session does.
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments);

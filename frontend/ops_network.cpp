@@ -18,8 +18,8 @@ std::string text(const Tensor& t) { return t ? t.type().str() : "empty"; }
 // Top, left, bottom, right for a window of `kernel`; "same" puts the odd cell at the end.
 Cells padding_of(const char* op, const Padding& padding, Pair kernel, Pair stride, Pair dilation) {
   if (!padding.same) return padding.cells;
-  FJ_CHECK(stride.vertical == 1 && stride.horizontal == 1, "{}: padding \"same\" needs stride 1, the stride is [{},{}]", op,
-           stride.vertical, stride.horizontal);
+  FJ_CHECK(stride.vertical == 1 && stride.horizontal == 1, "{}: padding \"same\" needs stride 1, the stride is [{},{}]",
+           op, stride.vertical, stride.horizontal);
   const std::int64_t v = dilation.vertical * (kernel.vertical - 1), h = dilation.horizontal * (kernel.horizontal - 1);
   return {v / 2, h / 2, v - v / 2, h - h / 2};
 }
@@ -50,7 +50,8 @@ Padding::Padding(const char* word) {
 Tensor conv2d(const Tensor& x, const Tensor& w, const ConvOptions& options) {
   check_rank4("conv2d", x, w);
   const Pair kernel(w.shape()[2], w.shape()[3]);
-  auto attrs = window(options.stride, padding_of("conv2d", options.padding, kernel, options.stride, options.dilation), options.dilation);
+  auto attrs = window(options.stride, padding_of("conv2d", options.padding, kernel, options.stride, options.dilation),
+                      options.dilation);
   attrs.emplace_back("groups", options.groups);
   return record(Op::conv2d, {x, w}, std::move(attrs));
 }
@@ -64,12 +65,12 @@ Tensor conv_transpose2d(const Tensor& dy, const Tensor& w, const ConvOptions& op
   check_rank4("conv_transpose2d", dy, w);
   const Pair kernel(w.shape()[2], w.shape()[3]);
   const Cells padding = padding_of("conv_transpose2d", options.padding, kernel, options.stride, options.dilation);
-  const auto extent = [](std::int64_t p, std::int64_t stride, std::int64_t pads, std::int64_t dilation, std::int64_t k, std::int64_t extra) {
-    return (p - 1) * stride - pads + dilation * (k - 1) + 1 + extra;
-  };
-  const std::int64_t size[] = {
-      extent(dy.shape()[2], options.stride.vertical, padding[0] + padding[2], options.dilation.vertical, kernel.vertical, output_padding.vertical),
-      extent(dy.shape()[3], options.stride.horizontal, padding[1] + padding[3], options.dilation.horizontal, kernel.horizontal, output_padding.horizontal)};
+  const auto extent = [](std::int64_t p, std::int64_t stride, std::int64_t pads, std::int64_t dilation, std::int64_t k,
+                         std::int64_t extra) { return (p - 1) * stride - pads + dilation * (k - 1) + 1 + extra; };
+  const std::int64_t size[] = {extent(dy.shape()[2], options.stride.vertical, padding[0] + padding[2],
+                                      options.dilation.vertical, kernel.vertical, output_padding.vertical),
+                               extent(dy.shape()[3], options.stride.horizontal, padding[1] + padding[3],
+                                      options.dilation.horizontal, kernel.horizontal, output_padding.horizontal)};
   auto attrs = window(options.stride, padding, options.dilation);
   attrs.emplace_back("input_size", std::span<const std::int64_t>(size));
   attrs.emplace_back("groups", options.groups);
@@ -85,7 +86,8 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
 
 Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {
   const Pair stride = options.stride.value_or(kernel_size);
-  auto attrs = window(stride, padding_of("max_pool2d", options.padding, kernel_size, stride, options.dilation), options.dilation);
+  auto attrs = window(stride, padding_of("max_pool2d", options.padding, kernel_size, stride, options.dilation),
+                      options.dilation);
   const auto kernel = cells(kernel_size);
   attrs.emplace_back("kernel_size", std::span<const std::int64_t>(kernel));
   return record(Op::max_pool2d, {x}, std::move(attrs));
@@ -118,7 +120,8 @@ Tensor upsample_bilinear2d(const Tensor& x, Pair output_size, bool align_corners
                 {{"output_size", std::span<const std::int64_t>(size)}, {"align_corners", align_corners}});
 }
 
-Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias,
+                  double eps) {
   return record(Op::batch_norm, {x, mean, var, or_number(weight, 1), or_number(bias, 0)}, {{"eps", eps}});
 }
 Tensor batch_norm_train(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOptions& options) {
@@ -130,7 +133,8 @@ Tensor layer_norm(const Tensor& x, const Dims& normalized_shape, const Tensor& w
                 {{"normalized_shape", std::span<const std::int64_t>(normalized_shape)}, {"eps", eps}});
 }
 Tensor group_norm(const Tensor& x, std::int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
-  return record(Op::group_norm, {x, or_number(weight, 1), or_number(bias, 0)}, {{"num_groups", num_groups}, {"eps", eps}});
+  return record(Op::group_norm, {x, or_number(weight, 1), or_number(bias, 0)},
+                {{"num_groups", num_groups}, {"eps", eps}});
 }
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   return record(Op::instance_norm, {x, or_number(weight, 1), or_number(bias, 0)}, {{"eps", eps}});

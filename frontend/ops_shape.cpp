@@ -53,7 +53,8 @@ Tensor permute(const Tensor& x, const Dims& dims) { return record(Op::permute, {
 Tensor transpose(const Tensor& x, int a, int b) {
   Dims dims(static_cast<std::size_t>(x.rank()));
   std::iota(dims.begin(), dims.end(), 0);
-  std::swap(dims[static_cast<std::size_t>(axis_of("transpose", x, a))], dims[static_cast<std::size_t>(axis_of("transpose", x, b))]);
+  std::swap(dims[static_cast<std::size_t>(axis_of("transpose", x, a))],
+            dims[static_cast<std::size_t>(axis_of("transpose", x, b))]);
   return permute(x, dims);
 }
 
@@ -77,7 +78,8 @@ Tensor expand(const Tensor& x, const Dims& shape) {
 Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t stop, std::int64_t step) {
   const auto axis = static_cast<std::size_t>(axis_of("slice", x, dim));
   FJ_CHECK(step >= 1, "slice: step is {}, it must be at least 1", step);
-  Dims starts(static_cast<std::size_t>(x.rank()), 0), stops(x.shape().begin(), x.shape().end()), steps(starts.size(), 1);
+  Dims starts(static_cast<std::size_t>(x.rank()), 0), stops(x.shape().begin(), x.shape().end()),
+      steps(starts.size(), 1);
   const std::int64_t size = stops[axis];
   const auto clamped = [size](std::int64_t v) { return std::clamp<std::int64_t>(v < 0 ? v + size : v, 0, size); };
   starts[axis] = clamped(start);

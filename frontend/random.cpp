@@ -65,9 +65,10 @@ std::vector<float> uniform_values(std::int64_t count, double bound) {
 
 Tensor rand(const Shape& shape, DType dtype) {
   const Draw draw = next_draw();
-  return record_value(ir::build(ir::Op::rand, {draw.seed},
-                                {{"shape", shape.dims()}, {"stream", draw.stream}, {"dtype", dtype}},
-                                thread_state().region), {});
+  return record_value(
+      ir::build(ir::Op::rand, {draw.seed}, {{"shape", shape.dims()}, {"stream", draw.stream}, {"dtype", dtype}},
+                thread_state().region),
+      {});
 }
 
 }  // namespace fusejit

@@ -45,8 +45,10 @@ Tensor record_value(ir::Value value, std::span<const Input> inputs) {
   needs_grad = needs_grad && thread_state().gradients && is_float(value.type().dtype);
   Tensor result = tensor_of(std::move(value), needs_grad, depth + 1);
   if (const int limit = context().trace_limit.load(std::memory_order_relaxed); depth >= limit) {
-    log_line(fmt::format("a chain of {} recorded operations is evaluated now, because nothing has asked for its value "
-                         "(set_trace_limit)", depth + 1));
+    log_line(
+        fmt::format("a chain of {} recorded operations is evaluated now, because nothing has asked for its value "
+                    "(set_trace_limit)",
+                    depth + 1));
     result.eval();
   }
   return result;
@@ -66,7 +68,8 @@ Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit
   if (!thread.gradients) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (inputs[i].tensor && inputs[i].tensor->state()->needs_grad && op != ir::Op::detach) {
-        operands[i].value = ir::build(ir::Op::detach, {std::move(operands[i].value)}, std::vector<ir::AttrInit>{}, thread.region);
+        operands[i].value =
+            ir::build(ir::Op::detach, {std::move(operands[i].value)}, std::vector<ir::AttrInit>{}, thread.region);
       }
     }
   }

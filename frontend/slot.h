@@ -1,5 +1,5 @@
-// Slot: the place that a module or optimiser keeps a value in. Assigning replaces the value; whoever holds the old value
-// keeps it. During a recording assignments are noted, so that a failed step leaves everything as it was.
+// Slot: the place that a module or optimiser keeps a value in. Assigning replaces the value; whoever holds the old
+// value keeps it. During a recording assignments are noted, so that a failed step leaves everything as it was.
 #pragma once
 
 #include <mutex>

@@ -17,19 +17,20 @@
 
 namespace fusejit {
 
-// How a custom gradient continues behind a node that blocks ordinary gradients.
-struct CustomRule {
+// What a node carries that is the result of a custom gradient. An empty tensor among `saved` stands for the result
+// itself, which would otherwise keep itself alive.
+struct CustomNote {
   std::vector<ir::Value> inputs;
   std::vector<Tensor> saved;
   CustomBackward backward;
 };
 
 struct Attachment {
-  runtime::Buffer buffer;             // the value, if it is there
-  std::optional<ir::Scalar> number;   // a host scalar; its buffer is made when a plan first takes it
-  std::uint64_t checksum = 0;         // of borrowed bytes, if they are checked
+  runtime::Buffer buffer;            // the value, if it is there
+  std::optional<ir::Scalar> number;  // a host scalar; its buffer is made when a plan first takes it
+  std::uint64_t checksum = 0;        // of borrowed bytes, if they are checked
   bool borrowed = false;
-  std::shared_ptr<const CustomRule> custom;
+  std::shared_ptr<const CustomNote> custom;
 
   bool evaluated() const { return buffer || number; }
 };
@@ -39,9 +40,9 @@ inline bool evaluated(const ir::Node* node) { return node->attachment && attachm
 
 struct TensorState {
   ir::Value value;
-  Type type;                // value's, readable without the lock
+  Type type;  // value's, readable without the lock
   bool needs_grad = false;
-  int depth = 0;            // recorded operations on the longest way from here to something evaluated
+  int depth = 0;  // recorded operations on the longest way from here to something evaluated
 };
 
 // A leaf that holds a buffer or a host scalar.

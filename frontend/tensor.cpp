@@ -33,7 +33,8 @@ Tensor borrowed(void* elements, const Type& type, std::function<void()> deleter)
   ir::Value value = leaf(runtime::Buffer::borrow(elements, type, std::move(deleter)));
   Attachment* note = attachment(value.get());
   note->borrowed = true;
-  if (context().check_borrowed) note->checksum = ir::hash_bytes(elements, static_cast<std::size_t>(type.bytes())).low | 1;
+  if (context().check_borrowed)
+    note->checksum = ir::hash_bytes(elements, static_cast<std::size_t>(type.bytes())).low | 1;
   return tensor_of(std::move(value), false, 0);
 }
 
@@ -99,7 +100,8 @@ void Tensor::copy_to(void* destination) const {
     return;
   }
   for (std::int64_t i = 0; i < elements(); ++i) {
-    ir::store_element(destination, dtype(), i, ir::load_element(buffer.data(), dtype(), physical_offset(buffer.type(), i)));
+    ir::store_element(destination, dtype(), i,
+                      ir::load_element(buffer.data(), dtype(), physical_offset(buffer.type(), i)));
   }
 }
 
@@ -134,7 +136,8 @@ Tensor Tensor::detach() const {
 }
 
 Tensor& Tensor::requires_grad(bool required) {
-  FJ_CHECK(!required || is_float(type().dtype), "requires_grad: only float tensors have gradients (x: {})", type().str());
+  FJ_CHECK(!required || is_float(type().dtype), "requires_grad: only float tensors have gradients (x: {})",
+           type().str());
   if (state_->needs_grad != required) *this = tensor_of(value_of(*this), required, state_->depth);
   return *this;
 }
@@ -144,8 +147,12 @@ bool Tensor::needs_grad() const { return state_of(state_).needs_grad; }
 Tensor Tensor::reshape(const std::vector<std::int64_t>& shape) const { return fusejit::reshape(*this, shape); }
 Tensor Tensor::permute(const std::vector<std::int64_t>& dims) const { return fusejit::permute(*this, dims); }
 Tensor Tensor::flatten(int start_dim, int end_dim) const { return fusejit::flatten(*this, start_dim, end_dim); }
-Tensor Tensor::sum(const std::vector<std::int64_t>& dim, bool keepdim) const { return fusejit::sum(*this, dim, keepdim); }
-Tensor Tensor::mean(const std::vector<std::int64_t>& dim, bool keepdim) const { return fusejit::mean(*this, dim, keepdim); }
+Tensor Tensor::sum(const std::vector<std::int64_t>& dim, bool keepdim) const {
+  return fusejit::sum(*this, dim, keepdim);
+}
+Tensor Tensor::mean(const std::vector<std::int64_t>& dim, bool keepdim) const {
+  return fusejit::mean(*this, dim, keepdim);
+}
 
 Tensor full(const Shape& shape, Number value, DType dtype) {
   return record(ir::Op::full, {}, {{"shape", shape.dims()}, {"value", value.real}, {"dtype", dtype}});

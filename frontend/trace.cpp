@@ -162,7 +162,8 @@ ir::Graph Trace::graph(const std::string& name) const {
                          : ir::build(node.op, std::move(operands), node.attrs, regions[i]));
   }
   std::vector<ir::Value> results;
-  for (const ir::Value& result : results_) results.push_back(copies[static_cast<std::size_t>(numbers_.find(result.get()))]);
+  for (const ir::Value& result : results_)
+    results.push_back(copies[static_cast<std::size_t>(numbers_.find(result.get()))]);
   return ir::capture(name, std::move(parameters), std::move(results));
 }
 

@@ -46,8 +46,8 @@ struct Saved {
   std::vector<Tensor> saved;
 };
 using CustomForward = std::function<Saved(const std::vector<Tensor>& inputs)>;
-// Gradients, one per input; an empty Tensor where none flows. What it records is a recomputation of its own: it is never
-// merged with equal values of the forward function, so only `saved` is kept alive between the two.
+// Gradients, one per input; an empty Tensor where none flows. What it records is a recomputation of its own: it is
+// never merged with equal values of the forward function, so only `saved` is kept alive between the two.
 using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tensor>& saved, const Tensor& gradient)>;
 //   auto square = fj::custom_gradient([](auto& in) { return fj::Saved{in[0] * in[0], {in[0]}}; },
 //                                     [](auto& saved, auto& g) { return std::vector{2 * saved[0] * g}; });

@@ -70,13 +70,21 @@ Tensor operator/(Number a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 // A new value under the same name; other handles of the old value keep it.
 template <class T>
-Tensor& operator+=(Tensor& a, const T& b) { return a = a + b; }
+Tensor& operator+=(Tensor& a, const T& b) {
+  return a = a + b;
+}
 template <class T>
-Tensor& operator-=(Tensor& a, const T& b) { return a = a - b; }
+Tensor& operator-=(Tensor& a, const T& b) {
+  return a = a - b;
+}
 template <class T>
-Tensor& operator*=(Tensor& a, const T& b) { return a = a * b; }
+Tensor& operator*=(Tensor& a, const T& b) {
+  return a = a * b;
+}
 template <class T>
-Tensor& operator/=(Tensor& a, const T& b) { return a = a / b; }
+Tensor& operator/=(Tensor& a, const T& b) {
+  return a = a / b;
+}
 
 Tensor abs(const Tensor& x);
 Tensor sign(const Tensor& x);

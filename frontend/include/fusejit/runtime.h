@@ -19,8 +19,8 @@ void set_options(const Options& options);
 Options options();
 
 struct Statistics {
-  std::int64_t evaluations = 0;      // plans run
-  std::int64_t traces = 0;           // different traces seen
+  std::int64_t evaluations = 0;  // plans run
+  std::int64_t traces = 0;       // different traces seen
   std::int64_t trace_cache_hits = 0;
   std::int64_t plans_made = 0;
   std::int64_t plan_cache_hits = 0;
@@ -30,8 +30,8 @@ struct Statistics {
 };
 Statistics stats();
 
-// The log speaks of lost chances only (a split step, an argument that could not be donated): a line each. Silent unless a
-// function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr.
+// The log speaks of lost chances only (a split step, an argument that could not be donated): a line each. Silent unless
+// a function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr.
 void set_log(std::function<void(std::string_view line)> log);
 
 // A chain of recorded operations longer than this is evaluated on the spot, so that a loop that never asks for a value

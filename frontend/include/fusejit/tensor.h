@@ -23,7 +23,7 @@ struct TensorState;  // frontend/state.h
 
 class Tensor {
  public:
-  Tensor() = default;                                            // empty: no value at all
+  Tensor() = default;                                                                // empty: no value at all
   explicit Tensor(std::shared_ptr<TensorState> state) : state_(std::move(state)) {}  // internal
 
   explicit operator bool() const { return state_ != nullptr; }
@@ -56,8 +56,8 @@ class Tensor {
   Tensor to(const std::string& device) const;
   // The same value; gradients stop here.
   Tensor detach() const;
-  // Marks the value as something gradients are asked for: its history, and that of all that is computed from it, is kept
-  // when it is evaluated. Float tensors only. Returns *this.
+  // Marks the value as something gradients are asked for: its history, and that of all that is computed from it, is
+  // kept when it is evaluated. Float tensors only. Returns *this.
   Tensor& requires_grad(bool required = true);
   bool needs_grad() const;
 
@@ -151,7 +151,8 @@ std::vector<T> Tensor::to_vector() const {
 
 template <class T>
 T Tensor::item() const {
-  if (elements() != 1) throw UserError("item: the tensor has " + std::to_string(elements()) + " elements (x: " + type().str() + ")");
+  if (elements() != 1)
+    throw UserError("item: the tensor has " + std::to_string(elements()) + " elements (x: " + type().str() + ")");
   return to_vector<T>()[0];
 }
 

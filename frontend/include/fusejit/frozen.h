@@ -1,0 +1,33 @@
+// Frozen: a network for serving. Nothing about it changes any more, so it may be called from many threads at once.
+#pragma once
+
+#include <memory>
+
+#include "fusejit/tensor.h"
+
+namespace fusejit {
+
+namespace nn {
+class Module;
+}
+
+class Frozen {
+ public:
+  // x -> forward(x) in evaluation mode. Records, lazily; a new type of x is planned once.
+  Tensor operator()(const Tensor& x) const;
+
+  struct Input {
+    DType dtype = f32;
+    Shape shape;
+  };
+  // Plans and compiles for inputs of this type now, so that the time and the errors come here.
+  void compile(const Input& input) const;
+
+ private:
+  friend class nn::Module;
+  struct State;
+  explicit Frozen(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace fusejit

@@ -1,0 +1,99 @@
+// Module: named parameters and state, and a forward function. Parameter: a place that holds a tensor.
+//
+// Copies of a Module or Parameter name the same values, as handles do. A module of one's own:
+//   struct Net : fj::nn::ModuleOf<Net> {
+//     fj::nn::Conv2d conv = add("conv", fj::nn::Conv2d(1, 8, 3));
+//     fj::nn::Linear head = add("head", fj::nn::Linear(8 * 26 * 26, 10));
+//     fj::Tensor forward(const fj::Tensor& x) override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
+//   };
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fusejit/frozen.h"
+#include "fusejit/io.h"
+#include "fusejit/ops.h"
+
+namespace fusejit {
+
+struct Slot;  // frontend/slot.h
+
+namespace nn {
+
+class Parameter {
+ public:
+  // trainable: the optimiser updates it; else it is state, such as running statistics.
+  Parameter(std::string name, Tensor value, bool trainable = true);
+  Tensor value() const;
+  operator Tensor() const { return value(); }
+  // A new value of the same type; handles of the old one keep it. UserError for another type.
+  void set(const Tensor& value) const;
+  const std::string& name() const;
+  bool trainable() const;
+  const std::shared_ptr<Slot>& slot() const { return slot_; }  // internal
+
+ private:
+  std::shared_ptr<Slot> slot_;
+};
+
+class Module {
+ public:
+  Module();
+  virtual ~Module() = default;
+  virtual Tensor forward(const Tensor& x) = 0;
+  Tensor operator()(const Tensor& x) { return forward(x); }
+
+  // With the modules added, in the order of adding. Names are joined by dots.
+  std::vector<Parameter> parameters() const;                                // trainable ones
+  std::vector<std::pair<std::string, Parameter>> named_parameters() const;  // trainable ones
+  std::vector<std::pair<std::string, Parameter>> named_values() const;      // state too
+
+  // Dropout and batch-norm behave differently in training (the default) and in evaluation.
+  Module& train(bool on = true);
+  Module& eval() { return train(false); }
+  bool is_training() const;
+
+  StateDict state_dict() const;
+  // All of it or nothing: UserError that names missing and unknown entries and differing types. Entries called
+  // num_batches_tracked, which PyTorch writes, are passed over.
+  void load_state_dict(const StateDict& values);
+  void save(const std::string& path) const;
+  void load(const std::string& path);
+
+  // A copy for serving: parameters as they are now, evaluation mode, batch-norm folded into convolutions. Immutable,
+  // callable from any number of threads.
+  Frozen freeze() const;
+
+  virtual std::shared_ptr<Module> share() const = 0;  // another handle on the same module; see ModuleOf
+  std::mutex& step_mutex() const;                     // steps on one module run one after another
+
+ protected:
+  Parameter parameter(const std::string& name, const Tensor& value);
+  Parameter state(const std::string& name, const Tensor& value);
+  // Adds a module under a name and returns it.
+  template <class M>
+  M add(const std::string& name, M module) {
+    add_child(name, module);
+    return module;
+  }
+  void add_child(const std::string& name, const Module& module);
+
+ private:
+  struct Tree;
+  static void collect(const Tree& tree, const std::string& prefix, bool trainable_only,
+                      std::vector<std::pair<std::string, Parameter>>& found, int depth);
+  std::shared_ptr<Tree> tree_;
+};
+
+template <class Self>
+class ModuleOf : public Module {
+ public:
+  std::shared_ptr<Module> share() const override { return std::make_shared<Self>(static_cast<const Self&>(*this)); }
+};
+
+}  // namespace nn
+}  // namespace fusejit

@@ -1,0 +1,42 @@
+#include "fusejit/io.h"
+
+#include "frontend/io/npz.h"
+#include "ir/base/check.h"
+
+namespace fusejit {
+namespace {
+
+io::NamedArray array_of(const std::string& name, const Tensor& tensor) {
+  FJ_CHECK(tensor, "save: tensor '{}' is empty", name);
+  io::NamedArray array{io::stored_name(name, tensor.dtype()), tensor.dtype(), tensor.shape(), {}};
+  array.bytes.resize(static_cast<std::size_t>(tensor.bytes()));
+  tensor.copy_to(array.bytes.data());
+  return array;
+}
+
+Tensor tensor_of(const io::NamedArray& array) { return from_host(array.bytes.data(), array.shape, array.dtype); }
+
+}  // namespace
+
+void save(const StateDict& tensors, const std::string& path) {
+  std::vector<Tensor> values;
+  for (const auto& [name, tensor] : tensors) values.push_back(tensor);
+  eval(values);
+  std::vector<io::NamedArray> arrays;
+  for (const auto& [name, tensor] : tensors) arrays.push_back(array_of(name, tensor));
+  io::write_npz(path, arrays);
+}
+
+StateDict load(const std::string& path) {
+  StateDict tensors;
+  for (const io::NamedArray& array : io::read_npz(path)) {
+    const std::string name = io::plain_name(array.name, array.dtype);
+    FJ_CHECK(tensors.emplace(name, tensor_of(array)).second, "{}: there are two arrays named '{}'", path, name);
+  }
+  return tensors;
+}
+
+void save(const Tensor& tensor, const std::string& path) { io::write_npy(path, array_of("", tensor)); }
+Tensor load_array(const std::string& path) { return tensor_of(io::read_npy(path)); }
+
+}  // namespace fusejit

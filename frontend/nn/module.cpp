@@ -1,0 +1,165 @@
+#include "fusejit/module.h"
+
+#include <algorithm>
+
+#include "frontend/context.h"
+#include "frontend/eval.h"
+#include "frontend/slot.h"
+#include "ir/base/check.h"
+
+namespace fusejit::nn {
+
+Parameter::Parameter(std::string name, Tensor value, bool trainable) : slot_(std::make_shared<Slot>()) {
+  FJ_CHECK(value, "parameter '{}' has no value", name);
+  slot_->name = std::move(name);
+  slot_->trainable = trainable;
+  slot_->value = trainable ? value.requires_grad() : value;
+}
+
+const std::string& Parameter::name() const { return slot_->name; }
+bool Parameter::trainable() const { return slot_->trainable; }
+
+Tensor Parameter::value() const {
+  if (const Recording* recording = thread_state().recording; recording && recording->frozen) {
+    if (const auto found = recording->frozen->find(slot_.get()); found != recording->frozen->end())
+      return found->second;
+  }
+  const std::lock_guard lock(slot_->mutex);
+  return slot_->value;
+}
+
+void Parameter::set(const Tensor& value) const {
+  FJ_CHECK(value, "parameter '{}' cannot be set to an empty tensor", slot_->name);
+  Tensor replacement = value;
+  if (slot_->trainable) replacement.requires_grad();
+  Tensor old;  // released after the lock
+  {
+    const std::lock_guard lock(slot_->mutex);
+    old = slot_->value;
+    FJ_CHECK(old.dtype() == value.dtype() && old.shape() == value.shape(), "parameter '{}' is {}, the new value is {}",
+             slot_->name, old.type().str(), value.type().str());
+    slot_->value = replacement;
+  }
+  if (Recording* recording = thread_state().recording; recording && !recording->frozen) {
+    const bool known = std::any_of(recording->before.begin(), recording->before.end(),
+                                   [&](const auto& b) { return b.first == slot_; });
+    if (!known) recording->before.emplace_back(slot_, std::move(old));
+  } else {
+    add_pending(replacement);
+  }
+}
+
+struct Module::Tree {
+  bool training = true;
+  std::vector<std::pair<std::string, Parameter>> values;
+  std::vector<std::pair<std::string, std::shared_ptr<Tree>>> children;
+  std::mutex step_mutex;
+};
+
+namespace {
+constexpr int kDeepest = 100;  // modules within modules; keeps the walk below from exhausting the stack
+}
+
+Module::Module() : tree_(std::make_shared<Tree>()) {}
+
+std::mutex& Module::step_mutex() const { return tree_->step_mutex; }
+
+void Module::collect(const Tree& tree, const std::string& prefix, bool trainable_only,
+                     std::vector<std::pair<std::string, Parameter>>& found, int depth) {
+  FJ_CHECK(depth < kDeepest, "modules are nested more than {} deep", kDeepest);
+  for (const auto& [name, value] : tree.values) {
+    if (value.trainable() || !trainable_only) found.emplace_back(prefix + name, value);
+  }
+  for (const auto& [name, child] : tree.children)
+    collect(*child, prefix + name + ".", trainable_only, found, depth + 1);
+}
+
+std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const {
+  std::vector<std::pair<std::string, Parameter>> found;
+  collect(*tree_, "", true, found, 0);
+  return found;
+}
+
+std::vector<std::pair<std::string, Parameter>> Module::named_values() const {
+  std::vector<std::pair<std::string, Parameter>> found;
+  collect(*tree_, "", false, found, 0);
+  return found;
+}
+
+std::vector<Parameter> Module::parameters() const {
+  std::vector<Parameter> found;
+  for (auto& [name, value] : named_parameters()) found.push_back(value);
+  return found;
+}
+
+Module& Module::train(bool on) {
+  std::vector<Tree*> open{tree_.get()};
+  while (!open.empty()) {
+    Tree* tree = open.back();
+    open.pop_back();
+    tree->training = on;
+    for (const auto& [name, child] : tree->children) open.push_back(child.get());
+  }
+  return *this;
+}
+
+bool Module::is_training() const {
+  const Recording* recording = thread_state().recording;
+  return tree_->training && !(recording && recording->frozen);
+}
+
+StateDict Module::state_dict() const {
+  StateDict values;
+  for (const auto& [name, value] : named_values()) values.emplace(name, value.value());
+  return values;
+}
+
+void Module::load_state_dict(const StateDict& values) {
+  const auto own = named_values();
+  std::string wrong;
+  const auto note = [&wrong](const std::string& what) { wrong += (wrong.empty() ? "" : ", ") + what; };
+  for (const auto& [name, value] : own) {
+    const auto given = values.find(name);
+    const Type type = value.value().type();
+    if (given == values.end()) {
+      note(fmt::format("'{}' is missing", name));
+    } else if (given->second.dtype() != type.dtype || !(given->second.shape() == type.shape)) {
+      note(fmt::format("'{}' is {} and should be {}", name, given->second.type().str(), type.str()));
+    }
+  }
+  for (const auto& [name, value] : values) {
+    const bool known = std::any_of(own.begin(), own.end(), [&](const auto& o) { return o.first == name; });
+    if (!known && !name.ends_with("num_batches_tracked")) note(fmt::format("'{}' is unknown", name));
+  }
+  FJ_CHECK(wrong.empty(), "load_state_dict: {}", wrong);
+  // A fresh state each: marking a parameter must not mark the caller's tensor.
+  for (const auto& [name, value] : own) value.set(fusejit::tensor_of(buffer_of(values.at(name))));
+}
+
+void Module::save(const std::string& path) const { fusejit::save(state_dict(), path); }
+
+void Module::load(const std::string& path) {
+  const StateDict values = fusejit::load(path);
+  try {
+    load_state_dict(values);
+  } catch (const UserError& error) {
+    throw UserError(path + ": " + error.what());
+  }
+}
+
+Parameter Module::parameter(const std::string& name, const Tensor& value) {
+  tree_->values.emplace_back(name, Parameter(name, value, true));
+  return tree_->values.back().second;
+}
+
+Parameter Module::state(const std::string& name, const Tensor& value) {
+  tree_->values.emplace_back(name, Parameter(name, value, false));
+  return tree_->values.back().second;
+}
+
+void Module::add_child(const std::string& name, const Module& module) {
+  FJ_CHECK(module.tree_ != tree_, "module '{}' cannot be added to itself", name);
+  tree_->children.emplace_back(name, module.tree_);
+}
+
+}  // namespace fusejit::nn

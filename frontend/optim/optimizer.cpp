@@ -1,0 +1,146 @@
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "frontend/context.h"
+#include "frontend/record.h"
+#include "frontend/slot.h"
+#include "fusejit/grad.h"
+#include "fusejit/optim.h"
+#include "ir/base/check.h"
+
+namespace fusejit::optim {
+
+Optimizer::Optimizer(const char* name, std::vector<ParameterGroup> groups, double lr, double weight_decay)
+    : name_(name) {
+  std::set<const Slot*> seen;
+  for (ParameterGroup& group : groups) {
+    const std::size_t first = parameters_.size();
+    for (nn::Parameter& parameter : group.parameters) {
+      FJ_CHECK(seen.insert(parameter.slot().get()).second, "{}: parameter '{}' is given twice", name, parameter.name());
+      FJ_CHECK(parameter.trainable(), "{}: '{}' is state, not a parameter to train", name, parameter.name());
+      parameters_.push_back(std::move(parameter));
+    }
+    groups_.push_back({group.lr.value_or(lr), group.weight_decay.value_or(weight_decay), first, parameters_.size()});
+    check_finite("learning rate", groups_.back().lr, 0, HUGE_VAL);
+    check_finite("weight decay", groups_.back().weight_decay, 0, HUGE_VAL);
+  }
+  FJ_CHECK(!parameters_.empty(), "{}: there are no parameters to train", name);
+  state_.resize(parameters_.size());
+}
+
+Optimizer::~Optimizer() = default;
+
+void Optimizer::check_finite(const char* what, double value, double low, double high) const {
+  FJ_CHECK(std::isfinite(value) && value >= low && value <= high, "{}: the {} is {}, it must be finite and {}", name_,
+           what, value,
+           high < HUGE_VAL ? fmt::format("between {} and {}", low, high) : fmt::format("at least {}", low));
+}
+
+void Optimizer::add_state(const std::string& name) {
+  state_names_.push_back(name);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const Type type = parameters_[i].value().type();
+    const std::vector<std::byte> zero(static_cast<std::size_t>(type.bytes()));
+    state_[i].emplace_back(parameters_[i].name() + "." + name, from_host(zero.data(), type.shape, type.dtype), false);
+  }
+}
+
+double Optimizer::lr(std::size_t group) const {
+  FJ_CHECK(group < groups_.size(), "{}: there is no parameter group {} ({} groups)", name_, group, groups_.size());
+  return groups_[group].lr;
+}
+
+void Optimizer::set_lr(std::size_t group, double lr) {
+  static_cast<void>(this->lr(group));
+  check_finite("learning rate", lr, 0, HUGE_VAL);
+  groups_[group].lr = lr;
+}
+
+void Optimizer::set_lr(double lr) {
+  check_finite("learning rate", lr, 0, HUGE_VAL);
+  for (Group& group : groups_) group.lr = lr;
+}
+
+void Optimizer::update(const std::vector<Tensor>& gradients) {
+  FJ_CHECK(gradients.size() == parameters_.size(), "{}: {} gradients are given for {} parameters", name_,
+           gradients.size(), parameters_.size());
+  const NoGrad off;
+  const std::int64_t step = steps_ + 1;
+  for (const Group& group : groups_) {
+    std::vector<double> values = numbers(group, step);
+    if (group.weight_decay != 0) values.push_back(group.weight_decay);
+    std::map<DType, std::vector<Tensor>> scalars;  // the numbers, as each dtype that is met
+    for (std::size_t i = group.first; i < group.last; ++i) {
+      if (!gradients[i]) continue;
+      // An update is arithmetic on values: the old parameter without its mark.
+      Update update{parameters_[i].value().requires_grad(false), gradients[i], {}};
+      for (const nn::Parameter& s : state_[i]) update.state.push_back(s.value());
+      const DType dtype = update.value.dtype();
+      std::vector<Tensor>& n = scalars[compute_type(dtype)];
+      for (std::size_t v = n.size(); v < values.size(); ++v) n.push_back(scalar(values[v], compute_type(dtype)));
+      if (group.weight_decay != 0) update.gradient = update.gradient + update.value * n.back();
+      apply(update, n);
+      parameters_[i].set(update.value.to(dtype));
+      for (std::size_t s = 0; s < state_[i].size(); ++s) state_[i][s].set(update.state[s].to(dtype));
+    }
+  }
+  steps_ = step;
+}
+
+StateDict Optimizer::state_dict() const {
+  StateDict values{{"steps", from_host(std::vector<std::int64_t>{steps_}, {})}};
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    for (std::size_t s = 0; s < state_names_.size(); ++s)
+      values.emplace(fmt::format("{}.{}", i, state_names_[s]), state_[i][s].value());
+  }
+  return values;
+}
+
+void Optimizer::load_state_dict(const StateDict& values) {
+  const StateDict own = state_dict();
+  for (const auto& [key, value] : own) {
+    const auto given = values.find(key);
+    FJ_CHECK(given != values.end(), "{}: the state has no entry '{}'", name_, key);
+    FJ_CHECK(given->second.dtype() == value.dtype() && given->second.shape() == value.shape(),
+             "{}: state '{}' is {} and should be {}", name_, key, given->second.type().str(), value.type().str());
+  }
+  const auto steps = values.at("steps").item<std::int64_t>();
+  FJ_CHECK(steps >= 0, "{}: the state's number of steps is {}", name_, steps);
+  steps_ = steps;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    for (std::size_t s = 0; s < state_names_.size(); ++s)
+      state_[i][s].set(values.at(fmt::format("{}.{}", i, state_names_[s])));
+  }
+}
+
+StepLR::StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma)
+    : optimizer_(optimizer), step_size_(step_size), gamma_(gamma) {
+  FJ_CHECK(step_size >= 1, "StepLR: step_size is {}, it must be at least 1", step_size);
+  FJ_CHECK(std::isfinite(gamma) && gamma >= 0, "StepLR: gamma is {}, it must be finite and not negative", gamma);
+}
+
+void StepLR::step() {
+  if (++calls_ % step_size_ != 0) return;
+  for (std::size_t g = 0; g < optimizer_.groups(); ++g) optimizer_.set_lr(g, optimizer_.lr(g) * gamma_);
+}
+
+Tensor clip_grad_norm(std::vector<Tensor>& gradients, double max_norm) {
+  FJ_CHECK(std::isfinite(max_norm) && max_norm >= 0,
+           "clip_grad_norm: max_norm is {}, it must be finite and not negative", max_norm);
+  Tensor total;
+  for (const Tensor& g : gradients) {
+    if (!g) continue;
+    const Tensor part = sum(square(g.to(compute_type(g.dtype()))));
+    total = total ? total + part : part;
+  }
+  FJ_CHECK(total, "clip_grad_norm: there are no gradients");
+  const Tensor norm = sqrt(total);
+  const Tensor factor = minimum(scalar(max_norm, norm.dtype()) / (norm + 1e-6), 1);
+  for (Tensor& g : gradients) {
+    if (g) g = (g * factor.to(compute_type(g.dtype()))).to(g.dtype());
+  }
+  return norm;
+}
+
+}  // namespace fusejit::optim
