@@ -89,8 +89,10 @@ bool Trace::shares(const ir::Value& value) const {
   while (!stack.empty()) {
     const ir::Node* node = stack.back();
     stack.pop_back();
-    if (ends_walk(node) || !seen.insert(node).second) continue;
-    if (numbers_.find(node) >= 0) return true;
+    if (!seen.insert(node).second) continue;
+    // A common host scalar or seed is no common work; a common tensor is.
+    if (numbers_.find(node) >= 0 && node->type.shape.rank() > 0) return true;
+    if (ends_walk(node)) continue;
     for (const ir::Operand& operand : node->operands) {
       if (operand.value) stack.push_back(operand.value.get());
     }

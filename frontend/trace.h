@@ -38,7 +38,7 @@ class Trace {
  public:
   // Caller holds the graph lock, here and in `add_result` and `shares`.
   void add_result(const ir::Value& value);
-  // True if `value` depends on an inner node of this trace, so that computing it here saves work.
+  // True if `value` depends on a tensor of this trace, an argument or an inner one: then it is computed here too.
   bool shares(const ir::Value& value) const;
 
   struct Entry {
