@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "codegen/x86/arena.h"
+#include "codegen/x86/lanes.h"
 #include "codegen/x86/machine.h"
 #include "ir/kernel/kernel.h"
 
