@@ -1,0 +1,80 @@
+// fusejit-dump: what ran, how it was grouped, why not more, what code, how good, what changed. This file turns every
+// outcome into an exit code and one first line on stderr (ops.md §14).
+#include <unistd.h>
+
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <stdexcept>
+
+#include "frontend/io/files.h"
+#include "tools/fusejit-dump/command.h"
+
+namespace fusejit::tools {
+namespace {
+
+int failed(ExitCode code, const std::string& message) {
+  std::fprintf(stderr, "fusejit-dump: error: %s\n", message.c_str());
+  return code;
+}
+
+// The graph and what went wrong, in a file that can be sent to us.
+void write_repro(const Invocation& invocation, const std::string& message) {
+  try {
+    std::string text = "; ";
+    for (char c : message) c == '\n' ? text += "\n; " : text += c;
+    text += "\n" + invocation.graph_text;
+    const std::string path = (std::filesystem::temp_directory_path() / ("fusejit-repro-" + std::to_string(getpid()) + ".fj")).string();
+    io::write_file(path, std::as_bytes(std::span(text)));
+    std::fprintf(stderr, "this is a bug in fusejit; the graph was written to %s\n", path.c_str());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "this is a bug in fusejit; the graph could not be written: %s\n", error.what());
+  }
+}
+
+int run(const Invocation& invocation) {
+  try {
+    return invocation.run();
+  } catch (const UsageError& error) {
+    return failed(kUsage, error.sentence);
+  } catch (const ParseError& error) {
+    std::fprintf(stderr, "%s:%s\n", invocation.source.c_str(), error.what());
+    return kUser;
+  } catch (const UserError& error) {
+    return failed(kUser, error.what());
+  } catch (const UnsupportedError& error) {
+    return failed(kUnsupported, error.what());
+  } catch (const FileError& error) {
+    return failed(kFile, error.what());
+  } catch (const DeviceError& error) {
+    return failed(kDevice, error.what());
+  } catch (const std::bad_alloc&) {
+    return failed(kDevice, "cpu: out of memory");
+  } catch (const std::length_error&) {
+    return failed(kDevice, "cpu: out of memory");
+  } catch (const std::exception& error) {
+    const int code = failed(kInternal, error.what());
+    write_repro(invocation, error.what());
+    return code;
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::tools
+
+int main(int argc, char** argv) {
+  using namespace fusejit::tools;
+  CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
+  program.require_subcommand(1);
+  Invocation invocation;
+  add_run(program, invocation);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return program.exit(help);
+  } catch (const CLI::ParseError& error) {
+    return failed(kUsage, error.what());
+  }
+  return run(invocation);
+}

@@ -1,0 +1,130 @@
+// run: a graph file on arrays (ops.md §13).
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "ir/base/check.h"
+#include "ir/interp.h"
+#include "runtime/session.h"
+#include "tools/fusejit-dump/command.h"
+
+namespace fusejit::tools {
+namespace {
+
+struct RunOptions {
+  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
+  bool has_grad = false;
+  io::Tolerance tolerance;
+};
+
+void check_device(const std::string& device) {
+  if (device == "cpu") return;
+  const bool cuda = device.starts_with("cuda:") && device.size() > 5 && device.find_first_not_of("0123456789", 5) == std::string::npos;
+  if (!cuda) throw UsageError{fmt::format("--device {}: a device is cpu or cuda:0", device)};
+  throw DeviceError(fmt::format("{}: no such device", device));
+}
+
+// A graph may ask for far more than the machine has; that is an answer, not a killed process.
+void check_memory(const ir::Graph& graph) {
+  const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  double arguments = 0;
+  for (int i = 0; i < graph.value_count(); ++i) {
+    const Type& type = graph.value(i).type();
+    if (i < static_cast<int>(graph.parameters().size())) arguments += static_cast<double>(type.bytes());
+    if (static_cast<double>(type.bytes()) + arguments > have)
+      throw DeviceError(fmt::format("cpu: out of memory: a value of type {} needs {} bytes", type.str(), type.bytes()));
+  }
+}
+
+// Elements in logical order <-> bytes in the order of the layout.
+template <class F> void each_physical(const Type& type, F f) {
+  const Shape& s = type.shape;
+  if (type.layout == Layout::standard) {
+    for (std::int64_t i = 0; i < s.elements(); ++i) f(i, i);
+    return;
+  }
+  std::int64_t logical = 0;
+  for (std::int64_t n = 0; n < s[0]; ++n)
+    for (std::int64_t c = 0; c < s[1]; ++c)
+      for (std::int64_t h = 0; h < s[2]; ++h)
+        for (std::int64_t w = 0; w < s[3]; ++w) f(logical++, ((n * s[2] + h) * s[3] + w) * s[1] + c);
+}
+
+runtime::Buffer to_buffer(const ir::Array& array) {
+  runtime::Buffer buffer = runtime::Buffer::allocate(array.type);
+  each_physical(array.type, [&](std::int64_t logical, std::int64_t physical) {
+    ir::store_element(buffer.data(), array.type.dtype, physical, array.at(logical));
+  });
+  return buffer;
+}
+
+ir::Array to_array(const runtime::Buffer& buffer) {
+  ir::Array array(buffer.type());
+  each_physical(array.type, [&](std::int64_t logical, std::int64_t physical) {
+    array.set(logical, ir::load_element(buffer.data(), array.type.dtype, physical));
+  });
+  return array;
+}
+
+runtime::Engine engine_named(const std::string& name) {
+  if (name == "compiled") return runtime::Engine::compiled;
+  return name == "graph" ? runtime::Engine::graph_interpreter : runtime::Engine::kernel_interpreter;
+}
+
+std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& file, const std::vector<ir::Array>& arguments) {
+  if (options.engine == "graph") return ir::interpret(file.graph, arguments);
+  runtime::SessionOptions session_options;
+  session_options.engine = engine_named(options.engine);
+  session_options.rules = options.rules;
+  if (!options.target.empty()) session_options.target = Target::parse(options.target);
+  runtime::Session session(session_options);
+  std::vector<runtime::Buffer> buffers;
+  for (const ir::Array& argument : arguments) buffers.push_back(to_buffer(argument));
+  std::vector<ir::Array> results;
+  for (const runtime::Buffer& result : session.run(file.graph, buffers)) results.push_back(to_array(result));
+  return results;
+}
+
+int run_graph(const RunOptions& options, Invocation& invocation) {
+  check_device(options.device);
+  if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
+  const io::GraphFile file = open_source(invocation, options.graph, options.grad);
+  check_memory(file.graph);
+  const std::vector<io::NamedArray> inputs = options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_npz(options.inputs);
+  const std::vector<ir::Array> arguments = io::bind_arguments(file, inputs, options.inputs.empty() ? "no --inputs" : options.inputs);
+  std::vector<io::NamedArray> expected;
+  if (!options.check.empty()) expected = io::read_expected(file, options.check);
+  const std::vector<ir::Array> results = evaluate(options, file, arguments);
+  std::vector<std::string> wrong;
+  if (!options.check.empty()) wrong = io::differences(file, results, expected, options.tolerance, options.check);
+  if (!options.outputs.empty()) io::write_npz(options.outputs, io::name_results(file, results));
+  for (std::size_t i = 0; i < results.size(); ++i) std::printf("%s: %s\n", file.results[i].c_str(), results[i].type.str().c_str());
+  for (std::size_t i = 0; i < wrong.size(); ++i)
+    std::fprintf(stderr, "%s%s\n", i == 0 ? "fusejit-dump: error: check failed: " : "  ", wrong[i].c_str());
+  return wrong.empty() ? kDone : kDifferent;
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = program.add_subcommand("run", "Run a graph file on arrays");
+  command->add_option("graph", options->graph, "The graph, a .fj file")->required();
+  command->add_option("--inputs", options->inputs, "An .npz with one array per parameter");
+  command->add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to");
+  CLI::Option* grad = command->add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
+  command->add_option("--device", options->device, "cpu or cuda:0");
+  command->add_option("--check", options->check, "An .npz with the expected results");
+  command->add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")->check(CLI::NonNegativeNumber);
+  command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")->check(CLI::NonNegativeNumber);
+  command->add_option("--engine", options->engine, "What runs the graph")->check(CLI::IsMember({"compiled", "graph", "kernel"}));
+  command->add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  command->add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
+  command->callback([options, grad, &invocation] {
+    options->has_grad = grad->count() > 0;
+    invocation.run = [options, &invocation] { return run_graph(*options, invocation); };
+  });
+}
+
+}  // namespace fusejit::tools
