@@ -1,6 +1,7 @@
 #include "ir/passes/grad.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -23,8 +24,8 @@ class Sweep {
  public:
   Sweep(const std::vector<Value>& results, const std::vector<Value>& wrt, std::span<const CustomRule> rules);
 
-  // Cotangents flow in at `value`; called from the last consumer to the first.
-  void add(const Value& value, const Value& cotangent);
+  // A cotangent flows in at `value` from the consumer with that serial number; graph order is the order of serials.
+  void add(const Value& value, const Value& cotangent, std::uint64_t consumer);
   void run();
   // The sum that arrived, or empty.
   Value cotangent(const Value& value) const;
@@ -40,7 +41,11 @@ class Sweep {
   std::unordered_map<const Node*, const CustomRule*> rule_of_;
   std::vector<Item> items_;                                   // operands before users
   std::unordered_set<const void*> needed_;                    // leads to a value that is differentiated
-  std::unordered_map<const Node*, std::vector<Value>> arrived_;  // from the last consumer to the first
+  struct Arrival {
+    std::uint64_t consumer;
+    Value cotangent;
+  };
+  std::unordered_map<const Node*, std::vector<Arrival>> arrived_;
   std::unordered_map<const Node*, Value> total_;
 };
 
@@ -114,11 +119,11 @@ void Sweep::mark(const std::vector<Value>& wrt) {
   }
 }
 
-void Sweep::add(const Value& value, const Value& cotangent) {
+void Sweep::add(const Value& value, const Value& cotangent, std::uint64_t consumer) {
   if (!cotangent || !needs(value)) return;
   FJ_ASSERT(cotangent.type().dtype == value.type().dtype && cotangent.type().shape == value.type().shape,
             "a cotangent of type {} arrived at a value of type {}", cotangent.type().str(), value.type().str());
-  arrived_[value.get()].push_back(cotangent);
+  arrived_[value.get()].push_back({consumer, cotangent});
 }
 
 void Sweep::run() {
@@ -130,9 +135,10 @@ void Sweep::run() {
     const auto arrived = arrived_.find(item->value.get());
     if (arrived == arrived_.end()) continue;
     // Added in the order of the consumers (ops.md §12).
-    Value sum = arrived->second.back();
-    for (auto next = arrived->second.rbegin() + 1; next != arrived->second.rend(); ++next)
-      sum = build(Op::add, {sum, *next});
+    std::vector<Arrival>& terms = arrived->second;
+    std::stable_sort(terms.begin(), terms.end(), [](const Arrival& a, const Arrival& b) { return a.consumer < b.consumer; });
+    Value sum = terms[0].cotangent;
+    for (std::size_t i = 1; i < terms.size(); ++i) sum = build(Op::add, {sum, terms[i].cotangent});
     arrived_.erase(arrived);
     total_.emplace(item->value.get(), sum);
     if (!rule_of_.contains(item->value.get())) pass_through(item->value);
@@ -193,7 +199,7 @@ void Sweep::pass_through(const Value& y) {
     for (const Operand& operand : y->operands) boundary.push_back(operand.value);
     cotangents = recompute_in_region(cotangents, y->region, boundary);
   }
-  for (std::size_t i = cotangents.size(); i-- > 0;) add(context.x(i), cotangents[i]);
+  for (std::size_t i = 0; i < cotangents.size(); ++i) add(context.x(i), cotangents[i], y->serial);
 }
 
 void Sweep::pass_through(const CustomRule& rule) {
@@ -207,12 +213,12 @@ void Sweep::pass_through(const CustomRule& rule) {
   const std::vector<Value> found = rule.backward(cotangents);
   FJ_CHECK(found.size() == rule.inputs.size(), "custom gradient: {} gradients were returned for {} inputs", found.size(),
            rule.inputs.size());
-  for (std::size_t i = found.size(); i-- > 0;) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
     const Value &input = rule.inputs[i], &g = found[i];
     FJ_CHECK(!g || (g.type().dtype == input.type().dtype && g.type().shape == input.type().shape),
              "custom gradient: the gradient of input {} has the type {}, the input has {}", i, g.type().str(),
              input.type().str());
-    add(input, g);
+    add(input, g, rule.outputs[0]->serial);
   }
 }
 
@@ -242,7 +248,7 @@ std::vector<Value> gradient(const std::vector<Value>& results, const std::vector
     FJ_CHECK(is_float(value.type().dtype), "gradient: only floating-point values have a gradient, this one is {}",
              value.type().str());
   Sweep sweep(results, wrt, rules);
-  for (std::size_t i = results.size(); i-- > 0;) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
     const Value& g = cotangents[i];
     if (!g) continue;
     FJ_CHECK(is_float(results[i].type().dtype), "gradient: result {} is {} and takes no cotangent", i,
@@ -250,7 +256,7 @@ std::vector<Value> gradient(const std::vector<Value>& results, const std::vector
     FJ_CHECK(g.type().dtype == results[i].type().dtype && g.type().shape == results[i].type().shape,
              "gradient: the cotangent of result {} has the type {}, the result has {}", i, g.type().str(),
              results[i].type().str());
-    sweep.add(results[i], g);
+    sweep.add(results[i], g, std::numeric_limits<std::uint64_t>::max());
   }
   sweep.run();
   std::vector<Value> found;
@@ -263,7 +269,8 @@ std::vector<Value> gradient(const std::vector<Value>& results, const std::vector
 
 Graph differentiate(const Graph& graph, const std::vector<std::string>& wrt) {
   std::unordered_map<std::string_view, const Value*> named;
-  for (const Value& parameter : graph.parameters()) named.emplace(parameter->name, &parameter);
+  for (std::size_t i = 0; i < graph.parameters().size(); ++i)
+    named.emplace(graph.parameter_name(i), &graph.parameters()[i]);
   std::vector<Value> asked;
   for (const std::string& name : wrt) {
     const auto found = named.find(name);
