@@ -31,8 +31,6 @@ inline std::vector<std::string> kernel_files() {
   return names;
 }
 
-inline ir::Kernel worked_kernel(const std::string& file) {
-  return ir::parse_kernel(read_text(kernel_folder() / file));
-}
+inline ir::Kernel worked_kernel(const std::string& file) { return ir::parse_kernel(read_text(kernel_folder() / file)); }
 
 }  // namespace fusejit::testing
