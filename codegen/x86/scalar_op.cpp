@@ -207,14 +207,14 @@ Values apply(Builder& b, const MachineFacts& facts, ir::Op op, std::vector<Typed
   }
   const ir::OpDef& def = op_def(op);
   const DType dtype = operands[0].dtype;
-  const std::string_view word = spelling(def, dtype);
-  if (!word.empty()) {
-    Value* value = by_spelling(b, word, operands);
-    if (value == nullptr) unknown(op, word, dtype);
-    return {value};
+  // A fragment is the meaning where there is one, for the interpreter as well.
+  if (is_float(dtype) && !(dtype == DType::f64 ? def.fragment_f64 : def.fragment_f32).empty()) {
+    return {inline_fragment(b, facts, ir::fragment(op, dtype, facts.has_fma), operands)};
   }
-  if ((dtype == DType::f32 ? def.fragment_f32 : def.fragment_f64).empty()) unknown(op, word, dtype);
-  return {inline_fragment(b, facts, ir::fragment(op, dtype, facts.has_fma), operands)};
+  const std::string_view word = spelling(def, dtype);
+  Value* value = word.empty() ? nullptr : by_spelling(b, word, operands);
+  if (value == nullptr) unknown(op, word, dtype);
+  return {value};
 }
 
 Values philox(Builder& b, Value* counter, Value* stream, Value* seed) {
