@@ -2,8 +2,8 @@
 // machine code against the interpreter, as vectors and as scalars, on ordinary and special values.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,43 +16,81 @@ namespace {
 const DType kDtypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u64, DType::boolean, DType::f16, DType::bf16};
 constexpr int kElements = 512;
 
-// One definition on whole buffers; `lanes` = 1: no vector loop. `literal`: the last operand is that number.
-std::string text_of(const std::string& op, const std::vector<DType>& operands, const std::vector<DType>& results, int lanes, Isa isa,
-                    const std::string& literal = "") {
-  std::string params, loads, args, names, types, stores;
-  const std::string at = lanes > 1 ? fmt::format("%i*{} + %l", lanes) : "%i";
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    params += fmt::format("%x{}: {}[{}] read, ", i, name(operands[i]), kElements);
-    loads += fmt::format("%v{} = load %x{}[{}] : {}  ", i, i, at, name(operands[i]));
-    args += (i > 0 ? ", " : "") + fmt::format("%v{}", i);
+// One definition on whole buffers, as vectors of `lanes`; 1: no vector loop.
+struct Piece {
+  std::string op;
+  std::vector<DType> operands;
+  std::vector<DType> results;
+  int lanes;
+  std::string literal = "";  // a last operand
+};
+
+struct Text {
+  std::string params, body;
+  std::vector<std::string> labels;  // of the buffers
+
+  // Ids carry the piece's number.
+  void add(const Piece& p) {
+    const std::size_t n = labels.size();
+    const std::string label = fmt::format("{} of {} lanes {} {}", p.op, p.operands.empty() ? "" : name(p.operands[0]), p.lanes, p.literal);
+    const std::string at = p.lanes > 1 ? fmt::format("%i{}*{} + %l{}", n, p.lanes, n) : fmt::format("%i{}", n);
+    std::string loads, args, names, types, stores;
+    const auto comma = [](std::string& list) { list += list.empty() ? "" : ", "; };
+    for (std::size_t i = 0; i < p.operands.size(); ++i) {
+      comma(params), comma(args);
+      params += fmt::format("%x{}_{}: {}[{}] read", n, i, name(p.operands[i]), kElements);
+      loads += fmt::format("%v{}_{} = load %x{}_{}[{}] : {}  ", n, i, n, i, at, name(p.operands[i]));
+      args += fmt::format("%v{}_{}", n, i);
+      labels.push_back("operand of " + label);
+    }
+    if (!p.literal.empty()) args += ", " + p.literal;
+    for (std::size_t i = 0; i < p.results.size(); ++i) {
+      comma(params), comma(names), comma(types);
+      params += fmt::format("%y{}_{}: {}[{}] write", n, i, name(p.results[i]), kElements);
+      names += fmt::format("%r{}_{}", n, i);
+      types += name(p.results[i]);
+      stores += fmt::format("store %y{}_{}[{}], %r{}_{}  ", n, i, at, n, i);
+      labels.push_back(label);
+    }
+    const std::string work = fmt::format("{}{} = {}({}) : {}  {}", loads, names, p.op, args, types, stores);
+    body += fmt::format("for %i{} in 0..{} {{ {} }}\n", n, kElements / p.lanes,
+                        p.lanes > 1 ? fmt::format("for %l{} in 0..{} vector {{ {} }}", n, p.lanes, work) : work);
   }
-  if (!literal.empty()) args += ", " + literal;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    params += fmt::format("{}%y{}: {}[{}] write", i > 0 ? ", " : "", i, name(results[i]), kElements);
-    names += (i > 0 ? ", " : "") + fmt::format("%r{}", i);
-    types += (i > 0 ? ", " : "") + std::string(name(results[i]));
-    stores += fmt::format("store %y{}[{}], %r{}  ", i, at, i);
+  std::string str(Isa isa) const { return fmt::format("kernel @k({}) on {} {{ phase {{ {} }} }}", params, name(isa), body); }
+};
+
+// Is the piece in the language?
+bool legal(const Piece& piece, Isa isa) {
+  Text text;
+  text.add(piece);
+  try {
+    ir::verify(ir::parse_kernel(text.str(isa)));
+    return true;
+  } catch (const Error&) {
+    return false;
   }
-  const std::string body = fmt::format("{}{} = {}({}) : {}  {}", loads, names, op, args, types, stores);
-  const std::string loop = lanes > 1 ? fmt::format("for %l in 0..{} vector {{ {} }}", lanes, body) : body;
-  return fmt::format("kernel @k({}) on {} {{ phase {{ for %i in 0..{} {{ {} }} }} }}", params, name(isa), kElements / lanes, loop);
 }
 
-// "" or the first difference; nothing if the language does not have this op on these dtypes.
-std::optional<std::string> check(const std::string& text, Values values) {
-  ir::Kernel kernel;
-  try {
-    kernel = ir::parse_kernel(text);
-    ir::verify(kernel);
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+void run(const Text& text, Isa isa) {
+  const ir::Kernel kernel = ir::parse_kernel(text.str(isa));
   const auto compiled = codegen::x86::compile(kernel, Target{});
-  Operands expected = random_operands(kernel, values, 11);
-  Operands actual = random_operands(kernel, values, 11);
-  run_interpreted(kernel, expected);
-  run_compiled(*compiled, actual, ir::TaskOrder::ascending);
-  return difference(kernel, expected, actual);
+  for (Values values : {Values::ordinary, Values::special}) {
+    Operands expected = random_operands(kernel, values, 11);
+    Operands actual = random_operands(kernel, values, 11);
+    run_interpreted(kernel, expected);
+    run_compiled(*compiled, actual, ir::TaskOrder::ascending);
+    const std::string found = difference(kernel, expected, actual);
+    EXPECT_EQ(found, "") << text.labels[found.empty() ? 0 : std::stoul(found.substr(7))] << " on " << name(isa);
+  }
+}
+
+// Kernels of at most 24 pieces, so that code generation is set up seldom.
+void run_all(const std::vector<Piece>& pieces, Isa isa) {
+  for (std::size_t start = 0; start < pieces.size(); start += 24) {
+    Text text;
+    for (std::size_t i = start; i < std::min(start + 24, pieces.size()); ++i) text.add(pieces[i]);
+    run(text, isa);
+  }
 }
 
 // An op without a spelling or fragment is expanded before kernels are written.
@@ -70,76 +108,77 @@ class Ops : public testing::TestWithParam<Isa> {
   }
 };
 
+// The dtypes that a row may have on `dtype`: a condition may come first, the result may be bool.
+std::vector<Piece> pieces_of(const ir::OpDef& def, DType dtype, Isa isa) {
+  std::vector<Piece> pieces;
+  for (DType first : {dtype, DType::boolean}) {
+    for (DType result : {dtype, DType::boolean}) {
+      Piece piece{std::string(def.name), std::vector<DType>(static_cast<std::size_t>(def.max_operands), dtype), {result}, 16};
+      piece.operands[0] = first;
+      if (!legal(piece, isa)) continue;
+      pieces.push_back(piece);
+      piece.lanes = 1;
+      pieces.push_back(piece);
+      if (dtype == DType::boolean) return pieces;
+    }
+  }
+  return pieces;
+}
+
 TEST_P(Ops, EveryRowOnEveryDType) {
-  int tested = 0;
+  std::vector<Piece> pieces;
   for (int i = 0; i < static_cast<int>(ir::Op::count_); ++i) {
     const ir::OpDef& def = op_def(static_cast<ir::Op>(i));
     if (def.family != ir::Family::elementwise && def.family != ir::Family::kernel) continue;
     if (def.op == ir::Op::cast || def.op == ir::Op::dot2) continue;  // below; (l) of the worked kernels
     for (DType dtype : kDtypes) {
       if (!has_form(def, dtype)) continue;
-      // The first operand may be a condition, the result a bool.
-      for (bool condition : {false, true}) {
-        for (DType result : {dtype, DType::boolean}) {
-          std::vector<DType> operands(static_cast<std::size_t>(def.max_operands), dtype);
-          if (condition) operands[0] = DType::boolean;
-          for (int lanes : {1, 16}) {
-            for (Values values : {Values::ordinary, Values::special}) {
-              const auto outcome = check(text_of(std::string(def.name), operands, {result}, lanes, GetParam()), values);
-              if (!outcome) continue;
-              ++tested;
-              EXPECT_EQ(*outcome, "") << def.name << " " << name(dtype) << " lanes " << lanes;
-            }
-          }
-          if (dtype == DType::boolean) break;
-        }
-        if (dtype == DType::boolean) break;
-      }
+      for (Piece& piece : pieces_of(def, dtype, GetParam())) pieces.push_back(std::move(piece));
     }
   }
-  EXPECT_GT(tested, 300);
+  EXPECT_GT(pieces.size(), 250u);
+  run_all(pieces, GetParam());
 }
 
 TEST_P(Ops, EveryCast) {
+  std::vector<Piece> pieces;
   for (DType from : kDtypes) {
     for (DType to : kDtypes) {
-      if (from == to) continue;
       for (int lanes : {1, 8, 16}) {
-        for (Values values : {Values::ordinary, Values::special}) {
-          const auto outcome = check(text_of("cast", {from}, {to}, lanes, GetParam()), values);
-          ASSERT_TRUE(outcome) << name(from) << " to " << name(to);
-          EXPECT_EQ(*outcome, "") << name(from) << " to " << name(to) << " lanes " << lanes;
-        }
+        pieces.push_back({"cast", {from}, {to}, lanes});
+        ASSERT_TRUE(legal(pieces.back(), GetParam())) << name(from) << " to " << name(to);
       }
     }
   }
+  run_all(pieces, GetParam());
 }
 
 TEST_P(Ops, BitsAndShifts) {
   const std::pair<DType, DType> words[] = {{DType::f32, DType::u32}, {DType::f64, DType::u64}, {DType::f16, DType::u32}, {DType::bf16, DType::u32}};
+  std::vector<Piece> pieces;
   for (const auto& [type, word] : words) {
     for (int lanes : {1, 16}) {
-      EXPECT_EQ(check(text_of("bits", {type}, {word}, lanes, GetParam()), Values::special), "") << name(type);
-      EXPECT_EQ(check(text_of("from_bits", {word}, {type}, lanes, GetParam()), Values::special), "") << name(type);
-      EXPECT_EQ(check(text_of("shl", {word}, {word}, lanes, GetParam(), "5"), Values::special), "");
-      EXPECT_EQ(check(text_of("shr", {word}, {word}, lanes, GetParam(), "5"), Values::special), "");
+      pieces.push_back({"bits", {type}, {word}, lanes});
+      pieces.push_back({"from_bits", {word}, {type}, lanes});
+      pieces.push_back({"shl", {word}, {word}, lanes, "5"});
+      pieces.push_back({"shr", {word}, {word}, lanes, "5"});
     }
   }
-  const std::vector<DType> words4(4, DType::u32);
-  EXPECT_EQ(check(text_of("philox", {DType::i64, DType::i64, DType::i64}, words4, 16, GetParam()), Values::ordinary), "");
+  pieces.push_back({"philox", {DType::i64, DType::i64, DType::i64}, std::vector<DType>(4, DType::u32), 16});
+  run_all(pieces, GetParam());
 }
 
 // A literal that is no NaN saves an instruction; signs of zeros and NaN stay as with any operand.
 TEST_P(Ops, ExtremaWithLiterals) {
+  std::vector<Piece> pieces;
   for (const char* op : {"maximum", "minimum"}) {
     for (const char* literal : {"0", "-0.0", "1", "inf", "-inf", "nan"}) {
       for (DType dtype : {DType::f32, DType::f64}) {
-        for (int lanes : {1, 16}) {
-          EXPECT_EQ(check(text_of(op, {dtype}, {dtype}, lanes, GetParam(), literal), Values::special), "") << op << literal;
-        }
+        for (int lanes : {1, 16}) pieces.push_back({op, {dtype}, {dtype}, lanes, literal});
       }
     }
   }
+  run_all(pieces, GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(X86, Ops, testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2),
