@@ -27,7 +27,8 @@ void check_writable(const NamedArray& array) {
 
 }  // namespace
 
-std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source, const WantedName& wanted) {
+std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source,
+                                  const WantedName& wanted) {
   constexpr std::string_view kEnding = ".npy";
   std::vector<NamedArray> arrays;
   std::set<std::string> seen;
@@ -35,6 +36,7 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
     FJ_CHECK(member.name.ends_with(kEnding), "{}: member '{}' is not a .npy array", source, member.name);
     std::string name = member.name.substr(0, member.name.size() - kEnding.size());
     FJ_CHECK(seen.insert(name).second, "{}: there are two arrays named '{}'", source, name);
+    if (wanted && !wanted(name)) continue;
     if (wanted && !wanted(name)) continue;
     const std::vector<std::byte> bytes = zip_extract(file, member, source);
     arrays.push_back(parse_npy(bytes, name, fmt::format("{}: array '{}'", source, name)));

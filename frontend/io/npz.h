@@ -32,7 +32,8 @@ struct NamedArray {
 using WantedName = std::function<bool(std::string_view name)>;
 
 // `source` stands in front of every message: the file's name.
-std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source, const WantedName& wanted = {});
+std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source,
+                                  const WantedName& wanted = {});
 NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, const std::string& source);
 
 std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted = {});

@@ -1,9 +1,9 @@
 // What lazy means, exactly: the twelve rows of the design's table, a test each.
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <sstream>
 #include <thread>
-
-#include <gtest/gtest.h>
 
 #include "fusejit/fusejit.h"
 
@@ -61,13 +61,15 @@ TEST_F(LazySemantics, RunningStatisticsAreComputedWithTheLoss) {
   loss.eval();
   const std::int64_t before = stats().evaluations;
   const StateDict state = norm.state_dict();
-  EXPECT_TRUE(state.at("running_mean").evaluated()) << "the loss does not reach it, but it is an output of the same plan";
+  EXPECT_TRUE(state.at("running_mean").evaluated())
+      << "the loss does not reach it, but it is an output of the same plan";
   EXPECT_FLOAT_EQ(state.at("running_mean").to_vector<float>()[0], 0.15f);
   EXPECT_FLOAT_EQ(state.at("running_var").to_vector<float>()[1], 0.9f + 0.1f * 4.5f);
   EXPECT_EQ(stats().evaluations, before);
 }
 
-// Row 2: a live handle on an inner value is recomputed when it is read; what it needs is not donated, and a line says so.
+// Row 2: a live handle on an inner value is recomputed when it is read; what it needs is not donated, and a line says
+// so.
 TEST_F(LazySemantics, ALiveHandleOnAnInnerValueKeepsItsInputs) {
   Scale net(3);
   optim::SGD opt(net.parameters(), {.lr = 0.5});

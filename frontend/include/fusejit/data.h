@@ -35,7 +35,7 @@ struct BatchOptions {
   bool drop_last = false;                    // leave out an incomplete last batch
   Split split = Split::train;                // for `idx`
   double mean = 0.2860, deviation = 0.3530;  // of pixels as 0..1; the defaults are Fashion-MNIST's
-  std::optional<std::uint64_t> seed;         // of the order; left out: drawn from the default generator
+  std::optional<std::uint64_t> seed = {};        // of the order; left out: drawn from the default generator
 };
 
 struct Batch {

@@ -210,7 +210,7 @@ Tensor matmul(const Tensor& a, const Tensor& b);       // [...,M,K] x [...,K,N]
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias = {});
 
 struct PoolOptions {
-  std::optional<Pair> stride;  // kernel_size if left out
+  std::optional<Pair> stride = {};  // kernel_size if left out
   Padding padding = 0;
   Pair dilation = 1;              // max only
   bool count_include_pad = true;  // average only

@@ -15,8 +15,8 @@ namespace fusejit::optim {
 // Parameters that share settings; what is left out is the optimiser's own.
 struct ParameterGroup {
   std::vector<nn::Parameter> parameters;
-  std::optional<double> lr;
-  std::optional<double> weight_decay;
+  std::optional<double> lr = {};
+  std::optional<double> weight_decay = {};
 };
 
 class Optimizer {

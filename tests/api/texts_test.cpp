@@ -1,0 +1,83 @@
+// The worked examples of the texts that fusejit was commissioned with, through the C++ API.
+#include <gtest/gtest.h>
+
+#include "fusejit/fusejit.h"
+
+namespace fusejit {
+namespace {
+
+class Texts : public ::testing::Test {
+ protected:
+  void SetUp() override { set_options({.engine = "graph_interpreter"}); }
+};
+
+Tensor image(const std::vector<float>& values, std::int64_t h, std::int64_t w) {
+  return from_host(values, {1, 1, h, w});
+}
+
+TEST_F(Texts, ConvolutionBiasRelu) {
+  std::vector<float> counting(9);
+  for (int i = 0; i < 9; ++i) counting[static_cast<std::size_t>(i)] = static_cast<float>(i);
+  Tensor x = image(counting, 3, 3), w = image({1, 1, 1, 1}, 2, 2), b = zeros({1}).eval();
+  x.requires_grad(), w.requires_grad(), b.requires_grad();
+  const Tensor y = relu(conv2d(x, w, b));
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{8, 12, 20, 24}));
+  const std::vector<Tensor> g = grad({y}, {ones({1, 1, 2, 2})}, {w, b});
+  EXPECT_EQ(g[0].to_vector<float>(), (std::vector<float>{8, 12, 20, 24})) << "the convolution of x with dy";
+  EXPECT_EQ(g[1].item<float>(), 4);
+  const Tensor ramp = image({0, 1, 2, 3}, 2, 2);
+  const Tensor dx = grad({conv2d(x, ramp)}, {ones({1, 1, 2, 2})}, {x})[0];
+  EXPECT_EQ(dx.to_vector<float>(), (std::vector<float>{0, 1, 1, 2, 6, 4, 2, 5, 3}));
+}
+
+// dw = convolution of x with dy, dx = convolution of padded dy with the flipped kernel, for one channel each.
+TEST_F(Texts, GradientsAreConvolutions) {
+  manual_seed(5);
+  for (const auto& [h, w, r, s] : {std::array{5, 4, 2, 3}, std::array{6, 6, 3, 3}, std::array{3, 7, 1, 2}}) {
+    const Tensor x = rand({1, 1, h, w}).requires_grad(), k = rand({1, 1, r, s}).requires_grad();
+    const Tensor y = conv2d(x, k);
+    const Tensor dy = rand(y.shape()).eval();
+    const std::vector<Tensor> g = grad({y}, {dy}, {x, k});
+    const std::vector<float> dw = conv2d(x, dy).to_vector<float>(), got_dw = g[1].to_vector<float>();
+    const std::vector<float> dx =
+        conv2d(pad(dy, {0, 0, r - 1, s - 1}, {0, 0, r - 1, s - 1}), flip(k, {2, 3})).to_vector<float>();
+    const std::vector<float> got_dx = g[0].to_vector<float>();
+    ASSERT_EQ(dw.size(), got_dw.size());
+    ASSERT_EQ(dx.size(), got_dx.size());
+    for (std::size_t i = 0; i < dw.size(); ++i) EXPECT_NEAR(dw[i], got_dw[i], 1e-5);
+    for (std::size_t i = 0; i < dx.size(); ++i) EXPECT_NEAR(dx[i], got_dx[i], 1e-5);
+  }
+}
+
+// N=1, H=2, W=3, C=3, K=3, a 2x2 kernel, "same": nothing before, one cell after.
+TEST_F(Texts, SameConvolutionIsAsymmetric) {
+  std::vector<float> values(18), weights(36);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 5) - 2;
+  const Tensor x = from_host(values, {1, 3, 2, 3}), w = from_host(weights, {3, 3, 2, 2});
+  const Tensor bias = tensor<float>({1, 2, 3});
+  const Tensor same = relu(conv2d(x, w, bias, {.padding = "same"}));
+  EXPECT_EQ(same.shape(), (Shape{1, 3, 2, 3}));
+  const Tensor padded = relu(bias_add(conv2d(pad(x, {0, 0, 0, 0}, {0, 0, 1, 1}), w), bias));
+  EXPECT_EQ(same.to_vector<float>(), padded.to_vector<float>());
+}
+
+// Batch-norm, addition and ReLU: y, then dx, dz, dgamma, dbeta from y's mask.
+TEST_F(Texts, BatchNormAddRelu) {
+  const Tensor x = from_host(std::vector<double>{1, -2, 3, 0.5, 2, -1, 0, 4}, {2, 2, 2, 1});
+  const Tensor z = from_host(std::vector<double>{0.1, 0.2, -3, 0.4, 0.5, -0.6, 0.7, -2}, {2, 2, 2, 1});
+  const Tensor gamma = from_host(std::vector<double>{1.5, 0.5}, {2}),
+               beta = from_host(std::vector<double>{0.1, -0.2}, {2});
+  const GradcheckResult result = gradcheck(
+      [](const auto& in) { return relu(batch_norm_train(in[0], in[2], in[3]) + in[1]); }, {x, z, gamma, beta});
+  EXPECT_TRUE(result) << result.why;
+  Tensor side = z;
+  side.requires_grad();
+  const Tensor y = relu(batch_norm_train(x, gamma, beta) + side);
+  const std::vector<double> dz = grad({y}, {ones(y.shape(), f64)}, {side})[0].to_vector<double>(),
+                            ys = y.to_vector<double>();
+  for (std::size_t i = 0; i < dz.size(); ++i) EXPECT_EQ(dz[i], ys[i] > 0 ? 1 : 0);
+}
+
+}  // namespace
+}  // namespace fusejit
