@@ -9,6 +9,9 @@ add_library(fusejit_shared SHARED ${objects})
 set_target_properties(fusejit_shared PROPERTIES OUTPUT_NAME fusejit EXPORT_NAME fusejit LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 target_link_libraries(fusejit_shared PRIVATE ${folders})  # for what they link to; their objects are in already
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  target_link_options(fusejit_shared PRIVATE -Wl,--no-undefined)
+endif()
 target_compile_features(fusejit_shared INTERFACE cxx_std_20)
 
 install(TARGETS fusejit_shared EXPORT fusejitTargets INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
