@@ -27,6 +27,9 @@ MAY_INCLUDE = {
 }
 PUBLIC = {"ir": "ir/include", "frontend": "frontend/include"}
 
+# Headers that a folder uses from one file only.
+DOORS = {("frontend", "runtime/session.h"): "frontend/eval.cpp"}
+
 # Third-party headers that live in one room. Tests may look into what a generator made.
 ROOMS = [
     (re.compile(r"llvm(-c)?/"), ("codegen/x86/", "tests/unit/codegen/")),
@@ -70,6 +73,8 @@ def check_include(path, quote, header):
             yield f"{folder} may not include {header}, which is of {owner}"
         return
     owner = header.split("/")[0]
+    if DOORS.get((folder, header), path) != path:
+        yield f"{folder} includes {header} in {DOORS[folder, header]} only"
     if quote == '"' and not (ROOT / header).exists() and not (ROOT / path).parent.joinpath(header).exists():
         yield f'"{header}" is no file of the project'
     elif folder == "bench" and header.startswith("tests/support/"):
