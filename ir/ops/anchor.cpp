@@ -1,6 +1,6 @@
-// Convolution with its two gradients, matmul and linear (ops.md §10). The three convolutions are the partial sums of one
-// trilinear form Σ y·x·w over the same index set, so one walk is the meaning of all three, and each one's gradient is the
-// other two.
+// Convolution with its two gradients, matmul and linear (ops.md §10). The three convolutions are the partial sums of
+// one trilinear form Σ y·x·w over the same index set, so one walk is the meaning of all three, and each one's gradient
+// is the other two.
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
 #include "ir/ops/oracle.h"
@@ -58,7 +58,8 @@ Type infer_conv2d(const InferContext& context) {
 
 void require_output_size(const InferContext& context, const Shape& dy, const Window& win) {
   if (dy[2] != win.h.output || dy[3] != win.w.output)
-    context.fail(fmt::format("dy is {}x{}, the convolution's result is {}x{}", dy[2], dy[3], win.h.output, win.w.output));
+    context.fail(
+        fmt::format("dy is {}x{}, the convolution's result is {}x{}", dy[2], dy[3], win.h.output, win.w.output));
 }
 
 Type infer_conv2d_input_grad(const InferContext& context) {
@@ -69,8 +70,7 @@ Type infer_conv2d_input_grad(const InferContext& context) {
   require_filled(context, 1, 0);
   const std::int64_t groups = checked_groups(context);
   require_divides(context, groups, w[0], "output");
-  if (dy.shape[1] != w[0])
-    context.fail(fmt::format("weight has {} output channels, dy has {}", w[0], dy.shape[1]));
+  if (dy.shape[1] != w[0]) context.fail(fmt::format("weight has {} output channels, dy has {}", w[0], dy.shape[1]));
   require_pair(context, "input_size", 1);
   const auto size = context.attrs.ints("input_size");
   const Shape result{dy.shape[0], w[1] * groups, size[0], size[1]};
@@ -97,8 +97,7 @@ Type infer_conv2d_weight_grad(const InferContext& context) {
 
 // ---- gradients: the attributes are the same but for the one that names a size
 
-Value with_attrs(const Attrs& attrs, Op op, const Value& a, const Value& b, const char* size,
-                 const Shape& of) {
+Value with_attrs(const Attrs& attrs, Op op, const Value& a, const Value& b, const char* size, const Shape& of) {
   std::vector<AttrInit> given{{"stride", attrs.ints("stride")},
                               {"padding", attrs.ints("padding")},
                               {"dilation", attrs.ints("dilation")},
@@ -143,20 +142,17 @@ void for_each_product(const Attrs& attrs, const Shape& x, const Shape& w, F use)
   for (std::int64_t n = 0, y_at = 0; n < x[0]; ++n)
     for (std::int64_t k = 0; k < w[0]; ++k)
       for (std::int64_t p = 0; p < win.h.output; ++p)
-        for (std::int64_t q = 0; q < win.w.output; ++q, ++y_at)
+        for (std::int64_t q = 0; q < win.w.output; ++q, ++y_at) {
+          const WindowAxis::Taps rows = win.h.taps(p), columns = win.w.taps(q);
           for (std::int64_t c = 0; c < w[1]; ++c)
-            for (std::int64_t r = 0; r < w[2]; ++r) {
-              const std::int64_t h = win.h.input_at(p, r);
-              if (!win.h.inside(h)) continue;
-              const std::int64_t row = ((n * x[1] + k / per_group * w[1] + c) * x[2] + h) * x[3];
+            for (std::int64_t r = rows.first; r < rows.last; ++r) {
+              const std::int64_t row = ((n * x[1] + k / per_group * w[1] + c) * x[2] + win.h.input_at(p, r)) * x[3];
               const std::int64_t weight_row = ((k * w[1] + c) * w[2] + r) * w[3];
-              for (std::int64_t s = 0; s < w[3]; ++s) {
-                const std::int64_t v = win.w.input_at(q, s);
-                if (win.w.inside(v))
-                  use(static_cast<std::size_t>(y_at), static_cast<std::size_t>(row + v),
-                      static_cast<std::size_t>(weight_row + s));
-              }
+              for (std::int64_t s = columns.first; s < columns.last; ++s)
+                use(static_cast<std::size_t>(y_at), static_cast<std::size_t>(row + win.w.input_at(q, s)),
+                    static_cast<std::size_t>(weight_row + s));
             }
+        }
 }
 
 void evaluate_conv(const EvalContext& context) {
@@ -184,8 +180,7 @@ Type infer_matmul(const InferContext& context) {
   for (std::size_t i = 0; i < 2; ++i) require_rank_at_least(context, i, 2);
   const Shape &a = context.type(0).shape, &b = context.type(1).shape;
   const std::int64_t inner = a[a.rank() - 1];
-  if (inner != b[b.rank() - 2])
-    context.fail(fmt::format("a has {} columns, b has {} rows", inner, b[b.rank() - 2]));
+  if (inner != b[b.rank() - 2]) context.fail(fmt::format("a has {} columns, b has {} rows", inner, b[b.rank() - 2]));
   Shape batch;
   if (!broadcast_shapes(Shape(leading(a, 2)), Shape(leading(b, 2)), batch))
     context.fail("the leading dims of a and b do not broadcast");
@@ -266,6 +261,8 @@ constexpr AttrDef kConv[] = {kStride, kPadding, kDilation, kGroups};
 constexpr AttrDef kInputGrad[] = {{"input_size", AttrKind::ints}, kStride, kPadding, kDilation, kGroups};
 constexpr AttrDef kWeightGrad[] = {{"kernel_size", AttrKind::ints}, kStride, kPadding, kDilation, kGroups};
 
+// A row reads as a paragraph.
+// clang-format off
 constexpr OpDef kRows[] = {
     {.op = Op::conv2d, .name = "conv2d", .family = Family::anchor, .min_operands = 2, .max_operands = 2,
      .operand_names = kXW, .attrs = kConv, .infer = infer_conv2d, .grad = grad_conv2d, .evaluate = evaluate_conv,
@@ -285,6 +282,7 @@ constexpr OpDef kRows[] = {
      .operand_names = kXW, .infer = infer_linear, .grad = grad_linear, .evaluate = evaluate_linear,
      .meaning = "x times w transposed, over the last dim of x"},
 };
+// clang-format on
 static_assert(rows_fill(kRows, kAnchor), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 

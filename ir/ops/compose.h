@@ -47,8 +47,8 @@ Value sum_to(const Value& g, const Shape& shape);
 Value scaled(const Value& a, const Operand& b);
 Value shifted(const Value& a, const Operand& b);
 
-// Mean and centred values of x over `dims`, always as the same nodes, so that statistics, normalisation and gradients of
-// one x are computed once: mean without kept dims, its reshape, the difference.
+// Mean and centred values of x over `dims`, always as the same nodes, so that statistics, normalisation and gradients
+// of one x are computed once: mean without kept dims, its reshape, the difference.
 struct Centred {
   Value mean;        // dims gone
   Value difference;  // x - mean, shape of x

@@ -17,9 +17,9 @@ using namespace compose;
 using namespace expr;
 using Operands = std::span<const Operand>;
 
-constexpr double kSqrtHalf = 0.70710678118654752440;       // 1/√2
-constexpr double kInvSqrt2Pi = 0.39894228040143267794;     // 1/√(2π)
-constexpr double kSqrt2OverPi = 0.79788456080286535588;    // √(2/π)
+constexpr double kSqrtHalf = 0.70710678118654752440;     // 1/√2
+constexpr double kInvSqrt2Pi = 0.39894228040143267794;   // 1/√(2π)
+constexpr double kSqrt2OverPi = 0.79788456080286535588;  // √(2/π)
 constexpr double kGeluCubic = 0.044715;
 constexpr double kSeluScale = 1.0507009873554805;
 constexpr double kSeluAlpha = 1.6732632423543772;
@@ -54,9 +54,7 @@ Value softplus_of(const Value& x, double beta, double threshold) {
   const Value soft = call(Op::log1p, call(Op::exp, scaled_x));
   return where(call(Op::gt, scaled_x, threshold), x, beta == 1 ? soft : soft / beta);
 }
-Value elu_of(const Value& x, double alpha) {
-  return where(call(Op::gt, x, 0), x, scaled(call(Op::expm1, x), alpha));
-}
+Value elu_of(const Value& x, double alpha) { return where(call(Op::gt, x, 0), x, scaled(call(Op::expm1, x), alpha)); }
 double softplus(double x, double beta, double threshold) {
   return beta * x > threshold ? x : std::log1p(std::exp(beta * x)) / beta;
 }
@@ -65,9 +63,7 @@ double relu6(double x) { return x < 0 ? 0 : x > 6 ? 6 : x; }
 // ---- gelu
 
 bool by_tanh(const Attrs& attrs) { return attrs.word("approximate") == "tanh"; }
-Value gelu_tanh(const Value& x) {
-  return call(Op::tanh, kSqrt2OverPi * (x + kGeluCubic * (x * x * x)));
-}
+Value gelu_tanh(const Value& x) { return call(Op::tanh, kSqrt2OverPi * (x + kGeluCubic * (x * x * x))); }
 Value gelu_cdf(const Value& x) { return 0.5 * (1 + call(Op::erf, x * kSqrtHalf)); }
 
 Type infer_gelu(const InferContext& context) {
@@ -77,9 +73,8 @@ Type infer_gelu(const InferContext& context) {
 }
 
 Value expand_gelu(Operands operands, const Attrs& attrs, const Type& result) {
-  return widened(operands, result, [&](const Value& x) {
-    return by_tanh(attrs) ? 0.5 * x * (1 + gelu_tanh(x)) : x * gelu_cdf(x);
-  });
+  return widened(operands, result,
+                 [&](const Value& x) { return by_tanh(attrs) ? 0.5 * x * (1 + gelu_tanh(x)) : x * gelu_cdf(x); });
 }
 
 std::vector<Value> grad_gelu(const GradContext& context) {
@@ -93,9 +88,8 @@ std::vector<Value> grad_gelu(const GradContext& context) {
 
 void evaluate_gelu(const EvalContext& context) {
   if (by_tanh(context.node.attrs))
-    oracle::map(context, [](double x) {
-      return 0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + kGeluCubic * x * x * x)));
-    });
+    oracle::map(context,
+                [](double x) { return 0.5 * x * (1 + std::tanh(kSqrt2OverPi * (x + kGeluCubic * x * x * x))); });
   else
     oracle::map(context, [](double x) { return 0.5 * x * std::erfc(-x * kSqrtHalf); });
 }
@@ -206,9 +200,9 @@ Type infer_dropout(const InferContext& context) {
 
 Value expand_dropout(Operands operands, const Attrs& attrs, const Type& result) {
   const double p = attrs.number("p");
-  const Value uniform = build(Op::rand, {operands[1]}, {{"shape", result.shape.dims()},
-                                                        {"stream", attrs.integer("stream")},
-                                                        {"dtype", DType::f32}});
+  const Value uniform =
+      build(Op::rand, {operands[1]},
+            {{"shape", result.shape.dims()}, {"stream", attrs.integer("stream")}, {"dtype", DType::f32}});
   const Value kept = call(Op::ge, uniform, dropout_threshold(p) * 0x1p-24);
   return where(kept, operands[0].value * dropout_scale(p), 0);
 }
@@ -238,6 +232,8 @@ constexpr AttrDef kSoftplus[] = {{"beta", AttrKind::number, "1"}, {"threshold", 
 constexpr AttrDef kDim[] = {{"dim", AttrKind::dim}};
 constexpr AttrDef kDropout[] = {{"p", AttrKind::number, "0.5"}, {"stream", AttrKind::integer, "0"}};
 
+// A row reads as a paragraph.
+// clang-format off
 constexpr OpDef kRows[] = {
     {.op = Op::relu, .name = "relu", .family = Family::composite, .operand_names = kX,
      .infer = [](const InferContext& c) {
@@ -383,6 +379,7 @@ constexpr OpDef kRows[] = {
      .expand = expand_dropout, .evaluate = evaluate_dropout,
      .cost = 40, .meaning = "0 with probability p, else x / (1 - p); drawn from (seed, stream, element)"},
 };
+// clang-format on
 static_assert(rows_fill(kRows, kComposite), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 

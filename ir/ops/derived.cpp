@@ -60,8 +60,8 @@ Dims reduced_dims(const Attrs& attrs) {
 
 // max(0, n - correction); n = correction makes NaN.
 double divisor(std::int64_t count, const Attrs& attrs) {
-  const std::int64_t left = count - attrs.integer("correction");
-  return left == 0 ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(std::max<std::int64_t>(left, 0));
+  const double left = static_cast<double>(count) - static_cast<double>(attrs.integer("correction"));
+  return left == 0 ? std::numeric_limits<double>::quiet_NaN() : std::max(left, 0.0);
 }
 
 Value expand_var(Operands operands, const Attrs& attrs, const Type& result) {
@@ -106,6 +106,8 @@ constexpr AttrDef kFlatten[] = {{"start_dim", AttrKind::dim, "0", DimBase::at_le
 constexpr AttrDef kVar[] = {
     {"dim", AttrKind::dims, "all"}, {"correction", AttrKind::integer, "1"}, {"keepdim", AttrKind::flag, "false"}};
 
+// A row reads as a paragraph.
+// clang-format off
 constexpr OpDef kRows[] = {
     {.op = Op::flatten, .name = "flatten", .family = Family::composite, .operand_names = kX, .attrs = kFlatten,
      .infer = infer_flatten,
@@ -117,6 +119,7 @@ constexpr OpDef kRows[] = {
      .infer = infer_var, .grad = grad_var, .expand = expand_var, .evaluate = evaluate_var, .cost = 4,
      .meaning = "sum of (x - mean)^2 over dim, divided by max(0, n - correction)"},
 };
+// clang-format on
 static_assert(rows_fill(kRows, kDerived), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 

@@ -98,23 +98,37 @@ Value expand_cross_entropy(Operands operands, const Attrs& attrs, const Type& re
   return reduced_classes(loss, t, attrs, result.dtype);
 }
 
-// (softmax - smoothed one-hot) · g, for targets that count. The one-hot is a comparison with the channel's number.
+// The cotangent of each sample's loss, 0 where it is ignored, with a dim for the classes: [N,1,*].
+Value sample_weight(const GradContext& context, const Targets& t) {
+  Value g = wide(context.dy);
+  if (averages(context.y->attrs)) g = g / counted(t, g.type().dtype);
+  return build(Op::unsqueeze, {where(t.ignored, 0, g)}, {{"dim", 1}});
+}
+
+// True at the target's class: a comparison with the class's number, which costs no memory as a one-hot would.
+Value hits(const Targets& t, const Shape& x) {
+  Dims ramp(static_cast<std::size_t>(x.rank()), 1);
+  ramp[1] = x[1];
+  const Value classes = build(Op::iota, {}, {{"shape", ramp}, {"dim", 1}, {"dtype", t.index.type().dtype}});
+  return call(Op::eq, classes, build(Op::unsqueeze, {t.index}, {{"dim", 1}}));
+}
+
+std::vector<Value> grad_nll(const GradContext& context) {
+  const Targets t = targets(context.operand(1), context.y->attrs);
+  const Type& type = context.x(0).type();
+  return {cast_to(where(hits(t, type.shape), -sample_weight(context, t), 0), type.dtype), Value()};
+}
+
+// (softmax - smoothed one-hot) · g, for targets that count.
 std::vector<Value> grad_cross_entropy(const GradContext& context) {
-  const Attrs& attrs = context.y->attrs;
   const Value x = wide(context.x(0));
   const Shape& shape = x.type().shape;
-  const Targets t = targets(context.operand(1), attrs);
-  const double smoothing = attrs.number("label_smoothing");
-  Value g = wide(context.dy);
-  if (averages(attrs)) g = g / counted(t, g.type().dtype);
-  const Value weight = build(Op::unsqueeze, {where(t.ignored, 0, g)}, {{"dim", 1}});
-  Dims ramp(static_cast<std::size_t>(shape.rank()), 1);
-  ramp[1] = shape[1];
-  const Value classes = build(Op::iota, {}, {{"shape", ramp}, {"dim", 1}, {"dtype", t.index.type().dtype}});
-  const Value hit = call(Op::eq, classes, build(Op::unsqueeze, {t.index}, {{"dim", 1}}));
+  const Targets t = targets(context.operand(1), context.y->attrs);
+  const double smoothing = context.y->attrs.number("label_smoothing");
+  const Value weight = sample_weight(context, t);
   const Value probability = build(Op::softmax, {x}, {{"dim", 1}});
   const Value spread = shifted(probability, -smoothing / static_cast<double>(shape[1])) * weight;
-  const Value dx = spread - where(hit, scaled(weight, 1 - smoothing), 0);
+  const Value dx = spread - where(hits(t, shape), scaled(weight, 1 - smoothing), 0);
   return {cast_to(dx, context.x(0).type().dtype), Value()};
 }
 
@@ -246,9 +260,11 @@ constexpr AttrDef kCrossEntropy[] = {{"reduction", AttrKind::name, "mean"},
                                      {"label_smoothing", AttrKind::number, "0"}};
 constexpr AttrDef kSmoothL1[] = {{"reduction", AttrKind::name, "mean"}, {"beta", AttrKind::number, "1"}};
 
+// A row reads as a paragraph.
+// clang-format off
 constexpr OpDef kRows[] = {
     {.op = Op::nll_loss, .name = "nll_loss", .family = Family::composite, .min_operands = 2, .max_operands = 2,
-     .operand_names = kClasses, .attrs = kNll, .infer = infer_classes, .expand = expand_nll,
+     .operand_names = kClasses, .attrs = kNll, .infer = infer_classes, .grad = grad_nll, .expand = expand_nll,
      .evaluate = [](const EvalContext& c) { evaluate_classes(c, false); },
      .meaning = "-logp at the target class, 0 where the target is ignore_index"},
     {.op = Op::cross_entropy, .name = "cross_entropy", .family = Family::composite, .min_operands = 2,
@@ -293,6 +309,7 @@ constexpr OpDef kRows[] = {
      .evaluate = [](const EvalContext& c) { evaluate_pointwise(c, logits_loss); }, .cost = 20,
      .meaning = "max(x, 0) - x t + log1p(exp(-|x|))"},
 };
+// clang-format on
 static_assert(rows_fill(kRows, kLoss), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 

@@ -1,11 +1,11 @@
 // Normalisation (ops.md §6). Everything is computed in the compute type; the normalised value is formed from the
 // difference x - mean. Batch norm in training and its two gradient ops expand to the same mean, difference and centred
 // sum, and so does `var`: equal nodes merge, and the statistics of one x are computed once.
-#include <cmath>
-#include <limits>
+#include <algorithm>
 
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
+#include "ir/ops/norm_oracle.h"
 #include "ir/ops/oracle.h"
 #include "ir/ops/require.h"
 #include "ir/ops/rows.h"
@@ -59,16 +59,11 @@ std::vector<Value> grad_batch_norm(const GradContext& context) {
   };
   const Operand weight = cast_to(context.operand(3), g.type().dtype);
   return {as_operand(0, g * channel(scale, g.type().shape.rank())), as_operand(1, -(scale * total)),
-          as_operand(2, scaled(product, weight) * (-0.5 * (invstd * invstd * invstd))),
-          as_operand(3, product * invstd), as_operand(4, total)};
+          as_operand(2, scaled(product, weight) * (-0.5 * (invstd * invstd * invstd))), as_operand(3, product * invstd),
+          as_operand(4, total)};
 }
 
 // ---- batch norm, training: (x, weight, bias), (x, weight, g), (x, g)
-
-double divisor(std::int64_t count, const Attrs& attrs) {
-  const std::int64_t left = count - attrs.integer("correction");
-  return left > 0 ? static_cast<double>(left) : std::numeric_limits<double>::quiet_NaN();
-}
 
 void check_gradient_operand(const InferContext& context, std::size_t i) {
   if (context.type(i).dtype != context.type(0).dtype || context.type(i).shape != context.type(0).shape)
@@ -95,10 +90,10 @@ Type infer_weight_grad(const InferContext& context) {
 
 struct Statistics {
   Dims dims;
-  std::int64_t count;   // elements of a channel
-  double divisor;       // count - correction
-  Value difference;     // x - mean
-  Value root;           // sqrt of the variance; only with eps_outside
+  std::int64_t count;  // elements of a channel
+  double divisor;      // count - correction
+  Value difference;    // x - mean
+  Value root;          // sqrt of the variance; only with eps_outside
   Value invstd;
 };
 
@@ -106,7 +101,7 @@ Statistics statistics(const Value& x, const Attrs& attrs) {
   Statistics s;
   s.dims = all_but_channel(x.type().shape.rank());
   s.count = extent(x.type().shape, s.dims);
-  s.divisor = divisor(s.count, attrs);
+  s.divisor = batch_norm_divisor(s.count, attrs);
   const Centred c = centred(x, s.dims);
   s.difference = c.difference;
   const Value variance = centred_square_sum(c, s.dims) / s.divisor;
@@ -173,15 +168,14 @@ Type infer_layer_norm(const InferContext& context) {
   require_float(context, 0);
   const auto wanted = context.attrs.ints("normalized_shape");
   const auto have = context.type(0).shape.dims();
-  if (wanted.empty() || wanted.size() > have.size() ||
-      !std::equal(wanted.rbegin(), wanted.rend(), have.rbegin()))
+  if (wanted.empty() || wanted.size() > have.size() || !std::equal(wanted.rbegin(), wanted.rend(), have.rbegin()))
     context.fail(fmt::format("normalized_shape must be the last sizes of x, it is {}", Shape(wanted).str()));
   for (std::size_t i = 1; i < 3; ++i) {
     if (context.operands[i].is_number()) continue;
     require_float(context, i);
     if (context.type(i).shape != Shape(wanted))
-      context.fail(fmt::format("{} must have the shape {} of normalized_shape", operand_name(context, i),
-                               Shape(wanted).str()));
+      context.fail(
+          fmt::format("{} must have the shape {} of normalized_shape", operand_name(context, i), Shape(wanted).str()));
   }
   return context.type(0);
 }
@@ -223,9 +217,7 @@ Value expand_layer_norm(Operands operands, const Attrs& attrs, const Type& resul
 }
 
 Value affine_per_channel(const Value& y, Operands operands, const Type& result) {
-  const auto vector = [&](std::size_t i) {
-    return channel(cast_to(operands[i], y.type().dtype), result.shape.rank());
-  };
+  const auto vector = [&](std::size_t i) { return channel(cast_to(operands[i], y.type().dtype), result.shape.rank()); };
   return cast_to(shifted(scaled(y, vector(1)), vector(2)), result.dtype);
 }
 
@@ -250,99 +242,6 @@ Value expand_instance_norm(Operands operands, const Attrs& attrs, const Type& re
   return affine_per_channel(normalised(wide(operands[0].value), dims, attrs.number("eps")), operands, result);
 }
 
-// ---- oracles
-
-struct Moments {
-  double mean = 0, square_sum = 0;
-};
-// Of x[first], x[first + 1 * step], ... as `positions(i)` names them.
-template <class F>
-Moments moments(const std::vector<double>& x, std::int64_t count, F position) {
-  Moments m;
-  for (std::int64_t i = 0; i < count; ++i) m.mean += x[position(i)];
-  m.mean /= static_cast<double>(count);
-  for (std::int64_t i = 0; i < count; ++i) m.square_sum += (x[position(i)] - m.mean) * (x[position(i)] - m.mean);
-  return m;
-}
-
-void evaluate_batch_norm(const EvalContext& context) {
-  const oracle::Split split(oracle::shape(context, 0), 1);
-  const auto of = [&](std::size_t i) { return oracle::doubles(context, i, split.size); };
-  const std::vector<double> x = of(0), mean = of(1), var = of(2), weight = of(3), bias = of(4);
-  const double eps = oracle::number(context, "eps");
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::size_t c = i / static_cast<std::size_t>(split.inner) % static_cast<std::size_t>(split.size);
-    oracle::store(context.result, static_cast<std::int64_t>(i),
-                  (x[i] - mean[c]) / std::sqrt(var[c] + eps) * weight[c] + bias[c]);
-  }
-}
-
-// One oracle for the three training ops: their statistics are the same.
-void evaluate_batch_norm_train(const EvalContext& context) {
-  const Attrs& attrs = context.node.attrs;
-  const oracle::Split split(oracle::shape(context, 0), 1);
-  const std::int64_t count = split.outer * split.inner;
-  const auto of = [&](std::size_t i) { return oracle::doubles(context, i, split.size); };
-  const bool is_forward = context.operands.size() == 3 && context.node.op == Op::batch_norm_train;
-  const bool is_weight_grad = context.operands.size() == 2;
-  const std::vector<double> x = of(0);
-  const std::vector<double> weight = is_weight_grad ? std::vector<double>() : of(1);
-  const std::vector<double> third = of(is_weight_grad ? 1 : 2);  // bias or g
-  const double eps = oracle::number(context, "eps");
-  for (std::int64_t c = 0; c < split.size; ++c) {
-    const auto position = [&](std::int64_t i) {
-      return static_cast<std::size_t>(split.at(i / split.inner, c, i % split.inner));
-    };
-    const Moments m = moments(x, count, position);
-    const double left = divisor(count, attrs), variance = m.square_sum / left, root = std::sqrt(variance);
-    const bool outside = attrs.flag("eps_outside");
-    const double d = outside ? 1 / (root + eps) : 1 / std::sqrt(variance + eps);
-    const double slope = outside ? -d * d / (2 * root) : -d * d * d / 2;
-    const std::size_t k = static_cast<std::size_t>(c);
-    double total = 0, product = 0;
-    for (std::int64_t i = 0; i < count && !is_forward; ++i) {
-      total += third[position(i)];
-      product += third[position(i)] * (x[position(i)] - m.mean);
-    }
-    if (is_weight_grad) oracle::store(context.result, c, d * product);
-    for (std::int64_t i = 0; i < count && !is_weight_grad; ++i) {
-      const double difference = x[position(i)] - m.mean;
-      oracle::store(context.result, static_cast<std::int64_t>(position(i)),
-                    is_forward ? difference * d * weight[k] + third[k]
-                               : weight[k] * d * (third[position(i)] - total / static_cast<double>(count)) +
-                                     weight[k] * product * slope * 2 * difference / left);
-    }
-  }
-}
-
-// Slices of `length` neighbours are normalised; the affine's index of element i is affine(i).
-template <class F>
-void evaluate_slices(const EvalContext& context, std::int64_t length, std::int64_t vector_size, F affine) {
-  const std::vector<double> x = oracle::doubles(context, 0);
-  const std::vector<double> weight = oracle::doubles(context, 1, vector_size);
-  const std::vector<double> bias = oracle::doubles(context, 2, vector_size);
-  const double eps = oracle::number(context, "eps");
-  for (std::int64_t first = 0; first < static_cast<std::int64_t>(x.size()); first += length) {
-    const Moments m = moments(x, length, [&](std::int64_t i) { return static_cast<std::size_t>(first + i); });
-    const double d = 1 / std::sqrt(m.square_sum / static_cast<double>(length) + eps);
-    for (std::int64_t i = first; i < first + length; ++i) {
-      const std::size_t k = static_cast<std::size_t>(affine(i));
-      oracle::store(context.result, i, (x[static_cast<std::size_t>(i)] - m.mean) * d * weight[k] + bias[k]);
-    }
-  }
-}
-
-void evaluate_layer_norm(const EvalContext& context) {
-  const std::int64_t length = Shape(context.node.attrs.ints("normalized_shape")).elements();
-  evaluate_slices(context, length, length, [&](std::int64_t i) { return i % length; });
-}
-
-void evaluate_groups(const EvalContext& context, std::int64_t groups) {
-  const oracle::Split split(oracle::shape(context, 0), 1);
-  evaluate_slices(context, split.size / std::max<std::int64_t>(groups, 1) * split.inner, split.size,
-                  [&](std::int64_t i) { return i / split.inner % split.size; });
-}
-
 // ---- rows
 
 constexpr std::string_view kInference[] = {"x", "mean", "var", "weight", "bias"};
@@ -356,6 +255,8 @@ constexpr AttrDef kTrain[] = {{"eps", AttrKind::number, "1e-05"},
 constexpr AttrDef kLayer[] = {{"normalized_shape", AttrKind::ints}, {"eps", AttrKind::number, "1e-05"}};
 constexpr AttrDef kGroup[] = {{"num_groups", AttrKind::integer}, {"eps", AttrKind::number, "1e-05"}};
 
+// A row reads as a paragraph.
+// clang-format off
 constexpr OpDef kRows[] = {
     {.op = Op::batch_norm, .name = "batch_norm", .family = Family::composite, .min_operands = 5, .max_operands = 5,
      .operand_names = kInference, .attrs = kEps, .infer = infer_batch_norm, .number_mask = 0b11000,
@@ -369,11 +270,11 @@ constexpr OpDef kRows[] = {
     {.op = Op::batch_norm_train_input_grad, .name = "batch_norm_train_input_grad", .family = Family::composite,
      .min_operands = 3, .max_operands = 3, .operand_names = kInputGrad, .attrs = kTrain,
      .infer = infer_batch_norm_train, .number_mask = 0b010, .grad = no_second_derivative,
-     .expand = expand_input_grad, .evaluate = evaluate_batch_norm_train, .cost = 14,
+     .expand = expand_input_grad, .evaluate = evaluate_batch_norm_train_input_grad, .cost = 14,
      .meaning = "the gradient of batch_norm_train with respect to x"},
     {.op = Op::batch_norm_train_weight_grad, .name = "batch_norm_train_weight_grad", .family = Family::composite,
      .min_operands = 2, .max_operands = 2, .operand_names = kWeightGrad, .attrs = kTrain, .infer = infer_weight_grad,
-     .grad = no_second_derivative, .expand = expand_weight_grad, .evaluate = evaluate_batch_norm_train, .cost = 8,
+     .grad = no_second_derivative, .expand = expand_weight_grad, .evaluate = evaluate_batch_norm_train_weight_grad, .cost = 8,
      .meaning = "the gradient of batch_norm_train with respect to weight, in the compute type"},
     {.op = Op::layer_norm, .name = "layer_norm", .family = Family::composite, .min_operands = 3, .max_operands = 3,
      .operand_names = kAffine, .attrs = kLayer, .infer = infer_layer_norm, .number_mask = 0b110,
@@ -382,14 +283,15 @@ constexpr OpDef kRows[] = {
     {.op = Op::group_norm, .name = "group_norm", .family = Family::composite, .min_operands = 3, .max_operands = 3,
      .operand_names = kAffine, .attrs = kGroup, .infer = infer_group_norm, .number_mask = 0b110,
      .expand = expand_group_norm,
-     .evaluate = [](const EvalContext& c) { evaluate_groups(c, c.node.attrs.integer("num_groups")); }, .cost = 8,
+     .evaluate = evaluate_group_norm, .cost = 8,
      .meaning = "normalised per image and group of channels"},
     {.op = Op::instance_norm, .name = "instance_norm", .family = Family::composite, .min_operands = 3,
      .max_operands = 3, .operand_names = kAffine, .attrs = kEps, .infer = infer_instance_norm, .number_mask = 0b110,
      .expand = expand_instance_norm,
-     .evaluate = [](const EvalContext& c) { evaluate_groups(c, oracle::shape(c, 0)[1]); }, .cost = 8,
+     .evaluate = evaluate_instance_norm, .cost = 8,
      .meaning = "normalised per image and channel"},
 };
+// clang-format on
 static_assert(rows_fill(kRows, kNorm), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 

@@ -1,5 +1,5 @@
-// Pools and their gradients (ops.md §10); upsampling is in upsample.h. A pool's gradient op is its transpose, so one walk
-// over (output, input, weight) is the meaning of both; max pooling walks windows.
+// Pools and their gradients (ops.md §10); upsampling is in upsample.h. A pool's gradient op is its transpose, so one
+// walk over (output, input, weight) is the meaning of both; max pooling walks windows.
 #include <cmath>
 #include <limits>
 
@@ -22,9 +22,7 @@ void require_image(const InferContext& context) {
   require_rank(context, 0, 4);
 }
 
-Type resized(const Type& x, std::int64_t h, std::int64_t w) {
-  return {x.dtype, Shape{x.shape[0], x.shape[1], h, w}};
-}
+Type resized(const Type& x, std::int64_t h, std::int64_t w) { return {x.dtype, Shape{x.shape[0], x.shape[1], h, w}}; }
 
 Window checked_pool(const InferContext& context, std::int64_t input_h, std::int64_t input_w) {
   require_pair(context, "kernel_size", 1);
@@ -78,12 +76,11 @@ void for_each_maximum(const Attrs& attrs, const Shape& shape, const std::vector<
   for (std::int64_t image = 0; image < shape[0] * shape[1]; ++image)
     for (std::int64_t p = 0; p < win.h.output; ++p)
       for (std::int64_t q = 0; q < win.w.output; ++q, ++out) {
+        const WindowAxis::Taps rows = win.h.taps(p), columns = win.w.taps(q);
         std::int64_t best = -1;
-        for (std::int64_t r = 0; r < win.h.kernel; ++r)
-          for (std::int64_t s = 0; s < win.w.kernel; ++s) {
-            const std::int64_t h = win.h.input_at(p, r), w = win.w.input_at(q, s);
-            if (!win.h.inside(h) || !win.w.inside(w)) continue;
-            const std::int64_t at = (image * shape[2] + h) * shape[3] + w;
+        for (std::int64_t r = rows.first; r < rows.last; ++r)
+          for (std::int64_t s = columns.first; s < columns.last; ++s) {
+            const std::int64_t at = (image * shape[2] + win.h.input_at(p, r)) * shape[3] + win.w.input_at(q, s);
             const double candidate = x[static_cast<std::size_t>(at)];
             const double held = best < 0 ? 0 : x[static_cast<std::size_t>(best)];
             if (best < 0 || candidate > held || (std::isnan(candidate) && !std::isnan(held))) best = at;
@@ -111,8 +108,8 @@ void evaluate_max_pool_grad(const EvalContext& context) {
 
 std::vector<Value> grad_max_pool_grad(const GradContext& context) {
   if (context.wants(1))
-    throw UnsupportedError(fmt::format("max_pool2d_grad cannot be differentiated again (x: {})",
-                                       context.x(0).type().str()));
+    throw UnsupportedError(
+        fmt::format("max_pool2d_grad cannot be differentiated again (x: {})", context.x(0).type().str()));
   return std::vector<Value>(2);
 }
 
@@ -136,22 +133,17 @@ Type infer_avg_pool_grad(const InferContext& context) {
 template <class F>
 void for_each_averaged(const Attrs& attrs, const Shape& x, F use) {
   const Window win = pool_window(attrs, x);
-  const auto cells = [](const WindowAxis& axis, std::int64_t o) {
-    std::int64_t count = 0;
-    for (std::int64_t r = 0; r < axis.kernel; ++r) count += axis.inside(axis.input_at(o, r));
-    return count;
-  };
   for (std::int64_t p = 0; p < win.h.output; ++p)
     for (std::int64_t q = 0; q < win.w.output; ++q) {
-      const std::int64_t count = attrs.flag("count_include_pad") ? win.h.kernel * win.w.kernel
-                                                                 : cells(win.h, p) * cells(win.w, q);
+      const WindowAxis::Taps rows = win.h.taps(p), columns = win.w.taps(q);
+      const double inside = static_cast<double>(rows.count()) * static_cast<double>(columns.count());
+      const double all = static_cast<double>(win.h.kernel) * static_cast<double>(win.w.kernel);
+      const double count = attrs.flag("count_include_pad") ? all : inside;
       // No cell inside: 0/0.
       if (count == 0) use(p, q, -1, -1, std::numeric_limits<double>::quiet_NaN());
-      for (std::int64_t r = 0; r < win.h.kernel; ++r)
-        for (std::int64_t s = 0; s < win.w.kernel; ++s) {
-          const std::int64_t h = win.h.input_at(p, r), w = win.w.input_at(q, s);
-          if (win.h.inside(h) && win.w.inside(w)) use(p, q, h, w, static_cast<double>(count));
-        }
+      for (std::int64_t r = rows.first; r < rows.last; ++r)
+        for (std::int64_t s = columns.first; s < columns.last; ++s)
+          use(p, q, win.h.input_at(p, r), win.w.input_at(q, s), count);
     }
 }
 
@@ -221,9 +213,8 @@ void evaluate_average(const EvalContext& context, Direction direction, Walk walk
 }
 
 void evaluate_avg_pool(const EvalContext& context, Direction direction) {
-  evaluate_average(context, direction, [&](const Shape& x, const Shape&, auto use) {
-    for_each_averaged(context.node.attrs, x, use);
-  });
+  evaluate_average(context, direction,
+                   [&](const Shape& x, const Shape&, auto use) { for_each_averaged(context.node.attrs, x, use); });
 }
 
 void evaluate_adaptive(const EvalContext& context, Direction direction) {
@@ -239,7 +230,9 @@ AttrInit size_of(const char* attribute, const Value& x) { return {attribute, x.t
 
 Value averaged(const GradContext& c, Op op, const AttrInit* input_size) {
   const Attrs& attrs = c.y->attrs;
-  std::vector<AttrInit> given{ints(attrs, "kernel_size"), ints(attrs, "stride"), ints(attrs, "padding"),
+  std::vector<AttrInit> given{ints(attrs, "kernel_size"),
+                              ints(attrs, "stride"),
+                              ints(attrs, "padding"),
                               {"count_include_pad", attrs.flag("count_include_pad")}};
   if (input_size) given.push_back(*input_size);
   return build(op, {c.dy}, std::move(given));
@@ -258,6 +251,8 @@ constexpr AttrDef kAvgGrad[] = {kInputSize, kKernel, kStride, kPadding, kCountPa
 constexpr AttrDef kToOutput[] = {kOutputSize}, kToInput[] = {kInputSize};
 constexpr AttrDef kBilinear[] = {kOutputSize, kCorners}, kBilinearGrad[] = {kInputSize, kCorners};
 
+// A row reads as a paragraph.
+// clang-format off
 constexpr OpDef kRows[] = {
     {.op = Op::max_pool2d, .name = "max_pool2d", .family = Family::anchor, .operand_names = kX, .attrs = kMax,
      .infer = infer_max_pool,
@@ -323,6 +318,7 @@ constexpr OpDef kRows[] = {
      },
      .evaluate = evaluate_upsample_bilinear_grad, .meaning = "the transpose of upsample_bilinear2d"},
 };
+// clang-format on
 static_assert(rows_fill(kRows, kPool), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 

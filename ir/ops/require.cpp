@@ -1,8 +1,9 @@
 #include "ir/ops/require.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace fusejit::ir {
 
@@ -19,7 +20,8 @@ void require_float(const InferContext& context, std::size_t i) {
 
 void require_rank(const InferContext& context, std::size_t i, int rank) {
   const int have = context.type(i).shape.rank();
-  if (have != rank) context.fail(fmt::format("{} must have rank {}, it has rank {}", operand_name(context, i), rank, have));
+  if (have != rank)
+    context.fail(fmt::format("{} must have rank {}, it has rank {}", operand_name(context, i), rank, have));
 }
 
 void require_rank_at_least(const InferContext& context, std::size_t i, int rank) {
@@ -41,8 +43,8 @@ void require_vector(const InferContext& context, std::size_t i, std::int64_t siz
   require_float(context, i);
   const Shape& shape = context.type(i).shape;
   if (shape.rank() != 1 || shape[0] != size)
-    context.fail(fmt::format("{} must have the shape [{}], one number per channel, it has {}", operand_name(context, i), size,
-                             shape.str()));
+    context.fail(fmt::format("{} must have the shape [{}], one number per channel, it has {}", operand_name(context, i),
+                             size, shape.str()));
 }
 
 void require_pair(const InferContext& context, std::string_view attribute, std::int64_t low) {

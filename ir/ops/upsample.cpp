@@ -23,7 +23,8 @@ template <class T>
 Taps linear(std::int64_t i, std::int64_t input, std::int64_t output, bool align_corners) {
   const T scale = align_corners ? (output > 1 ? static_cast<T>(input - 1) / static_cast<T>(output - 1) : T(0))
                                 : static_cast<T>(input) / static_cast<T>(output);
-  const T at = align_corners ? scale * static_cast<T>(i) : std::max(scale * (static_cast<T>(i) + T(0.5)) - T(0.5), T(0));
+  const T at =
+      align_corners ? scale * static_cast<T>(i) : std::max(scale * (static_cast<T>(i) + T(0.5)) - T(0.5), T(0));
   const std::int64_t first = std::min(static_cast<std::int64_t>(at), input - 1);
   const T share = std::clamp(at - static_cast<T>(first), T(0), T(1));
   return {first, std::min(first + 1, input - 1), static_cast<double>(share)};

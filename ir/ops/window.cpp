@@ -1,8 +1,9 @@
 #include "ir/ops/window.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "ir/ops/require.h"
 
@@ -47,7 +48,8 @@ Window checked_window(const InferContext& context, std::int64_t input_h, std::in
   require_moderate(context, "stride");
   const auto padding = context.attrs.ints("padding");
   if (padding.size() != 4 || std::any_of(padding.begin(), padding.end(), [](std::int64_t p) { return p < 0; }))
-    context.fail(fmt::format("padding must be four numbers [top, left, bottom, right], none negative, it is {}", padding));
+    context.fail(
+        fmt::format("padding must be four numbers [top, left, bottom, right], none negative, it is {}", padding));
   require_moderate(context, "padding");
   if (has_dilation(context.attrs)) {
     require_pair(context, "dilation", 1);

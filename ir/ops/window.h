@@ -12,11 +12,22 @@ struct WindowAxis {
   std::int64_t input = 1, output = 1, kernel = 1, stride = 1, low = 0, high = 0, dilation = 1;
 
   std::int64_t input_at(std::int64_t o, std::int64_t r) const { return o * stride - low + r * dilation; }
-  bool inside(std::int64_t i) const { return i >= 0 && i < input; }
+  // The taps of position o that see the input: [first, last).
+  struct Taps {
+    std::int64_t first, last;
+    std::int64_t count() const { return last - first; }
+  };
+  Taps taps(std::int64_t o) const {
+    const std::int64_t start = o * stride - low;
+    const std::int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+    const std::int64_t end = start >= input ? 0 : (input - start + dilation - 1) / dilation;
+    const std::int64_t last = end < kernel ? end : kernel;
+    return {first, last > first ? last : first};
+  }
 };
 
-// Both axes; `output` is computed: ⌊(input + low + high - dilation (kernel - 1) - 1) / stride⌋ + 1, not positive where the
-// window does not fit.
+// Both axes; `output` is computed: ⌊(input + low + high - dilation (kernel - 1) - 1) / stride⌋ + 1, not positive where
+// the window does not fit.
 struct Window {
   WindowAxis h, w;
 };

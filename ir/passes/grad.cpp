@@ -39,8 +39,8 @@ class Sweep {
   void pass_through(const CustomRule& rule);
 
   std::unordered_map<const Node*, const CustomRule*> rule_of_;
-  std::vector<Item> items_;                                   // operands before users
-  std::unordered_set<const void*> needed_;                    // leads to a value that is differentiated
+  std::vector<Item> items_;                 // operands before users
+  std::unordered_set<const void*> needed_;  // leads to a value that is differentiated
   struct Arrival {
     std::uint64_t consumer;
     Value cotangent;
@@ -136,7 +136,8 @@ void Sweep::run() {
     if (arrived == arrived_.end()) continue;
     // Added in the order of the consumers (ops.md §12).
     std::vector<Arrival>& terms = arrived->second;
-    std::stable_sort(terms.begin(), terms.end(), [](const Arrival& a, const Arrival& b) { return a.consumer < b.consumer; });
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const Arrival& a, const Arrival& b) { return a.consumer < b.consumer; });
     Value sum = terms[0].cotangent;
     for (std::size_t i = 1; i < terms.size(); ++i) sum = build(Op::add, {sum, terms[i].cotangent});
     arrived_.erase(arrived);
@@ -145,11 +146,9 @@ void Sweep::run() {
   }
 }
 
-// Rows of element-wise ops answer in the broadcast shape and the promoted dtype: the sum over what was broadcast, in the
-// operand's type (ops.md §2).
-Value fitted(const Value& g, const Type& type) {
-  return compose::cast_to(compose::sum_to(g, type.shape), type.dtype);
-}
+// Rows of element-wise ops answer in the broadcast shape and the promoted dtype: the sum over what was broadcast, in
+// the operand's type (ops.md §2).
+Value fitted(const Value& g, const Type& type) { return compose::cast_to(compose::sum_to(g, type.shape), type.dtype); }
 
 // The cotangents of y's operands by the rule of its row, or through its expansion.
 std::vector<Value> operand_cotangents(const GradContext& context) {
@@ -211,8 +210,8 @@ void Sweep::pass_through(const CustomRule& rule) {
   }
   if (!any || !rule.backward) return;
   const std::vector<Value> found = rule.backward(cotangents);
-  FJ_CHECK(found.size() == rule.inputs.size(), "custom gradient: {} gradients were returned for {} inputs", found.size(),
-           rule.inputs.size());
+  FJ_CHECK(found.size() == rule.inputs.size(), "custom gradient: {} gradients were returned for {} inputs",
+           found.size(), rule.inputs.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const Value &input = rule.inputs[i], &g = found[i];
     FJ_CHECK(!g || (g.type().dtype == input.type().dtype && g.type().shape == input.type().shape),
@@ -281,7 +280,8 @@ Graph differentiate(const Graph& graph, const std::vector<std::string>& wrt) {
   std::vector<Value> parameters = graph.parameters(), results = graph.results(), cotangents;
   for (std::size_t i = 0; i < graph.results().size(); ++i) {
     const std::string name = fmt::format("d_out{}", i);
-    FJ_CHECK(!named.contains(name), "gradient: a parameter is called {}, the name of the cotangent of result {}", name, i);
+    FJ_CHECK(!named.contains(name), "gradient: a parameter is called {}, the name of the cotangent of result {}", name,
+             i);
     const Type& type = graph.results()[i].type();
     cotangents.push_back(is_float(type.dtype) ? parameter(type, name) : Value());
     if (cotangents.back()) parameters.push_back(cotangents.back());

@@ -12,11 +12,11 @@ namespace fusejit::ir {
 
 // What a row's `grad` sees.
 struct GradContext {
-  const Value& y;     // the node
-  const Value& dy;    // its cotangent, of y's type
+  const Value& y;   // the node
+  const Value& dy;  // its cotangent, of y's type
   const Operand& operand(std::size_t i) const { return y->operands[i]; }
   const Value& x(std::size_t i) const { return y->operands[i].value; }
-  bool wants(std::size_t i) const { return wanted[i]; }   // operand i leads to a value that is differentiated
+  bool wants(std::size_t i) const { return wanted[i]; }  // operand i leads to a value that is differentiated
   std::vector<bool> wanted;
 };
 

@@ -13,12 +13,12 @@
 
 namespace fusejit::ir {
 
-// What `roots` need, operands before users, each once; operands are entered in order, so equal graphs give equal orders.
-// Nodes of `boundary` are listed but not entered.
+// What `roots` need, operands before users, each once; operands are entered in order, so equal graphs give equal
+// orders. Nodes of `boundary` are listed but not entered.
 std::vector<Value> needed_values(std::span<const Value> roots, const std::unordered_set<const Node*>& boundary = {});
 
-// `values` computed again from `boundary` and from parameters, every node between them copied into `region`. Values of the
-// boundary stay what they are.
+// `values` computed again from `boundary` and from parameters, every node between them copied into `region`. Values of
+// the boundary stay what they are.
 std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint32_t region,
                                        std::span<const Value> boundary);
 Value recompute_in_region(const Value& value, std::uint32_t region, std::span<const Value> boundary);

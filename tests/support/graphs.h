@@ -52,8 +52,8 @@ struct FunctionCase {
   std::string name;
   std::vector<Type> inputs;
   std::function<Value(const Values&)> build;
-  double low = -2, high = 2;                   // floats
-  double integer_low = 0, integer_high = 3;    // ints: classes
+  double low = -2, high = 2;                 // floats
+  double integer_low = 0, integer_high = 3;  // ints: classes
 };
 inline void PrintTo(const FunctionCase& c, std::ostream* out) { *out << c.name; }
 
@@ -116,7 +116,8 @@ inline void check_gradient(const FunctionCase& c, double tolerance = 1e-6) {
   ir::verify(derived);
   const std::vector<Array> arguments = random_arguments(derived, c);
   const std::vector<Array> results = ir::interpret(derived, arguments);
-  std::vector<Array> moved(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(graph.parameters().size()));
+  std::vector<Array> moved(arguments.begin(),
+                           arguments.begin() + static_cast<std::ptrdiff_t>(graph.parameters().size()));
   const std::vector<double> cotangent = doubles_of(arguments.back());
   const auto loss = [&] {
     const std::vector<double> y = doubles_of(ir::interpret(graph, moved)[0]);
@@ -179,7 +180,8 @@ inline Value op_over(Op op, const std::vector<Type>& types, std::vector<ir::Attr
 }
 
 // Runs a graph text on lists of numbers.
-inline std::vector<std::vector<double>> run_text(const std::string& text, const std::vector<std::vector<double>>& inputs) {
+inline std::vector<std::vector<double>> run_text(const std::string& text,
+                                                 const std::vector<std::vector<double>>& inputs) {
   const Graph graph = ir::parse_graph(text);
   std::vector<Array> arguments;
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -1,4 +1,4 @@
-// The gradient pass, expansion and regions: orders, dtypes, zeros, second derivatives, custom rules, the file form.
+// The gradient pass: every primitive row, orders, dtypes, zeros, second derivatives, custom rules, the file form.
 #include "ir/passes/grad.h"
 
 #include "ir/passes/recompute.h"
@@ -20,11 +20,13 @@ struct RowCase {
 };
 
 FunctionCase of(const RowCase& row) {
-  return {std::string(ir::name(row.op)), row.inputs,
-          [=](const Values& p) {
-            return build(row.op, std::vector<ir::Operand>(p.begin(), p.end()), row.attrs);
-          },
-          row.low, row.high, 0, 2};
+  return {std::string(ir::name(row.op)),
+          row.inputs,
+          [=](const Values& p) { return build(row.op, std::vector<ir::Operand>(p.begin(), p.end()), row.attrs); },
+          row.low,
+          row.high,
+          0,
+          2};
 }
 
 std::vector<RowCase> rows() {
@@ -34,8 +36,9 @@ std::vector<RowCase> rows() {
     all.push_back({op, {m, m}});
     all.push_back({op, {m, r}});
   }
-  for (const Op op : {Op::neg, Op::abs, Op::square, Op::reciprocal, Op::sqrt, Op::rsqrt, Op::exp, Op::exp2, Op::expm1,
-                      Op::log, Op::log2, Op::log10, Op::log1p, Op::tanh, Op::sigmoid, Op::erf, Op::erfc, Op::sin, Op::cos})
+  for (const Op op :
+       {Op::neg, Op::abs, Op::square, Op::reciprocal, Op::sqrt, Op::rsqrt, Op::exp, Op::exp2, Op::expm1, Op::log,
+        Op::log2, Op::log10, Op::log1p, Op::tanh, Op::sigmoid, Op::erf, Op::erfc, Op::sin, Op::cos})
     all.push_back({op, {m}});
   all.push_back({Op::clamp, {m}, {{"min", 0.7}, {"max", 1.3}}});
   all.push_back({Op::where, {Type{boolean, {2, 3}}, m, r}});
@@ -85,17 +88,19 @@ TEST(Gradient, ThirdDerivative) {
   Value y = build(Op::square, {square});
   for (int i = 0; i < 3; ++i) y = ir::gradient({y}, {one}, {x})[0];
   const Graph graph = ir::capture("g", {x, one}, {y});
-  EXPECT_NEAR(doubles_of(ir::interpret(graph, std::vector<Array>{array_of({f64, {}}, {1.5}), array_of({f64, {}}, {1})})[0])[0],
-              36, 1e-12);
+  EXPECT_NEAR(
+      doubles_of(ir::interpret(graph, std::vector<Array>{array_of({f64, {}}, {1.5}), array_of({f64, {}}, {1})})[0])[0],
+      36, 1e-12);
 }
 
 // ---- the pass itself
 
 TEST(Gradient, CotangentsAreAddedInTheOrderOfConsumers) {
-  const Graph derived = ir::differentiate(ir::parse_graph(
-      "graph @g(%x: f32[4]) {"
-      "  %a = tanh(%x) : f32[4] %b = neg(%a) : f32[4] %c = square(%a) : f32[4] %d = abs(%a) : f32[4]"
-      "  return %b, %c, %d }"), {"x"});
+  const Graph derived = ir::differentiate(
+      ir::parse_graph("graph @g(%x: f32[4]) {"
+                      "  %a = tanh(%x) : f32[4] %b = neg(%a) : f32[4] %c = square(%a) : f32[4] %d = abs(%a) : f32[4]"
+                      "  return %b, %c, %d }"),
+      {"x"});
   // neg's cotangent first, then square's, then abs's.
   const std::string text = ir::print(derived);
   std::vector<std::string> adds;
@@ -112,17 +117,18 @@ TEST(Gradient, UnusedParametersGetZeros) {
   const Graph derived = ir::differentiate(
       ir::parse_graph("graph @g(%x: f32[2], %u: f32[2,1,1,3]:nhwc) { %0 = neg(%x) : f32[2] return %0 }"), {"u", "x"});
   EXPECT_EQ(derived.results()[1].type().str(), "f32[2,1,1,3]:nhwc");
-  const auto got = ir::interpret(derived, std::vector<Array>{Array(derived.parameters()[0].type()),
-                                                             Array(derived.parameters()[1].type()),
-                                                             array_of({f32, {2}}, {1, 2})});
+  const auto got =
+      ir::interpret(derived, std::vector<Array>{Array(derived.parameters()[0].type()),
+                                                Array(derived.parameters()[1].type()), array_of({f32, {2}}, {1, 2})});
   EXPECT_EQ(doubles_of(got[1]), std::vector<double>(6, 0));
   EXPECT_EQ(doubles_of(got[2]), (std::vector<double>{-1, -2}));
 }
 
 TEST(Gradient, OneValueUsedTwiceByOneNode) {
-  const auto got = run_text(ir::print(ir::differentiate(
-                                ir::parse_graph("graph @g(%x: f32[2]) { %0 = mul(%x, %x) : f32[2] return %0 }"), {"x"})),
-                            {{3, 5}, {1, 1}});
+  const auto got =
+      run_text(ir::print(ir::differentiate(
+                   ir::parse_graph("graph @g(%x: f32[2]) { %0 = mul(%x, %x) : f32[2] return %0 }"), {"x"})),
+               {{3, 5}, {1, 1}});
   EXPECT_EQ(got[1], (std::vector<double>{6, 10}));
 }
 
@@ -135,7 +141,9 @@ TEST(Gradient, OperandsOfAnExpansionMayDependOnEachOther) {
   check_gradient({"mse_of_one", {f64_of({2, 3})}, [](const Values& p) {
                     return build(Op::mse_loss, {p[0], build(Op::tanh, {p[0]})});
                   }});
-  check_gradient({"mse_with_itself", {f64_of({2, 3})}, [](const Values& p) { return build(Op::mse_loss, {p[0], p[0]}); }});
+  check_gradient({"mse_with_itself", {f64_of({2, 3})}, [](const Values& p) {
+                    return build(Op::mse_loss, {p[0], p[0]});
+                  }});
 }
 
 TEST(Gradient, CastsCarryItBetweenFloats) {
@@ -158,11 +166,11 @@ TEST(Gradient, DetachAndIntegersStopIt) {
 
 TEST(Gradient, WhereKeepsTheOtherSidesNanOut) {
   const double nan = std::nan("");
-  const auto got = run_text(
-      ir::print(ir::differentiate(ir::parse_graph("graph @g(%c: bool[2], %a: f32[2], %b: f32[2]) {"
-                                                  "  %0 = where(%c, %a, %b) : f32[2] return %0 }"),
-                                  {"a", "b"})),
-      {{1, 0}, {4, nan}, {nan, 5}, {2, 3}});
+  const auto got =
+      run_text(ir::print(ir::differentiate(ir::parse_graph("graph @g(%c: bool[2], %a: f32[2], %b: f32[2]) {"
+                                                           "  %0 = where(%c, %a, %b) : f32[2] return %0 }"),
+                                           {"a", "b"})),
+               {{1, 0}, {4, nan}, {nan, 5}, {2, 3}});
   EXPECT_EQ(got[0], (std::vector<double>{4, 5}));
   EXPECT_EQ(got[1], (std::vector<double>{2, 0}));
   EXPECT_EQ(got[2], (std::vector<double>{0, 3}));
@@ -174,7 +182,8 @@ TEST(Gradient, RefusesWhatHasNone) {
   EXPECT_NE(error_of([&] { ir::differentiate(graph, {"y"}); }).find("no parameter named y"), std::string::npos);
   EXPECT_NE(error_of([&] { ir::differentiate(graph, {"x", "x"}); }).find("x is named twice"), std::string::npos);
   const Graph clash = ir::parse_graph("graph @g(%d_out0: f32[2]) { return %d_out0 }");
-  EXPECT_NE(error_of([&] { ir::differentiate(clash, {"d_out0"}); }).find("a parameter is called d_out0"), std::string::npos);
+  EXPECT_NE(error_of([&] { ir::differentiate(clash, {"d_out0"}); }).find("a parameter is called d_out0"),
+            std::string::npos);
 }
 
 // A chain of 10^5 nodes neither recurses nor takes long.
@@ -193,7 +202,9 @@ TEST(CustomRules, ReplaceTheDerivativeOfWhatTheyCover) {
   const Value before = build(Op::square, {x});
   const Value covered = build(Op::exp, {build(Op::tanh, {before})});
   const Value after = build(Op::mul, {covered, 3});
-  const ir::CustomRule rule{{before}, {covered}, [](std::span<const Value> g) { return Values{build(Op::mul, {g[0], 10})}; }};
+  const ir::CustomRule rule{{before}, {covered}, [](std::span<const Value> g) {
+                              return Values{build(Op::mul, {g[0], 10})};
+                            }};
   const Value dx = ir::gradient({after}, {dy}, {x}, std::span(&rule, 1))[0];
   const Graph graph = ir::capture("g", {x, dy}, {dx});
   const Array at = array_of({f32, {2}}, {1, 2}), one = array_of({f32, {2}}, {1, 1});
@@ -221,95 +232,15 @@ TEST(CustomRules, RefuseWhatCannotBe) {
   const Value x = parameter({f32, {2}}, "x"), y = build(Op::neg, {x});
   const auto with = [&](ir::CustomRule rule) { return ir::gradient({y}, {x}, {x}, std::span(&rule, 1)); };
   EXPECT_NE(error_of([&] { with({{y}, {y}, nullptr}); }).find("an output is one of the inputs"), std::string::npos);
-  EXPECT_NE(error_of([&] { with({{x}, {y}, [](auto) { return Values{}; }}); }).find("0 gradients were returned for 1 inputs"),
+  EXPECT_NE(error_of([&] {
+              with({{x}, {y}, [](auto) { return Values{}; }});
+            }).find("0 gradients were returned for 1 inputs"),
             std::string::npos);
   const Value wrong = parameter({f32, {3}}, "wrong");
-  EXPECT_NE(error_of([&] { with({{x}, {y}, [&](auto) { return Values{wrong}; }}); }).find("has the type f32[3]"),
+  EXPECT_NE(error_of([&] {
+              with({{x}, {y}, [&](auto) { return Values{wrong}; }});
+            }).find("has the type f32[3]"),
             std::string::npos);
-}
-
-// ---- regions
-
-// S4's layer: forward conv + batch norm; backward computes the convolution again from its input.
-Graph recomputing_layer() {
-  const Value x = parameter({f64, {2, 3, 4, 4}}, "x"), w = parameter({f64, {5, 3, 3, 3}}, "w");
-  const std::vector<ir::AttrInit> form{{"eps", 1e-3}, {"correction", 1}, {"eps_outside", true}};
-  const Value conv = build(Op::conv2d, {x, w});
-  const Value y = build(Op::batch_norm_train, {conv, 1, 0}, form);
-  const Value dy = parameter(y.type(), "dy");
-  const std::uint32_t region = ir::fresh_region(std::vector<Value>{y});
-  const ir::CustomRule rule{{x, w}, {y}, [&](std::span<const Value> g) {
-                              const Value again = ir::recompute_in_region(conv, region, std::vector<Value>{x, w});
-                              const Value d = build(Op::batch_norm_train_input_grad, {again, 1, g[0]}, form);
-                              return ir::gradient({again}, {d}, {x, w});
-                            }};
-  const Values grads = ir::gradient({y}, {dy}, {x, w}, std::span(&rule, 1));
-  return ir::capture("layer", {x, w, dy}, {y, grads[0], grads[1]});
-}
-
-int count(const Graph& graph, Op op) {
-  int found = 0;
-  for (const Value& node : graph.nodes()) found += node->op == op;
-  return found;
-}
-
-TEST(Regions, NoPassMergesARecomputation) {
-  const Graph layer = recomputing_layer();
-  EXPECT_EQ(count(layer, Op::conv2d), 2) << ir::print(layer);
-  EXPECT_EQ(count(ir::parse_graph(ir::print(layer)), Op::conv2d), 2);
-  EXPECT_EQ(count(ir::simplify(layer), Op::conv2d), 2);
-  EXPECT_EQ(count(ir::optimise(layer, Target()), Op::conv2d), 2);
-  const Graph expanded = ir::simplify(ir::expand(layer));
-  EXPECT_EQ(count(expanded, Op::conv2d), 2) << ir::print(expanded);
-  // The statistics of the recomputed convolution are computed from it, not taken from the forward.
-  EXPECT_EQ(count(expanded, Op::mean), 2) << ir::print(expanded);
-  EXPECT_EQ(ir::print(ir::parse_graph(ir::print(expanded))), ir::print(expanded));
-}
-
-TEST(Regions, RecomputingComputesTheSame) {
-  const Graph layer = recomputing_layer();
-  const Value &x = layer.parameters()[0], &w = layer.parameters()[1], &dy = layer.parameters()[2];
-  const Value y = build(Op::batch_norm_train, {build(Op::conv2d, {x, w}), 1, 0},
-                        {{"eps", 1e-3}, {"correction", 1}, {"eps_outside", true}});
-  const Values grads = ir::gradient({y}, {dy}, {x, w});
-  const Graph plain = ir::capture("plain", {x, w, dy}, {y, grads[0], grads[1]});
-  EXPECT_EQ(count(plain, Op::conv2d), 1);
-  expect_same_results(layer, plain, random_arguments(layer, {"", {}, {}}), 0);
-}
-
-// Composites of a region expand within it, and so do the gradients of what is in it.
-TEST(Regions, ExpansionAndGradientStayInside) {
-  const Value x = parameter({f32, {2, 3}}, "x"), dy = parameter({f32, {2, 3}}, "dy");
-  const Value first = build(Op::silu, {x});
-  const Value again = ir::recompute_in_region(first, 3, std::vector<Value>{x});
-  EXPECT_EQ(again->region, 3u);
-  const Graph both = ir::expand(ir::capture("g", {x}, {first, again}));
-  EXPECT_EQ(count(both, Op::sigmoid), 2) << ir::print(both);
-  const Value dx = ir::gradient({again}, {dy}, {x})[0];
-  for (const Value& value : ir::needed_values(std::vector<Value>{dx}))
-    EXPECT_EQ(value->region, value->op == Op::parameter ? 0u : 3u);
-  for (const Op op : {Op::layer_norm}) {  // without a rule of its own
-    const Value norm = build(op, {x, 1, 0}, std::vector<ir::AttrInit>{{"normalized_shape", {3}}}, 2);
-    const Value dn = ir::gradient({norm}, {dy}, {x})[0];
-    const Graph joint = ir::expand(ir::capture("g", {x, dy}, {norm, dn}));
-    for (const Value& node : joint.nodes()) EXPECT_TRUE(node->region == 2 || node->op == Op::add) << ir::print(joint);
-    EXPECT_EQ(count(joint, Op::sqrt), 1) << ir::print(joint);
-  }
-}
-
-TEST(Regions, FreshOnesAreUnused) {
-  const Value x = parameter({f32, {2}}, "x");
-  const Value y = build(Op::neg, {x}, std::vector<ir::AttrInit>{}, 7);
-  EXPECT_EQ(ir::fresh_region(std::vector<Value>{x}), 1u);
-  EXPECT_EQ(ir::fresh_region(std::vector<Value>{y}), 8u);
-}
-
-TEST(Expand, KeepsLayouts) {
-  const Graph graph = ir::parse_graph(
-      "graph @g(%x: f32[2,3,4,4]:nhwc, %b: f32[3]) {"
-      "  %0 = bias_add(%x, %b) : f32[2,3,4,4] %1 = relu(%0) : f32[2,3,4,4]:nhwc return %0, %1 }");
-  const Graph expanded = ir::expand(graph);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(expanded.results()[i].type(), graph.results()[i].type());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Convolution with its gradients, matmul, linear: the seeds' examples, gradients, identities over random shapes, errors.
+// Convolution with its gradients, matmul, linear: the seeds' examples, gradients, identities over random shapes,
+// errors.
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {
@@ -9,8 +10,9 @@ using Attrs = std::vector<ir::AttrInit>;
 using Ints = std::vector<std::int64_t>;
 
 FunctionCase conv(std::string name, Shape x, Shape w, Attrs attrs = {}) {
-  return {std::move(name), {Type{f64, x}, Type{f64, w}},
-          [=](const Values& p) { return build(Op::conv2d, {p[0], p[1]}, attrs); }};
+  return {std::move(name), {Type{f64, x}, Type{f64, w}}, [=](const Values& p) {
+            return build(Op::conv2d, {p[0], p[1]}, attrs);
+          }};
 }
 
 std::vector<FunctionCase> convolutions() {
@@ -30,15 +32,36 @@ std::vector<FunctionCase> convolutions() {
 
 std::vector<FunctionCase> products() {
   return {
-      {"matmul", {f64_of({2, 3}), f64_of({3, 4})}, [](const Values& p) { return build(Op::matmul, {p[0], p[1]}); }},
-      {"matmul_batch", {f64_of({2, 1, 2, 3}), f64_of({3, 3, 2})},
-       [](const Values& p) { return build(Op::matmul, {p[0], p[1]}); }},
-      {"matmul_shared", {f64_of({2, 3}), f64_of({4, 3, 2})},
-       [](const Values& p) { return build(Op::matmul, {p[0], p[1]}); }},
-      {"linear", {f64_of({2, 3}), f64_of({4, 3})}, [](const Values& p) { return build(Op::linear, {p[0], p[1]}); }},
-      {"linear_vector", {f64_of({3}), f64_of({4, 3})}, [](const Values& p) { return build(Op::linear, {p[0], p[1]}); }},
-      {"linear_batch", {f64_of({2, 2, 3}), f64_of({4, 3})},
-       [](const Values& p) { return build(Op::linear, {p[0], p[1]}); }},
+      {"matmul",
+       {f64_of({2, 3}), f64_of({3, 4})},
+       [](const Values& p) {
+         return build(Op::matmul, {p[0], p[1]});
+       }},
+      {"matmul_batch",
+       {f64_of({2, 1, 2, 3}), f64_of({3, 3, 2})},
+       [](const Values& p) {
+         return build(Op::matmul, {p[0], p[1]});
+       }},
+      {"matmul_shared",
+       {f64_of({2, 3}), f64_of({4, 3, 2})},
+       [](const Values& p) {
+         return build(Op::matmul, {p[0], p[1]});
+       }},
+      {"linear",
+       {f64_of({2, 3}), f64_of({4, 3})},
+       [](const Values& p) {
+         return build(Op::linear, {p[0], p[1]});
+       }},
+      {"linear_vector",
+       {f64_of({3}), f64_of({4, 3})},
+       [](const Values& p) {
+         return build(Op::linear, {p[0], p[1]});
+       }},
+      {"linear_batch",
+       {f64_of({2, 2, 3}), f64_of({4, 3})},
+       [](const Values& p) {
+         return build(Op::linear, {p[0], p[1]});
+       }},
   };
 }
 
@@ -72,7 +95,8 @@ TEST(Seeds, ConvolutionOfTheFirstNineNumbers) {
       "graph @g(%x: f32[1,1,3,3], %w: f32[1,1,2,2], %d: f32[1,1,2,2]) {"
       "  %0 = conv2d(%x, %w) : f32[1,1,2,2]"
       "  %1 = conv2d_weight_grad(%x, %d) {kernel_size=[2,2]} : f32[1,1,2,2]"
-      "  return %0, %1 }", {{0, 1, 2, 3, 4, 5, 6, 7, 8}, {1, 1, 1, 1}, {1, 1, 1, 1}});
+      "  return %0, %1 }",
+      {{0, 1, 2, 3, 4, 5, 6, 7, 8}, {1, 1, 1, 1}, {1, 1, 1, 1}});
   EXPECT_EQ(got[0], (std::vector<double>{8, 12, 20, 24}));
   EXPECT_EQ(got[1], (std::vector<double>{8, 12, 20, 24}));
 }
@@ -80,7 +104,8 @@ TEST(Seeds, ConvolutionOfTheFirstNineNumbers) {
 TEST(Seeds, InputGradientOfTheReversedKernel) {
   const auto got = run_text(
       "graph @g(%d: f32[1,1,2,2], %w: f32[1,1,2,2]) {"
-      "  %0 = conv2d_input_grad(%d, %w) {input_size=[3,3]} : f32[1,1,3,3] return %0 }", {{1, 1, 1, 1}, {0, 1, 2, 3}});
+      "  %0 = conv2d_input_grad(%d, %w) {input_size=[3,3]} : f32[1,1,3,3] return %0 }",
+      {{1, 1, 1, 1}, {0, 1, 2, 3}});
   EXPECT_EQ(got[0], (std::vector<double>{0, 1, 1, 2, 6, 4, 2, 5, 3}));
 }
 
@@ -148,7 +173,8 @@ TEST(Identities, GradientsAreConvolutions) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 40; ++round) {
     const Draw d = draw(random);
-    const Value x = ir::parameter({f64, {d.n, d.c, d.h, d.w}}, "x"), w = ir::parameter({f64, {d.k, d.c, d.r, d.s}}, "w");
+    const Value x = ir::parameter({f64, {d.n, d.c, d.h, d.w}}, "x"),
+                w = ir::parameter({f64, {d.k, d.c, d.r, d.s}}, "w");
     const Attrs padding{{"padding", d.padding}};
     const Value y = build(Op::conv2d, {x, w}, padding);
     const Value dy = ir::parameter(y.type(), "dy");
@@ -184,7 +210,8 @@ TEST(Identities, OneTrilinearForm) {
     const Values grads = ir::gradient({y}, {dy}, {x, w});
     const auto dot = [](const Value& a, const Value& b) { return build(Op::sum, {build(Op::mul, {a, b})}); };
     const Graph graph = ir::capture("g", {x, w, dy}, {dot(y, dy), dot(x, grads[0]), dot(w, grads[1])});
-    const std::vector<Array> got = ir::interpret(graph, random_arguments(graph, {"", {}, {}}, static_cast<unsigned>(round)));
+    const std::vector<Array> got =
+        ir::interpret(graph, random_arguments(graph, {"", {}, {}}, static_cast<unsigned>(round)));
     const double form = doubles_of(got[0])[0];
     EXPECT_NEAR(doubles_of(got[1])[0], form, 1e-9);
     EXPECT_NEAR(doubles_of(got[2])[0], form, 1e-9);
@@ -195,7 +222,8 @@ TEST(AnchorEdges, EmptyBatchesAndEmptySums) {
   const auto got = run_text(
       "graph @g(%x: f32[0,1,3,3], %d: f32[0,1,2,2], %a: f32[2,0], %b: f32[0,2]) {"
       "  %0 = conv2d_weight_grad(%x, %d) {kernel_size=[2,2]} : f32[1,1,2,2]"
-      "  %1 = matmul(%a, %b) : f32[2,2] return %0, %1 }", {{}, {}, {}, {}});
+      "  %1 = matmul(%a, %b) : f32[2,2] return %0, %1 }",
+      {{}, {}, {}, {}});
   EXPECT_EQ(got[0], (std::vector<double>(4, 0)));
   EXPECT_EQ(got[1], (std::vector<double>(4, 0)));
 }
@@ -209,16 +237,23 @@ TEST(AnchorErrors, SayWhatIsWrong) {
   };
   const Type x{f32, {8, 64, 56, 56}};
   const Wrong table[] = {
-      {Op::conv2d, {x, {f32, {64, 32, 3, 3}}}, {},
+      {Op::conv2d,
+       {x, {f32, {64, 32, 3, 3}}},
+       {},
        "conv2d: weight has 32 input channels, x has 64 (x: f32[8,64,56,56], w: f32[64,32,3,3])"},
-      {Op::conv2d, {x, {f32, {64, 64, 3, 3}}}, {{"groups", 2}}, "weight has 64 input channels a group, x has 64 in 2 groups"},
+      {Op::conv2d,
+       {x, {f32, {64, 64, 3, 3}}},
+       {{"groups", 2}},
+       "weight has 64 input channels a group, x has 64 in 2 groups"},
       {Op::conv2d, {x, {f32, {64, 64, 3, 3}}}, {{"groups", 5}}, "groups = 5 does not divide the 64 input channels"},
       {Op::conv2d, {x, {f32, {64, 64, 57, 3}}}, {}, "a window of 57x3 with dilation 1x1 does not fit into 56x56"},
       {Op::conv2d, {x, {f32, {64, 64, 3, 3}}}, {{"dilation", {std::int64_t{1} << 40, 1}}}, "does not fit"},
       {Op::conv2d, {x, {f16, {64, 64, 3, 3}}}, {}, "x has dtype f32, w has f16"},
       {Op::conv2d, {x, {f32, {64, 64, 3, 3}}}, {{"stride", {0, 1}}}, "stride must be at least 1"},
       {Op::conv2d, {x, {f32, {64, 64, 3, 3}}}, {{"padding", {1, 1}}}, "padding must be four numbers"},
-      {Op::conv2d_input_grad, {{f32, {1, 1, 2, 2}}, {f32, {1, 1, 2, 2}}}, {{"input_size", {4, 4}}},
+      {Op::conv2d_input_grad,
+       {{f32, {1, 1, 2, 2}}, {f32, {1, 1, 2, 2}}},
+       {{"input_size", {4, 4}}},
        "dy is 2x2, the convolution's result is 3x3"},
       {Op::matmul, {{f32, {2, 3}}, {f32, {4, 2}}}, {}, "a has 3 columns, b has 4 rows"},
       {Op::linear, {{f32, {2, 3}}, {f32, {5, 4}}}, {}, "weight has 4 input features, x has 3"},

@@ -16,24 +16,55 @@ FunctionCase unary(Op op, std::vector<ir::AttrInit> attrs = {}, double low = -4,
 
 std::vector<FunctionCase> cases() {
   return {
-      unary(Op::relu), unary(Op::relu6), unary(Op::leaky_relu), unary(Op::leaky_relu, {{"negative_slope", 0.3}}),
-      unary(Op::elu), unary(Op::elu, {{"alpha", 0.7}}), unary(Op::selu), unary(Op::gelu),
-      unary(Op::gelu, {{"approximate", "tanh"}}), unary(Op::silu), unary(Op::mish), unary(Op::softplus),
-      unary(Op::softplus, {{"beta", 3.0}, {"threshold", 4.0}}), unary(Op::hardsigmoid), unary(Op::hardswish),
-      unary(Op::softmax, {{"dim", 1}}), unary(Op::softmax, {{"dim", 0}}), unary(Op::log_softmax, {{"dim", -1}}),
-      {"log_softmax_middle", {f64_of({2, 3, 4})},
-       [](const Values& p) { return build(Op::log_softmax, {p[0]}, {{"dim", 1}}); }},
-      {"bias_add", {f64_of({2, 3, 2, 2}), f64_of({3})},
-       [](const Values& p) { return build(Op::bias_add, {p[0], p[1]}); }},
-      {"bias_add_rank2", {f64_of({4, 3}), f64_of({3})},
-       [](const Values& p) { return build(Op::bias_add, {p[0], p[1]}); }},
-      {"dropout", {f64_of({5, 7}), Type{i64, {}}},
-       [](const Values& p) { return build(Op::dropout, {p[0], p[1]}, {{"p", 0.3}, {"stream", 2}}); }},
+      unary(Op::relu),
+      unary(Op::relu6),
+      unary(Op::leaky_relu),
+      unary(Op::leaky_relu, {{"negative_slope", 0.3}}),
+      unary(Op::elu),
+      unary(Op::elu, {{"alpha", 0.7}}),
+      unary(Op::selu),
+      unary(Op::gelu),
+      unary(Op::gelu, {{"approximate", "tanh"}}),
+      unary(Op::silu),
+      unary(Op::mish),
+      unary(Op::softplus),
+      unary(Op::softplus, {{"beta", 3.0}, {"threshold", 4.0}}),
+      unary(Op::hardsigmoid),
+      unary(Op::hardswish),
+      unary(Op::softmax, {{"dim", 1}}),
+      unary(Op::softmax, {{"dim", 0}}),
+      unary(Op::log_softmax, {{"dim", -1}}),
+      {"log_softmax_middle",
+       {f64_of({2, 3, 4})},
+       [](const Values& p) {
+         return build(Op::log_softmax, {p[0]}, {{"dim", 1}});
+       }},
+      {"bias_add",
+       {f64_of({2, 3, 2, 2}), f64_of({3})},
+       [](const Values& p) {
+         return build(Op::bias_add, {p[0], p[1]});
+       }},
+      {"bias_add_rank2",
+       {f64_of({4, 3}), f64_of({3})},
+       [](const Values& p) {
+         return build(Op::bias_add, {p[0], p[1]});
+       }},
+      {"dropout",
+       {f64_of({5, 7}), Type{i64, {}}},
+       [](const Values& p) {
+         return build(Op::dropout, {p[0], p[1]}, {{"p", 0.3}, {"stream", 2}});
+       }},
       {"var", {f64_of({2, 3, 4})}, [](const Values& p) { return build(Op::var, {p[0]}); }},
-      {"var_dims", {f64_of({2, 3, 4})},
-       [](const Values& p) { return build(Op::var, {p[0]}, {{"dim", {0, 2}}, {"correction", 0}, {"keepdim", true}}); }},
-      {"flatten", {f64_of({2, 3, 4})},
-       [](const Values& p) { return build(Op::flatten, {p[0]}, {{"start_dim", 1}}); }},
+      {"var_dims",
+       {f64_of({2, 3, 4})},
+       [](const Values& p) {
+         return build(Op::var, {p[0]}, {{"dim", {0, 2}}, {"correction", 0}, {"keepdim", true}});
+       }},
+      {"flatten",
+       {f64_of({2, 3, 4})},
+       [](const Values& p) {
+         return build(Op::flatten, {p[0]}, {{"start_dim", 1}});
+       }},
   };
 }
 
@@ -97,11 +128,11 @@ TEST(CompositeEdges, IntegersKnowRelu) {
 TEST(CompositeEdges, GradientsAtKinks) {
   const auto slope = [](const std::string& op, const std::vector<double>& at) {
     const std::string type = "f64[" + std::to_string(at.size()) + "]";
-    const Graph graph =
-        ir::parse_graph("graph @g(%x: " + type + ") { %0 = " + op + "(%x) : " + type + " return %0 }");
+    const Graph graph = ir::parse_graph("graph @g(%x: " + type + ") { %0 = " + op + "(%x) : " + type + " return %0 }");
     const std::vector<double> ones(at.size(), 1);
     const Type t = graph.parameters()[0].type();
-    return doubles_of(ir::interpret(ir::differentiate(graph, {"x"}), std::vector<Array>{array_of(t, at), array_of(t, ones)})[1]);
+    return doubles_of(
+        ir::interpret(ir::differentiate(graph, {"x"}), std::vector<Array>{array_of(t, at), array_of(t, ones)})[1]);
   };
   expect_close(slope("relu", {-1, 0, 1, kNan}), {0, 0, 1, 1}, 0, "relu");
   expect_close(slope("relu6", {0, 3, 6, 7}), {0, 1, 0, 0}, 0, "relu6");
@@ -113,7 +144,8 @@ TEST(CompositeEdges, GradientsAtKinks) {
 
 TEST(CompositeEdges, DropoutKeepsItsShare) {
   const Graph graph = ir::parse_graph(
-      "graph @g(%x: f32[100,100], %seed: i64[]) { %0 = dropout(%x, %seed) {p=0.25, stream=1} : f32[100,100] return %0 }");
+      "graph @g(%x: f32[100,100], %seed: i64[]) { %0 = dropout(%x, %seed) {p=0.25, stream=1} : f32[100,100] return %0 "
+      "}");
   const Type type = graph.parameters()[0].type();
   const std::vector<Array> arguments{array_of(type, std::vector<double>(10000, 3)), array_of(Type{i64, {}}, {42})};
   int kept = 0;
@@ -146,7 +178,8 @@ TEST(CompositeEdges, EmptyTensors) {
 
 TEST(CompositeEdges, VarianceOfTooFew) {
   EXPECT_TRUE(std::isnan(run_text("graph @g(%x: f32[1]) { %0 = var(%x) : f32[] return %0 }", {{3}})[0][0]));
-  EXPECT_TRUE(std::isnan(run_text("graph @g(%x: f32[2]) { %0 = var(%x) {correction=2} : f32[] return %0 }", {{3, 4}})[0][0]));
+  EXPECT_TRUE(
+      std::isnan(run_text("graph @g(%x: f32[2]) { %0 = var(%x) {correction=2} : f32[] return %0 }", {{3, 4}})[0][0]));
   EXPECT_EQ(run_text("graph @g(%x: f32[1]) { %0 = var(%x) {correction=0} : f32[] return %0 }", {{3}})[0][0], 0);
 }
 
@@ -158,7 +191,10 @@ TEST(CompositeErrors, SayWhatIsWrong) {
     const char* part;
   };
   const Wrong table[] = {
-      {Op::relu, {{boolean, {2}}}, {}, "relu: x must be of an integer or floating-point dtype, it is bool (x: bool[2])"},
+      {Op::relu,
+       {{boolean, {2}}},
+       {},
+       "relu: x must be of an integer or floating-point dtype, it is bool (x: bool[2])"},
       {Op::silu, {{i32, {2}}}, {}, "silu: x must have a floating-point dtype, it has i32"},
       {Op::gelu, {{f32, {2}}}, {{"approximate", "erf"}}, "approximate must be one of none, tanh, it is erf"},
       {Op::bias_add, {{f32, {2, 3}}, {f32, {4}}}, {}, "b must have the shape [3]"},

@@ -8,15 +8,17 @@ using ir::build;
 
 FunctionCase pointwise(Op op, const char* reduction, std::vector<ir::AttrInit> extra = {}, Shape t = {3, 4}) {
   extra.emplace_back("reduction", reduction);
-  return {std::string(ir::name(op)) + "_" + reduction, {f64_of({3, 4}), Type{f64, t}},
-          [=](const Values& p) { return build(op, {p[0], p[1]}, extra); }};
+  return {std::string(ir::name(op)) + "_" + reduction, {f64_of({3, 4}), Type{f64, t}}, [=](const Values& p) {
+            return build(op, {p[0], p[1]}, extra);
+          }};
 }
 
 FunctionCase classes(Op op, const char* reduction, std::vector<ir::AttrInit> extra = {}, bool image = false) {
   extra.emplace_back("reduction", reduction);
   const Type x = image ? f64_of({2, 3, 2, 2}) : f64_of({5, 3}), t{i64, image ? Shape{2, 2, 2} : Shape{5}};
-  return {std::string(ir::name(op)) + "_" + reduction, {x, t},
-          [=](const Values& p) { return build(op, {p[0], p[1]}, extra); }};
+  return {std::string(ir::name(op)) + "_" + reduction, {x, t}, [=](const Values& p) {
+            return build(op, {p[0], p[1]}, extra);
+          }};
 }
 
 std::vector<FunctionCase> cases() {
@@ -85,7 +87,8 @@ TEST(LossEdges, IgnoreIndexBeyondThirtyTwoBits) {
 TEST(LossEdges, LogitsDoNotOverflow) {
   const auto got = run_text(
       "graph @g(%x: f32[2], %t: f32[2]) {"
-      " %0 = binary_cross_entropy_with_logits(%x, %t) {reduction=none} : f32[2] return %0 }", {{1000, -1000}, {1, 1}});
+      " %0 = binary_cross_entropy_with_logits(%x, %t) {reduction=none} : f32[2] return %0 }",
+      {{1000, -1000}, {1, 1}});
   EXPECT_EQ(got[0], (std::vector<double>{0, 1000}));
 }
 
@@ -93,19 +96,29 @@ TEST(LossEdges, ResultHasTheDtypeOfX) {
   const Value loss = op_over(Op::mse_loss, {{f16, {4}}, {f32, {4}}});
   EXPECT_EQ(loss.type().str(), "f16[]");
   EXPECT_EQ(ir::expand(ir::parse_graph("graph @g(%x: f16[4], %t: f32[4]) { %0 = mse_loss(%x, %t) : f16[] return %0 }"))
-                .results()[0].type().str(), "f16[]");
+                .results()[0]
+                .type()
+                .str(),
+            "f16[]");
 }
 
 TEST(LossErrors, SayWhatIsWrong) {
-  EXPECT_NE(error_of([] { op_over(Op::nll_loss, {{f32, {2, 3}}, {i64, {3}}}); })
-                .find("nll_loss: target must have the shape [2], that of x without dim 1 (logp: f32[2,3], target: i64[3])"),
+  EXPECT_NE(
+      error_of([] {
+        op_over(Op::nll_loss, {{f32, {2, 3}}, {i64, {3}}});
+      }).find("nll_loss: target must have the shape [2], that of x without dim 1 (logp: f32[2,3], target: i64[3])"),
+      std::string::npos);
+  EXPECT_NE(error_of([] {
+              op_over(Op::nll_loss, {{f32, {2, 3}}, {f32, {2}}});
+            }).find("target must be i32 or i64"),
             std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::nll_loss, {{f32, {2, 3}}, {f32, {2}}}); }).find("target must be i32 or i64"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::mse_loss, {{f32, {2}}, {f32, {3}}});
+            }).find("do not broadcast"),
             std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::mse_loss, {{f32, {2}}, {f32, {3}}}); }).find("do not broadcast"),
-            std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::mse_loss, {{f32, {2}}, {f32, {2}}}, {{"reduction", "average"}}); })
-                .find("reduction must be one of mean, sum, none, it is average"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::mse_loss, {{f32, {2}}, {f32, {2}}}, {{"reduction", "average"}});
+            }).find("reduction must be one of mean, sum, none, it is average"),
             std::string::npos);
 }
 

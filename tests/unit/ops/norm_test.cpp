@@ -9,35 +9,67 @@ using ir::Operand;
 
 FunctionCase train(std::string name, Shape x, std::vector<ir::AttrInit> attrs) {
   const std::int64_t channels = x[1];
-  return {std::move(name), {Type{f64, x}, f64_of({channels}), f64_of({channels})},
-          [=](const Values& p) { return build(Op::batch_norm_train, {p[0], p[1], p[2]}, attrs); }};
+  return {std::move(name), {Type{f64, x}, f64_of({channels}), f64_of({channels})}, [=](const Values& p) {
+            return build(Op::batch_norm_train, {p[0], p[1], p[2]}, attrs);
+          }};
 }
 
 std::vector<FunctionCase> cases() {
   return {
-      {"batch_norm", {f64_of({2, 3, 2, 2}), f64_of({3}), f64_of({3}), f64_of({3}), f64_of({3})},
-       [](const Values& p) { return build(Op::batch_norm, {p[0], p[1], p[2], p[3], p[4]}, {{"eps", 0.1}}); }, 0.5, 2},
-      {"batch_norm_plain", {f64_of({2, 3}), f64_of({3}), f64_of({3})},
-       [](const Values& p) { return build(Op::batch_norm, {p[0], p[1], p[2], 1, 0}); }, 0.5, 2},
+      {"batch_norm",
+       {f64_of({2, 3, 2, 2}), f64_of({3}), f64_of({3}), f64_of({3}), f64_of({3})},
+       [](const Values& p) {
+         return build(Op::batch_norm, {p[0], p[1], p[2], p[3], p[4]}, {{"eps", 0.1}});
+       },
+       0.5,
+       2},
+      {"batch_norm_plain",
+       {f64_of({2, 3}), f64_of({3}), f64_of({3})},
+       [](const Values& p) {
+         return build(Op::batch_norm, {p[0], p[1], p[2], 1, 0});
+       },
+       0.5,
+       2},
       train("train", {2, 3, 2, 3}, {}),
       train("train_unbiased", {2, 3, 2, 3}, {{"correction", 1}}),
       train("train_outside", {2, 3, 2, 3}, {{"eps_outside", true}, {"eps", 0.01}}),
       train("train_outside_unbiased", {3, 2, 2}, {{"eps_outside", true}, {"correction", 1}, {"eps", 0.01}}),
       train("train_rank2", {6, 2}, {}),
-      {"train_no_affine", {f64_of({2, 2, 3})},
-       [](const Values& p) { return build(Op::batch_norm_train, {p[0], 1, 0}); }},
-      {"train_number_weight", {f64_of({2, 2, 3})},
-       [](const Values& p) { return build(Op::batch_norm_train, {p[0], 2.5, 0.5}); }},
-      {"layer_norm", {f64_of({2, 3, 4}), f64_of({3, 4}), f64_of({3, 4})},
-       [](const Values& p) { return build(Op::layer_norm, {p[0], p[1], p[2]}, {{"normalized_shape", {3, 4}}}); }},
-      {"layer_norm_plain", {f64_of({2, 3, 4})},
-       [](const Values& p) { return build(Op::layer_norm, {p[0], 1, 0}, {{"normalized_shape", {4}}}); }},
-      {"group_norm", {f64_of({2, 4, 2, 2}), f64_of({4}), f64_of({4})},
-       [](const Values& p) { return build(Op::group_norm, {p[0], p[1], p[2]}, {{"num_groups", 2}}); }},
-      {"group_norm_rank2", {f64_of({2, 6})},
-       [](const Values& p) { return build(Op::group_norm, {p[0], 1, 0}, {{"num_groups", 2}}); }},
-      {"instance_norm", {f64_of({2, 3, 2, 2}), f64_of({3}), f64_of({3})},
-       [](const Values& p) { return build(Op::instance_norm, {p[0], p[1], p[2]}, {{"eps", 0.01}}); }},
+      {"train_no_affine",
+       {f64_of({2, 2, 3})},
+       [](const Values& p) {
+         return build(Op::batch_norm_train, {p[0], 1, 0});
+       }},
+      {"train_number_weight",
+       {f64_of({2, 2, 3})},
+       [](const Values& p) {
+         return build(Op::batch_norm_train, {p[0], 2.5, 0.5});
+       }},
+      {"layer_norm",
+       {f64_of({2, 3, 4}), f64_of({3, 4}), f64_of({3, 4})},
+       [](const Values& p) {
+         return build(Op::layer_norm, {p[0], p[1], p[2]}, {{"normalized_shape", {3, 4}}});
+       }},
+      {"layer_norm_plain",
+       {f64_of({2, 3, 4})},
+       [](const Values& p) {
+         return build(Op::layer_norm, {p[0], 1, 0}, {{"normalized_shape", {4}}});
+       }},
+      {"group_norm",
+       {f64_of({2, 4, 2, 2}), f64_of({4}), f64_of({4})},
+       [](const Values& p) {
+         return build(Op::group_norm, {p[0], p[1], p[2]}, {{"num_groups", 2}});
+       }},
+      {"group_norm_rank2",
+       {f64_of({2, 6})},
+       [](const Values& p) {
+         return build(Op::group_norm, {p[0], 1, 0}, {{"num_groups", 2}});
+       }},
+      {"instance_norm",
+       {f64_of({2, 3, 2, 2}), f64_of({3}), f64_of({3})},
+       [](const Values& p) {
+         return build(Op::instance_norm, {p[0], p[1], p[2]}, {{"eps", 0.01}});
+       }},
   };
 }
 
@@ -58,10 +90,10 @@ TEST_P(Norm, HalfPrecisionIsComputedInF32) {
 
 // S4: no affine, unbiased variance, eps = 1e-3 outside the root; X [1,2,3,4].
 TEST(NormSeeds, BatchNormOfTheCustomFunction) {
-  check_gradient({"s4", {f64_of({1, 2, 3, 4})}, [](const Values& p) {
-                    return build(Op::batch_norm_train, {p[0], 1, 0},
-                                 {{"eps", 1e-3}, {"correction", 1}, {"eps_outside", true}});
-                  }});
+  check_gradient(
+      {"s4", {f64_of({1, 2, 3, 4})}, [](const Values& p) {
+         return build(Op::batch_norm_train, {p[0], 1, 0}, {{"eps", 1e-3}, {"correction", 1}, {"eps_outside", true}});
+       }});
 }
 
 int count(const Graph& graph, Op op) {
@@ -111,8 +143,8 @@ TEST(NormNumerics, LargeMeanSmallDeviation) {
   double mean = 0, variance = 0;
   for (const double v : x) mean += v / static_cast<double>(x.size());
   for (const double v : x) variance += (v - mean) * (v - mean) / static_cast<double>(x.size());
-  const Graph graph = ir::expand(ir::parse_graph(
-      "graph @g(%x: f32[64,1,8,8]) { %0 = var(%x) {dim=[0,2,3], correction=0} : f32[1] return %0 }"));
+  const Graph graph = ir::expand(
+      ir::parse_graph("graph @g(%x: f32[64,1,8,8]) { %0 = var(%x) {dim=[0,2,3], correction=0} : f32[1] return %0 }"));
   const double got = doubles_of(ir::interpret(graph, std::vector<Array>{array_of(type, x)})[0])[0];
   const double u = 0x1p-24, q = u * 1e4 / std::sqrt(variance);
   EXPECT_LE(std::fabs(got - variance) / variance, 2 * q * q + std::sqrt(4096.0) * u);
@@ -124,7 +156,8 @@ TEST(NormEdges, OneElementAChannel) {
       "  %0 = batch_norm_train(%x, 1, %b) : f32[1,2]"
       "  %1 = batch_norm_train_input_grad(%x, 1, %g) : f32[1,2]"
       "  %2 = batch_norm_train(%x, 1, %b) {correction=1} : f32[1,2]"
-      "  return %0, %1, %2 }", {{3, 4}, {5, 6}, {1, 1}});
+      "  return %0, %1, %2 }",
+      {{3, 4}, {5, 6}, {1, 1}});
   EXPECT_EQ(got[0], (std::vector<double>{5, 6}));
   EXPECT_EQ(got[1], (std::vector<double>{0, 0}));
   EXPECT_TRUE(std::isnan(got[2][0]) && std::isnan(got[2][1]));
@@ -149,14 +182,17 @@ TEST(NormErrors, SecondDerivativeOfTrainingIsRefused) {
 }
 
 TEST(NormErrors, SayWhatIsWrong) {
-  EXPECT_NE(error_of([] { op_over(Op::batch_norm_train, {{f32, {2, 3}}, {f32, {4}}, {f32, {3}}}); })
-                .find("weight must have the shape [3], one number per channel, it has [4]"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::batch_norm_train, {{f32, {2, 3}}, {f32, {4}}, {f32, {3}}});
+            }).find("weight must have the shape [3], one number per channel, it has [4]"),
             std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::group_norm, {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}}, {{"num_groups", 2}}); })
-                .find("num_groups = 2 does not divide the 3 channels of x"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::group_norm, {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}}, {{"num_groups", 2}});
+            }).find("num_groups = 2 does not divide the 3 channels of x"),
             std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::instance_norm, {{f32, {2, 3, 1, 1}}, {f32, {3}}, {f32, {3}}}); })
-                .find("one element a channel"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::instance_norm, {{f32, {2, 3, 1, 1}}, {f32, {3}}, {f32, {3}}});
+            }).find("one element a channel"),
             std::string::npos);
   EXPECT_NE(error_of([] {
               op_over(Op::layer_norm, {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}}, {{"normalized_shape", {2}}});

@@ -10,8 +10,9 @@ using ir::build;
 using Attrs = std::vector<ir::AttrInit>;
 
 FunctionCase pool(Op op, std::string name, Shape x, Attrs attrs) {
-  return {std::string(ir::name(op)) + "_" + name, {Type{f64, x}},
-          [=](const Values& p) { return build(op, {p[0]}, attrs); }};
+  return {std::string(ir::name(op)) + "_" + name, {Type{f64, x}}, [=](const Values& p) {
+            return build(op, {p[0]}, attrs);
+          }};
 }
 
 std::vector<FunctionCase> cases() {
@@ -73,7 +74,8 @@ TEST(PoolEdges, MaximumTakesTheFirstAndNanWins) {
 TEST(PoolEdges, PaddingIsMinusInfinity) {
   const auto got = run_text(
       "graph @g(%x: f32[1,1,1,2]) {"
-      "  %0 = max_pool2d(%x) {kernel_size=[1,2], stride=[1,1], padding=[0,1,0,1]} : f32[1,1,1,3] return %0 }", {{-5, -7}});
+      "  %0 = max_pool2d(%x) {kernel_size=[1,2], stride=[1,1], padding=[0,1,0,1]} : f32[1,1,1,3] return %0 }",
+      {{-5, -7}});
   EXPECT_EQ(got[0], (std::vector<double>{-5, -5, -7}));
 }
 
@@ -81,8 +83,10 @@ TEST(PoolEdges, AveragesCountPaddingOrNot) {
   const auto got = run_text(
       "graph @g(%x: f32[1,1,1,2]) {"
       "  %0 = avg_pool2d(%x) {kernel_size=[1,2], stride=[1,1], padding=[0,1,0,1]} : f32[1,1,1,3]"
-      "  %1 = avg_pool2d(%x) {kernel_size=[1,2], stride=[1,1], padding=[0,1,0,1], count_include_pad=false} : f32[1,1,1,3]"
-      "  return %0, %1 }", {{4, 8}});
+      "  %1 = avg_pool2d(%x) {kernel_size=[1,2], stride=[1,1], padding=[0,1,0,1], count_include_pad=false} : "
+      "f32[1,1,1,3]"
+      "  return %0, %1 }",
+      {{4, 8}});
   EXPECT_EQ(got[0], (std::vector<double>{2, 6, 4}));
   EXPECT_EQ(got[1], (std::vector<double>{4, 6, 8}));
 }
@@ -93,7 +97,8 @@ TEST(PoolEdges, UpsamplingReadsWhatItSays) {
       "  %0 = upsample_nearest2d(%x) {output_size=[1,4]} : f32[1,1,1,4]"
       "  %1 = upsample_bilinear2d(%x) {output_size=[1,4]} : f32[1,1,1,4]"
       "  %2 = upsample_bilinear2d(%x) {output_size=[1,4], align_corners=true} : f32[1,1,1,4]"
-      "  return %0, %1, %2 }", {{0, 3}});
+      "  return %0, %1, %2 }",
+      {{0, 3}});
   EXPECT_EQ(got[0], (std::vector<double>{0, 0, 3, 3}));
   EXPECT_EQ(got[1], (std::vector<double>{0, 0.75, 2.25, 3}));
   expect_close(got[2], {0, 1, 2, 3}, 1e-6, "align_corners");
@@ -104,11 +109,13 @@ TEST(PoolErrors, SayWhatIsWrong) {
               op_over(Op::max_pool2d, {{f32, {1, 1, 4, 4}}}, {{"kernel_size", {2, 2}}, {"padding", {2, 0, 0, 0}}});
             }).find("padding is larger than dilation * (kernel_size - 1)"),
             std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::max_pool2d, {{f32, {1, 1, 4, 4}}}, {{"kernel_size", {5, 2}}}); })
-                .find("a window of 5x2"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::max_pool2d, {{f32, {1, 1, 4, 4}}}, {{"kernel_size", {5, 2}}});
+            }).find("a window of 5x2"),
             std::string::npos);
-  EXPECT_NE(error_of([] { op_over(Op::avg_pool2d, {{f32, {1, 4, 4}}}, {{"kernel_size", {2, 2}}}); })
-                .find("x must have rank 4, it has rank 3"),
+  EXPECT_NE(error_of([] {
+              op_over(Op::avg_pool2d, {{f32, {1, 4, 4}}}, {{"kernel_size", {2, 2}}});
+            }).find("x must have rank 4, it has rank 3"),
             std::string::npos);
   EXPECT_NE(error_of([] {
               op_over(Op::avg_pool2d_grad, {{f32, {1, 1, 3, 2}}}, {{"input_size", {4, 4}}, {"kernel_size", {2, 2}}});
