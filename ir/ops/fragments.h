@@ -14,3 +14,4 @@
 #include "ir/ops/fragments/pow.h"
 #include "ir/ops/fragments/simple.h"
 #include "ir/ops/fragments/trig.h"
+#include "ir/ops/fragments/trig_f64.h"

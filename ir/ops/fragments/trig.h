@@ -1,4 +1,4 @@
-// sin and cos, argument reduction for every finite number.
+// sin and cos in f32, argument reduction for every finite number.
 #pragma once
 
 #include <string_view>
@@ -69,7 +69,6 @@ inline constexpr std::string_view kSinF32 = R"(
   %y = where(%minus, %w, %v) : f64
   %r = cast(%y) : f32
   yield %r)";
-inline constexpr std::string_view kSinF64 = "";
 // As sin, one quarter turn further.
 inline constexpr std::string_view kCosF32 = R"(
   %d = cast(%x) : f64
@@ -133,6 +132,4 @@ inline constexpr std::string_view kCosF32 = R"(
   %y = where(%minus, %w, %v) : f64
   %r = cast(%y) : f32
   yield %r)";
-inline constexpr std::string_view kCosF64 = "";
-
 }  // namespace fusejit::ir::fragments
