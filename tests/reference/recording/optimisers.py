@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from .inputs import uniform
-from .npz import version_bytes, write_npz
+from .npz import version_numbers, write_npz
 
 STEPS = 20
 
@@ -56,7 +56,7 @@ def _recorded(optimiser, hyper, scheduler=None, max_norm=None):
     arrays.update({name: np.array(value) for name, value in hyper.items()})
     if max_norm is not None:
         arrays["max_norm"] = np.array(max_norm)
-    arrays["torch_version"] = version_bytes(torch.__version__)
+    arrays["torch_version"] = version_numbers(torch.__version__)
     return arrays
 
 

@@ -17,7 +17,7 @@ import torch
 from . import graph_text
 from .inputs import from_bf16_bits, to_bf16_bits, uniform
 from .meaning import MEANING, SAME_DTYPE_AS_FIRST
-from .npz import version_bytes, write_npz
+from .npz import version_numbers, write_npz
 
 FLOATS = ("f16", "bf16", "f32", "f64")
 _NUMPY_NAME = {"float16": "f16", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "bool"}
@@ -136,7 +136,7 @@ class Case:
     def write(self, root):
         """Writes the three files below `root` and returns the manifest's entry."""
         expected = self.expected()
-        expected["torch_version"] = version_bytes(torch.__version__)
+        expected["torch_version"] = version_numbers(torch.__version__)
         path = root / self.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.with_name(path.name + ".fj").write_text(self.text(), encoding="ascii")

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 from .idx import read_idx
 from .inputs import uniform
-from .npz import version_bytes, write_npz
+from .npz import version_numbers, write_npz
 from .s4_network import Network, UnaffineBatchNorm
 
 STEPS, BATCH = 20, 64
@@ -66,7 +66,7 @@ def _curve(batch_norm, optimiser, hyper, images, labels):
     arrays["first_batch_sum"] = np.array(images[0].astype(np.float64).sum())
     arrays["first_labels"] = labels[0]
     arrays.update({name: np.array(value) for name, value in hyper.items()})
-    arrays["torch_version"] = version_bytes(torch.__version__)
+    arrays["torch_version"] = version_numbers(torch.__version__)
     return arrays
 
 

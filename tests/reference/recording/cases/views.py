@@ -122,6 +122,14 @@ def _gather():
         "views/gather_grad", rtol=2e-6, atol=2e-6, note="The scatter of a gather's gradient, differentiated again."
     )
     g = case.param("g", uniform(case.name, [3, 6]), grad=True)
+    index = case.param("index", integers(case.name, [3, 6], 0, 4))
+    case.result(case.gather_grad(g, index, dim=1, shape=[3, 4]))
+    yield case
+
+    case = Case(
+        "views/gather_grad_out_of_range", rtol=2e-6, atol=2e-6, note="What has no place is dropped. Values only."
+    )
+    g = case.param("g", uniform(case.name, [3, 6]))
     index = case.param("index", integers(case.name, [3, 6], -1, 5))
     case.result(case.gather_grad(g, index, dim=1, shape=[3, 4]))
     yield case

@@ -13,10 +13,9 @@ def _clamp(x, min, max):
         low, high = (torch.iinfo(x.dtype).min, torch.iinfo(x.dtype).max)
         min, max = (low if min == -np.inf else min), (high if max == np.inf else max)
         return torch.clamp(x, min, max)
-    # Bounds are rounded to the compute type, like every number.
-    # An infinite bound is no bound: PyTorch 2.15 would give the gradient 0 to an x that is equal to it.
-    low = None if np.isinf(min) else float(np.float32(min))
-    high = None if np.isinf(max) else float(np.float32(max))
+    # Bounds are rounded to the compute type, like every number. An infinite bound is no bound: PyTorch 2.15 would give
+    # the gradient 0 to an x that is equal to it.
+    low, high = (None if np.isinf(bound) else float(np.float32(bound)) for bound in (min, max))
     return torch.clamp(x, low, high) if low is not None or high is not None else x
 
 
