@@ -29,14 +29,21 @@ std::string number_text(const Attr& attr) {
 std::string value_text(const Attr& attr, AttrKind kind) {
   switch (kind) {
     case AttrKind::integer:
-    case AttrKind::dim: return std::to_string(attr.integer);
-    case AttrKind::number: return number_text(attr);
-    case AttrKind::flag: return attr.integer ? "true" : "false";
-    case AttrKind::name: return attr.name;
-    case AttrKind::dtype: return std::string(name(attr.dtype));
+    case AttrKind::dim:
+      return std::to_string(attr.integer);
+    case AttrKind::number:
+      return number_text(attr);
+    case AttrKind::flag:
+      return attr.integer ? "true" : "false";
+    case AttrKind::name:
+      return attr.name;
+    case AttrKind::dtype:
+      return std::string(name(attr.dtype));
     case AttrKind::ints:
-    case AttrKind::dims: return list_text(attr.ints, [](std::int64_t v) { return std::to_string(v); });
-    case AttrKind::numbers: return list_text(attr.numbers, [](double v) { return shortest_text(v); });
+    case AttrKind::dims:
+      return list_text(attr.ints, [](std::int64_t v) { return std::to_string(v); });
+    case AttrKind::numbers:
+      return list_text(attr.numbers, [](double v) { return shortest_text(v); });
   }
   return "";
 }
@@ -44,7 +51,9 @@ std::string value_text(const Attr& attr, AttrKind kind) {
 }  // namespace
 
 bool operator==(const Attr& a, const Attr& b) {
-  const auto same = [](double x, double y) { return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y); };
+  const auto same = [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  };
   return a.integer == b.integer && same(a.number, b.number) && a.dtype == b.dtype && a.name == b.name &&
          a.ints == b.ints && std::equal(a.numbers.begin(), a.numbers.end(), b.numbers.begin(), b.numbers.end(), same);
 }

@@ -21,8 +21,9 @@ using Operands = std::span<const Operand>;
 }
 
 std::string_view kind_text(AttrKind kind) {
-  constexpr std::string_view kText[] = {"an integer", "a number",           "true or false",  "a name",   "a dtype",
-                                        "a list of integers", "a list of dims", "a dim", "a list of numbers"};
+  constexpr std::string_view kText[] = {"an integer",     "a number", "true or false",
+                                        "a name",         "a dtype",  "a list of integers",
+                                        "a list of dims", "a dim",    "a list of numbers"};
   return kText[static_cast<int>(kind)];
 }
 
@@ -78,17 +79,32 @@ Attr fallback(const OpDef& row, std::size_t index, Operands operands, const std:
   Attr out;
   switch (def.kind) {
     case AttrKind::integer:
-    case AttrKind::dim: std::from_chars(text.data(), text.data() + text.size(), out.integer); break;
-    case AttrKind::number: set_number(out, read_double(text).value()); break;
-    case AttrKind::flag: out.integer = text == "true"; break;
-    case AttrKind::name: out.name = text; break;
-    case AttrKind::dtype: out.dtype = dtype_named(text).value(); break;
-    case AttrKind::dims:
-      if (text[0] != '[') out.ints = every_dim(operands[0].value.type().shape, text == "unit");
-      else out.ints = read_ints(text);
+    case AttrKind::dim:
+      std::from_chars(text.data(), text.data() + text.size(), out.integer);
       break;
-    case AttrKind::ints: out.ints = read_ints(text); break;
-    case AttrKind::numbers: break;
+    case AttrKind::number:
+      set_number(out, read_double(text).value());
+      break;
+    case AttrKind::flag:
+      out.integer = text == "true";
+      break;
+    case AttrKind::name:
+      out.name = text;
+      break;
+    case AttrKind::dtype:
+      out.dtype = dtype_named(text).value();
+      break;
+    case AttrKind::dims:
+      if (text[0] != '[')
+        out.ints = every_dim(operands[0].value.type().shape, text == "unit");
+      else
+        out.ints = read_ints(text);
+      break;
+    case AttrKind::ints:
+      out.ints = read_ints(text);
+      break;
+    case AttrKind::numbers:
+      break;
   }
   return out;
 }
@@ -111,7 +127,8 @@ std::optional<Attr> converted(const AttrInit& given, AttrKind kind) {
       return given.given == AttrKind::number ? std::optional(number_attr(given.value.number)) : std::nullopt;
     case AttrKind::flag:
       if (given.given == AttrKind::flag) return given.value;
-      if (given.given != AttrKind::name || (given.value.name != "true" && given.value.name != "false")) return std::nullopt;
+      if (given.given != AttrKind::name || (given.value.name != "true" && given.value.name != "false"))
+        return std::nullopt;
       out.integer = given.value.name == "true";
       return out;
     case AttrKind::dtype: {
@@ -122,9 +139,11 @@ std::optional<Attr> converted(const AttrInit& given, AttrKind kind) {
       out.dtype = *dtype;
       return out;
     }
-    case AttrKind::name: return given.given == AttrKind::name ? std::optional(given.value) : std::nullopt;
+    case AttrKind::name:
+      return given.given == AttrKind::name ? std::optional(given.value) : std::nullopt;
     case AttrKind::ints:
-    case AttrKind::dims: return given.given == AttrKind::ints ? std::optional(given.value) : std::nullopt;
+    case AttrKind::dims:
+      return given.given == AttrKind::ints ? std::optional(given.value) : std::nullopt;
     case AttrKind::numbers:
       if (given.given == AttrKind::numbers) {
         out = given.value;
@@ -140,8 +159,7 @@ std::optional<Attr> converted(const AttrInit& given, AttrKind kind) {
 }
 
 void normalise_dim(const OpDef& row, Operands operands, std::int64_t rank, std::int64_t& dim) {
-  if (dim < -rank || dim >= rank)
-    fail(row, operands, fmt::format("dim {} is out of range for rank {}", dim, rank));
+  if (dim < -rank || dim >= rank) fail(row, operands, fmt::format("dim {} is out of range for rank {}", dim, rank));
   if (dim < 0) dim += rank;
 }
 
@@ -151,7 +169,8 @@ void check_values(const OpDef& row, Operands operands, std::vector<Attr>& values
     Attr& value = values[i];
     if (value.ints.size() > kMaxListNumbers || value.numbers.size() > kMaxListNumbers)
       fail(row, operands, fmt::format("attribute '{}' has more than {} numbers", def.name, kMaxListNumbers));
-    if (def.kind == AttrKind::dim) normalise_dim(row, operands, base_rank(def, operands, row.attrs, values), value.integer);
+    if (def.kind == AttrKind::dim)
+      normalise_dim(row, operands, base_rank(def, operands, row.attrs, values), value.integer);
     if (def.kind == AttrKind::ints)
       for (std::int64_t v : value.ints)
         if (v > kMaxListEntry || v < -kMaxListEntry)
@@ -176,7 +195,8 @@ Attrs complete_attrs(const OpDef& row, Operands operands, std::span<const AttrIn
   std::vector<Attr> values(row.attrs.size());
   std::vector<bool> present(row.attrs.size());
   for (const AttrInit& init : given) {
-    const auto def = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const AttrDef& d) { return d.name == init.name; });
+    const auto def =
+        std::find_if(row.attrs.begin(), row.attrs.end(), [&](const AttrDef& d) { return d.name == init.name; });
     if (def == row.attrs.end()) fail(row, operands, fmt::format("there is no attribute '{}'", init.name));
     const auto i = static_cast<std::size_t>(def - row.attrs.begin());
     if (present[i]) fail(row, operands, fmt::format("attribute '{}' is given twice", init.name));

@@ -33,7 +33,8 @@ std::vector<const Node*> reachable(const std::vector<Value>& results) {
 
 bool same_number(const Operand& a, const Operand& b) {
   if (a.is_integer != b.is_integer) return false;
-  return a.is_integer ? a.integer == b.integer : std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number);
+  return a.is_integer ? a.integer == b.integer
+                      : std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number);
 }
 
 bool same_operands(const std::vector<Operand>& a, const std::vector<Operand>& b) {
@@ -44,7 +45,8 @@ bool same_operands(const std::vector<Operand>& a, const std::vector<Operand>& b)
 
 // Equal but for where they stand; `operands` are those of `a` in the graph being made.
 bool same_node(const Node& a, const std::vector<Operand>& operands, const Node& b) {
-  return a.op == b.op && a.region == b.region && a.type == b.type && same_operands(operands, b.operands) && a.attrs == b.attrs;
+  return a.op == b.op && a.region == b.region && a.type == b.type && same_operands(operands, b.operands) &&
+         a.attrs == b.attrs;
 }
 
 std::uint64_t merge_hash(const Node& node, const std::vector<Operand>& operands) {
@@ -71,7 +73,9 @@ std::string legal_name(std::string_view wanted, std::string_view otherwise, std:
 // The nodes of a graph under construction: each is entered once per meaning.
 class Merger {
  public:
-  void parameter(const Value& value) { FJ_CHECK(place(value.get(), value), "a parameter is given twice: {}", value->name); }
+  void parameter(const Value& value) {
+    FJ_CHECK(place(value.get(), value), "a parameter is given twice: {}", value->name);
+  }
 
   // `original` with its operands in the graph; nothing if it became an earlier node.
   std::optional<Value> enter(const Node* original) {
@@ -80,8 +84,8 @@ class Merger {
     for (Operand& operand : operands) {
       if (!operand.value) continue;
       const auto at = canonical_.find(operand.value.get());
-      FJ_CHECK(at != canonical_.end(), "{} needs the value of parameter '{}' ({}), which is not in the signature", name(original->op),
-               operand.value->name, operand.value.type().str());
+      FJ_CHECK(at != canonical_.end(), "{} needs the value of parameter '{}' ({}), which is not in the signature",
+               name(original->op), operand.value->name, operand.value.type().str());
       changed |= at->second.get() != operand.value.get();
       operand.value = at->second;
     }
@@ -93,7 +97,8 @@ class Merger {
     }
     const std::uint64_t hash = merge_hash(*original, operands);
     original->references.fetch_add(!changed, std::memory_order_relaxed);
-    Value value = changed ? rebuild(*original, std::move(operands), original->serial) : Value(const_cast<Node*>(original));
+    Value value =
+        changed ? rebuild(*original, std::move(operands), original->serial) : Value(const_cast<Node*>(original));
     by_hash_.emplace(hash, value);
     place(original, value);
     return value;
@@ -114,7 +119,8 @@ class Merger {
 
 int Graph::index_of(const Node* node) const {
   const auto at = index_.find(node);
-  FJ_ASSERT(at != index_.end(), "graph @{} does not hold this node ({})", name_, node ? fusejit::ir::name(node->op) : "none");
+  FJ_ASSERT(at != index_.end(), "graph @{} does not hold this node ({})", name_,
+            node ? fusejit::ir::name(node->op) : "none");
   return at->second;
 }
 
@@ -158,7 +164,8 @@ class Encoder {
     for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<char>(v >> (8 * i)));
   }
   void type(const Type& t) {
-    number(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.layout) << 8 | static_cast<std::uint64_t>(t.shape.rank()) << 16);
+    number(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.layout) << 8 |
+           static_cast<std::uint64_t>(t.shape.rank()) << 16);
     for (std::int64_t d : t.shape) number(static_cast<std::uint64_t>(d));
   }
   void node(const Graph& graph, const Node& n) {
@@ -181,10 +188,11 @@ class Encoder {
 
 bool same_line(const Graph& ga, const Node& a, const Graph& gb, const Node& b) {
   return a.op == b.op && a.region == b.region && a.type == b.type && a.attrs == b.attrs &&
-         std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(), [&](const Operand& x, const Operand& y) {
-           if (x.is_number() || y.is_number()) return x.is_number() == y.is_number() && same_number(x, y);
-           return ga.index_of(x.value.get()) == gb.index_of(y.value.get());
-         });
+         std::equal(a.operands.begin(), a.operands.end(), b.operands.begin(), b.operands.end(),
+                    [&](const Operand& x, const Operand& y) {
+                      if (x.is_number() || y.is_number()) return x.is_number() == y.is_number() && same_number(x, y);
+                      return ga.index_of(x.value.get()) == gb.index_of(y.value.get());
+                    });
 }
 
 }  // namespace
@@ -203,7 +211,8 @@ bool operator==(const Graph& a, const Graph& b) {
       a.results().size() != b.results().size())
     return false;
   for (std::size_t i = 0; i < a.parameters().size(); ++i)
-    if (a.parameter_name(i) != b.parameter_name(i) || a.parameters()[i].type() != b.parameters()[i].type()) return false;
+    if (a.parameter_name(i) != b.parameter_name(i) || a.parameters()[i].type() != b.parameters()[i].type())
+      return false;
   for (std::size_t i = 0; i < a.nodes().size(); ++i)
     if (!same_line(a, *a.nodes()[i], b, *b.nodes()[i])) return false;
   for (std::size_t i = 0; i < a.results().size(); ++i)

@@ -16,24 +16,32 @@ bool takes_part(const OpDef& row, std::size_t i) { return !(row.keeps_dtype >> i
 // What the rule admits, as the end of a sentence.
 std::string_view wanted(DTypeRule rule) {
   switch (rule) {
-    case DTypeRule::floating: return "must be float";
-    case DTypeRule::numeric: return "must be int or float";
-    case DTypeRule::integral: return "must be int or bool";
+    case DTypeRule::floating:
+      return "must be float";
+    case DTypeRule::numeric:
+      return "must be int or float";
+    case DTypeRule::integral:
+      return "must be int or bool";
     case DTypeRule::any:
     case DTypeRule::to_bool:
-    case DTypeRule::own: return "";
+    case DTypeRule::own:
+      return "";
   }
   return "";
 }
 
 bool admits(DTypeRule rule, DType dtype) {
   switch (rule) {
-    case DTypeRule::floating: return is_float(dtype);
-    case DTypeRule::numeric: return dtype != DType::boolean;
-    case DTypeRule::integral: return !is_float(dtype);
+    case DTypeRule::floating:
+      return is_float(dtype);
+    case DTypeRule::numeric:
+      return dtype != DType::boolean;
+    case DTypeRule::integral:
+      return !is_float(dtype);
     case DTypeRule::any:
     case DTypeRule::to_bool:
-    case DTypeRule::own: return true;
+    case DTypeRule::own:
+      return true;
   }
   return true;
 }
@@ -47,8 +55,8 @@ std::optional<DType> promoted(const OpDef& row, std::span<const Operand> operand
     const std::optional<DType> wider = result ? promote(*result, dtype) : dtype;
     if (!wider) {
       if (!context) return result;
-      context->fail(fmt::format("operands are {} and {}; write cast({}) {{dtype={}}} to bring them to one kind", name(*result),
-                                name(dtype), operand_name(row, i), name(*result)));
+      context->fail(fmt::format("operands are {} and {}; write cast({}) {{dtype={}}} to bring them to one kind",
+                                name(*result), name(dtype), operand_name(row, i), name(*result)));
     }
     result = wider;
   }
@@ -66,7 +74,8 @@ void InferContext::fail(const std::string& sentence) const {
   for (std::size_t i = 0; i < operands.size() && i < kShown; ++i)
     list += fmt::format("{}{}: {}", i ? ", " : "", operand_name(row, i), operand_text(operands[i]));
   if (operands.size() > kShown) list += ", ...";
-  throw UserError(list.empty() ? fmt::format("{}: {}", row.name, sentence) : fmt::format("{}: {} ({})", row.name, sentence, list));
+  throw UserError(list.empty() ? fmt::format("{}: {}", row.name, sentence)
+                               : fmt::format("{}: {} ({})", row.name, sentence, list));
 }
 
 std::string operand_name(const OpDef& row, std::size_t index) {
@@ -82,7 +91,8 @@ Shape broadcast_all(const InferContext& context) {
     Shape next;
     bool fits = false;
     fits = broadcast_shapes(shape, operand.value.type().shape, next);
-    if (!fits) context.fail(fmt::format("shapes {} and {} do not broadcast", shape.str(), operand.value.type().shape.str()));
+    if (!fits)
+      context.fail(fmt::format("shapes {} and {} do not broadcast", shape.str(), operand.value.type().shape.str()));
     shape = next;
   }
   return shape;
@@ -100,7 +110,8 @@ Type infer_elementwise(const InferContext& context) {
   const OpDef& row = op_def(context.op);
   for (std::size_t i = 0; i < context.operands.size(); ++i)
     if (!context.operands[i].is_number() && takes_part(row, i) && !admits(row.dtype_rule, context.type(i).dtype))
-      context.fail(fmt::format("{} {}, it is {}", operand_name(row, i), wanted(row.dtype_rule), name(context.type(i).dtype)));
+      context.fail(
+          fmt::format("{} {}, it is {}", operand_name(row, i), wanted(row.dtype_rule), name(context.type(i).dtype)));
   const std::optional<DType> dtype = promoted(row, context.operands, &context);
   const DType result = row.dtype_rule == DTypeRule::to_bool ? DType::boolean : dtype.value_or(DType::boolean);
   return {result, broadcast_all(context), Layout::standard};

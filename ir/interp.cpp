@@ -55,11 +55,12 @@ Array::Array(Type t) : type(t), bytes(static_cast<std::size_t>(t.bytes())) {}
 
 std::vector<Array> interpret(const Graph& graph, std::span<const Array> arguments) {
   const std::size_t parameters = graph.parameters().size();
-  FJ_CHECK(arguments.size() == parameters, "graph @{} takes {} arguments, {} were given", graph.name(), parameters, arguments.size());
+  FJ_CHECK(arguments.size() == parameters, "graph @{} takes {} arguments, {} were given", graph.name(), parameters,
+           arguments.size());
   for (std::size_t i = 0; i < parameters; ++i) {
     const Type& want = graph.parameters()[i].type();
-    FJ_CHECK(arguments[i].type.dtype == want.dtype && arguments[i].type.shape == want.shape, "argument '{}' is {}, the parameter is {}",
-             graph.parameter_name(i), arguments[i].type.str(), want.str());
+    FJ_CHECK(arguments[i].type.dtype == want.dtype && arguments[i].type.shape == want.shape,
+             "argument '{}' is {}, the parameter is {}", graph.parameter_name(i), arguments[i].type.str(), want.str());
   }
   // Values live until their last user has run.
   std::vector<int> users(static_cast<std::size_t>(graph.value_count()), 0);
@@ -74,12 +75,15 @@ std::vector<Array> interpret(const Graph& graph, std::span<const Array> argument
   std::vector<const Array*> operands;
   for (const Value& node : graph.nodes()) {
     operands.clear();
-    for (const Operand& operand : node->operands) operands.push_back(operand.value ? array(slot(operand.value)) : nullptr);
+    for (const Operand& operand : node->operands)
+      operands.push_back(operand.value ? array(slot(operand.value)) : nullptr);
     Array result(node.type());
     const EvalContext context{*node, operands, result};
     const OpDef& row = op_def(node->op);
-    if (row.evaluate) row.evaluate(context);
-    else evaluate_elementwise(row, context);
+    if (row.evaluate)
+      row.evaluate(context);
+    else
+      evaluate_elementwise(row, context);
     values[slot(node)] = std::move(result);
     for (const Operand& operand : node->operands)
       if (operand.value && --users[slot(operand.value)] == 0) values[slot(operand.value)].reset();

@@ -37,8 +37,10 @@ std::uint64_t hash_of(const Node& n) {
   h = mix(h, static_cast<std::uint64_t>(n.type.dtype) * 4 + static_cast<std::uint64_t>(n.type.layout));
   for (std::int64_t d : n.type.shape) h = mix(h, static_cast<std::uint64_t>(d));
   for (const Operand& o : n.operands) {
-    if (o.value) h = mix(h, o.value->hash);
-    else h = mix(h, o.is_integer ? static_cast<std::uint64_t>(o.integer) : std::bit_cast<std::uint64_t>(o.number));
+    if (o.value)
+      h = mix(h, o.value->hash);
+    else
+      h = mix(h, o.is_integer ? static_cast<std::uint64_t>(o.integer) : std::bit_cast<std::uint64_t>(o.number));
   }
   return n.attrs.size() ? mix(h, n.attrs.hash()) : h;
 }
@@ -80,7 +82,9 @@ void check_numbers(const OpDef& row, std::vector<Operand>& operands) {
       if (o.number != o.number) o.number = std::numeric_limits<double>::quiet_NaN();
       continue;
     }
-    if (!o.is_integer) context.fail(fmt::format("{} is no integer literal, and the other operand is {}", shortest_text(o.number), name(*dtype)));
+    if (!o.is_integer)
+      context.fail(
+          fmt::format("{} is no integer literal, and the other operand is {}", shortest_text(o.number), name(*dtype)));
     const bool fits = *dtype == DType::boolean ? o.integer == 0 || o.integer == 1
                       : *dtype == DType::i32   ? o.integer == static_cast<std::int32_t>(o.integer)
                                                : true;
@@ -88,7 +92,8 @@ void check_numbers(const OpDef& row, std::vector<Operand>& operands) {
   }
 }
 
-Value make(Op op, std::vector<Operand> operands, Attrs attrs, Type type, std::uint32_t region, std::uint64_t serial = 0) {
+Value make(Op op, std::vector<Operand> operands, Attrs attrs, Type type, std::uint32_t region,
+           std::uint64_t serial = 0) {
   auto node = std::make_unique<Node>();
   node->op = op;
   node->region = region;
@@ -106,7 +111,8 @@ Value infer_and_make(const OpDef& row, std::vector<Operand> operands, Attrs attr
   Type type = row.infer ? row.infer(context) : infer_elementwise(context);
   type.layout = layout.value_or(recorded_layout(type, operands));
   if (type.layout == Layout::nhwc && type.shape.rank() != 4)
-    context.fail(fmt::format("only a result of rank 4 can be nhwc, this one is {}", Type{type.dtype, type.shape}.str()));
+    context.fail(
+        fmt::format("only a result of rank 4 can be nhwc, this one is {}", Type{type.dtype, type.shape}.str()));
   return make(row.op, std::move(operands), std::move(attrs), type, region);
 }
 
@@ -162,7 +168,8 @@ Value rebuild(const Node& like, std::vector<Operand> operands, std::uint64_t ser
 
 Value parameter(Type type, std::string name) {
   FJ_CHECK(is_tensor_dtype(type.dtype), "a parameter cannot be {}", type.str());
-  FJ_CHECK(type.layout == Layout::standard || type.shape.rank() == 4, "only a value of rank 4 can be nhwc, not {}", type.str());
+  FJ_CHECK(type.layout == Layout::standard || type.shape.rank() == 4, "only a value of rank 4 can be nhwc, not {}",
+           type.str());
   auto node = std::make_unique<Node>();
   node->serial = next_serial();
   node->type = type;

@@ -77,7 +77,8 @@ class GraphParser {
   Type type() {
     const Token at = lexer_.expect(TokenKind::name, "a type, for example f32[2,3]");
     const std::optional<DType> dtype = dtype_named(at.text);
-    if (!dtype || !is_tensor_dtype(*dtype)) Lexer::fail(at, "'" + std::string(at.text.substr(0, kMaxName)) + "' is no dtype of a tensor");
+    if (!dtype || !is_tensor_dtype(*dtype))
+      Lexer::fail(at, "'" + std::string(at.text.substr(0, kMaxName)) + "' is no dtype of a tensor");
     lexer_.expect("[");
     std::vector<std::int64_t> dims;
     if (!lexer_.accept("]")) {
@@ -114,7 +115,8 @@ class GraphParser {
     const bool negative = lexer_.accept("-");
     const Token token = lexer_.take();
     if (token.kind == TokenKind::name && (token.text == "inf" || (token.text == "nan" && !negative))) {
-      const double value = token.text == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+      const double value =
+          token.text == "inf" ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
       return Operand(negative ? -value : value);
     }
     if (token.kind != TokenKind::number) Lexer::fail(token, "expected a number");
@@ -122,7 +124,8 @@ class GraphParser {
     const bool integer_form = token.text.find_first_not_of("0123456789") == std::string_view::npos;
     if (!integer_form) return Operand(negative ? -read.real : read.real);
     constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
-    if (!read.is_integer || read.integer > kMax + (negative ? 1 : 0)) Lexer::fail(at, "an integer literal must fit 64 bits with sign");
+    if (!read.is_integer || read.integer > kMax + (negative ? 1 : 0))
+      Lexer::fail(at, "an integer literal must fit 64 bits with sign");
     return Operand(static_cast<std::int64_t>(negative ? 0 - read.integer : read.integer));
   }
 
@@ -156,7 +159,8 @@ class GraphParser {
     lexer_.expect("=");
     if (lexer_.accept("[")) return list(attr);
     const Token value = lexer_.peek();
-    if (value.kind == TokenKind::name && value.text != "inf" && value.text != "nan") return AttrInit(attr, name(lexer_.take()));
+    if (value.kind == TokenKind::name && value.text != "inf" && value.text != "nan")
+      return AttrInit(attr, name(lexer_.take()));
     const Operand read = number();
     return read.is_integer ? AttrInit(attr, read.integer) : AttrInit(attr, read.number);
   }
@@ -170,7 +174,8 @@ class GraphParser {
         Lexer::fail(token, "a region is an integer of 32 bits");
       value = value * 10 + static_cast<std::uint64_t>(c - '0');
     }
-    if (token.text.empty() || value > std::numeric_limits<std::uint32_t>::max()) Lexer::fail(token, "a region is an integer of 32 bits");
+    if (token.text.empty() || value > std::numeric_limits<std::uint32_t>::max())
+      Lexer::fail(token, "a region is an integer of 32 bits");
     return static_cast<std::uint32_t>(value);
   }
 

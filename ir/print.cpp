@@ -9,8 +9,10 @@ void append_value(std::string& out, const Graph& graph, const Node* node) {
   const int index = graph.index_of(node);
   const int parameters = static_cast<int>(graph.parameters().size());
   out += '%';
-  if (index < parameters) out += graph.parameter_name(static_cast<std::size_t>(index));
-  else out += std::to_string(index - parameters);
+  if (index < parameters)
+    out += graph.parameter_name(static_cast<std::size_t>(index));
+  else
+    out += std::to_string(index - parameters);
 }
 
 void append_node(std::string& out, const Graph& graph, const Node& node) {
@@ -19,8 +21,10 @@ void append_node(std::string& out, const Graph& graph, const Node& node) {
   for (std::size_t i = 0; i < node.operands.size(); ++i) {
     const Operand& operand = node.operands[i];
     if (i) out += ", ";
-    if (operand.value) append_value(out, graph, operand.value.get());
-    else out += operand.is_integer ? std::to_string(operand.integer) : shortest_text(operand.number);
+    if (operand.value)
+      append_value(out, graph, operand.value.get());
+    else
+      out += operand.is_integer ? std::to_string(operand.integer) : shortest_text(operand.number);
   }
   out.append(")").append(node.attrs.str());
   if (node.region) out.append(" @").append(std::to_string(node.region));

@@ -14,8 +14,8 @@ Graph rewrite(const Graph& graph, const Rewrite& rule, bool* changed) {
       if (operand.value) operand.value = current(operand.value);
     Value value = rule(*node, operands);
     if (value) {
-      FJ_ASSERT(value.type() == node.type(), "a rewrite of {} gives {} in place of {}", print_node(graph, *node), value.type().str(),
-                node.type().str());
+      FJ_ASSERT(value.type() == node.type(), "a rewrite of {} gives {} in place of {}", print_node(graph, *node),
+                value.type().str(), node.type().str());
       if (changed) *changed = true;
     } else {
       value = rebuild(*node, std::move(operands));

@@ -9,8 +9,8 @@
 
 namespace fusejit::ir {
 
-// What stands in place of `node` over `operands`, which are rewritten already: a value of exactly the node's type, possibly
-// one of the operands; an empty Value keeps the node.
+// What stands in place of `node` over `operands`, which are rewritten already: a value of exactly the node's type,
+// possibly one of the operands; an empty Value keeps the node.
 using Rewrite = std::function<Value(const Node& node, const std::vector<Operand>& operands)>;
 
 // `changed`, if given, is set when the rule replaced anything and left alone otherwise.

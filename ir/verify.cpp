@@ -34,7 +34,8 @@ void check_parameters(const Graph& graph) {
   for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
     const Value& p = graph.parameters()[i];
     if (p->op != Op::parameter) broken(graph, p.get(), "G4", fmt::format("parameter {} is no leaf", i));
-    if (!names.insert(graph.parameter_name(i)).second) broken(graph, nullptr, "G4", "two parameters are called " + graph.parameter_name(i));
+    if (!names.insert(graph.parameter_name(i)).second)
+      broken(graph, nullptr, "G4", "two parameters are called " + graph.parameter_name(i));
   }
 }
 
@@ -42,7 +43,8 @@ void check_node(const Graph& graph, const Node& node, int index) {
   for (const Operand& operand : node.operands) {
     if (operand.is_number()) continue;
     const int at = index_or_none(graph, operand.value.get());
-    if (at < 0) broken(graph, nullptr, "G1", fmt::format("node {} ({}) uses a value from outside", index, name(node.op)));
+    if (at < 0)
+      broken(graph, nullptr, "G1", fmt::format("node {} ({}) uses a value from outside", index, name(node.op)));
     if (at >= index) broken(graph, &node, "G1", "an operand stands after its user");
   }
   const OpDef& row = op_def(node.op);
@@ -55,8 +57,10 @@ void check_node(const Graph& graph, const Node& node, int index) {
   } catch (const UserError& error) {
     broken(graph, &node, "G5", error.what());
   }
-  if (type.dtype != node.type.dtype || type.shape != node.type.shape) broken(graph, &node, "G5", "the type should be " + type.str());
-  if (node.type.layout == Layout::nhwc && node.type.shape.rank() != 4) broken(graph, &node, "G6", "nhwc at another rank than 4");
+  if (type.dtype != node.type.dtype || type.shape != node.type.shape)
+    broken(graph, &node, "G5", "the type should be " + type.str());
+  if (node.type.layout == Layout::nhwc && node.type.shape.rank() != 4)
+    broken(graph, &node, "G6", "nhwc at another rank than 4");
 }
 
 void check_reached(const Graph& graph) {
@@ -81,7 +85,8 @@ void verify(const Graph& graph) {
   check_reached(graph);
   const Graph again = capture(graph.name(), graph.parameters(), graph.results());
   if (again.nodes().size() != graph.nodes().size())
-    broken(graph, nullptr, "G7", fmt::format("{} nodes, {} of them distinct", graph.nodes().size(), again.nodes().size()));
+    broken(graph, nullptr, "G7",
+           fmt::format("{} nodes, {} of them distinct", graph.nodes().size(), again.nodes().size()));
 }
 
 }  // namespace fusejit::ir

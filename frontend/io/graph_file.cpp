@@ -39,12 +39,15 @@ bool agrees(ir::Scalar got, ir::Scalar want, Tolerance tolerance) {
 }
 
 // Expected arrays may be f64 for any float result, then under the plain name as well.
-const NamedArray& expected_array(const std::string& name, const Type& type, std::span<const NamedArray> want, const std::string& source) {
+const NamedArray& expected_array(const std::string& name, const Type& type, std::span<const NamedArray> want,
+                                 const std::string& source) {
   const NamedArray* array = find(want, stored_name(name, type.dtype));
   if (!array) array = find(want, name);
   FJ_CHECK(array, "{}: there is no array '{}'", source, stored_name(name, type.dtype));
-  const bool fits = array->shape == type.shape && (array->dtype == type.dtype || (is_float(type.dtype) && array->dtype == DType::f64));
-  FJ_CHECK(fits, "{}: array '{}' is {}, the result is {}", source, array->name, type_text(*array), Type{type.dtype, type.shape}.str());
+  const bool fits = array->shape == type.shape &&
+                    (array->dtype == type.dtype || (is_float(type.dtype) && array->dtype == DType::f64));
+  FJ_CHECK(fits, "{}: array '{}' is {}, the result is {}", source, array->name, type_text(*array),
+           Type{type.dtype, type.shape}.str());
   return *array;
 }
 
@@ -60,8 +63,8 @@ std::string difference(const std::string& name, const Array& got, const NamedArr
   }
   if (count == 0) return "";
   const double g = got.at(worst).as_double(), w = ir::load_element(want.bytes.data(), want.dtype, worst).as_double();
-  return fmt::format("{}: {} of {} elements differ, most at element {}: {} instead of {}", name, count, got.type.elements(), worst,
-                     ir::shortest_text(g), ir::shortest_text(w));
+  return fmt::format("{}: {} of {} elements differ, most at element {}: {} instead of {}", name, count,
+                     got.type.elements(), worst, ir::shortest_text(g), ir::shortest_text(w));
 }
 
 }  // namespace
@@ -79,7 +82,8 @@ GraphFile open_graph(ir::Graph graph, const std::vector<std::string>& wrt) {
     for (const std::string& name : wrt) file.results.push_back("d_" + name);
     std::vector<std::string> floats;
     for (std::size_t i = 0; i < forward; ++i)
-      if (is_float(graph.results()[i].type().dtype)) floats.push_back(graph.results()[i].type().shape.rank() == 0 ? fmt::format("d_out{}", i) : "");
+      if (is_float(graph.results()[i].type().dtype))
+        floats.push_back(graph.results()[i].type().shape.rank() == 0 ? fmt::format("d_out{}", i) : "");
     if (floats.size() == 1) file.optional_cotangent = floats[0];
     graph = ir::differentiate(graph, wrt);
   }
@@ -87,10 +91,12 @@ GraphFile open_graph(ir::Graph graph, const std::vector<std::string>& wrt) {
   return file;
 }
 
-std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays, const std::string& source) {
+std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays,
+                                  const std::string& source) {
   std::unordered_set<std::string_view> used;
   std::unordered_map<std::string_view, const NamedArray*> named;
-  for (const NamedArray& array : arrays) FJ_CHECK(named.emplace(array.name, &array).second, "{}: two arrays are called '{}'", source, array.name);
+  for (const NamedArray& array : arrays)
+    FJ_CHECK(named.emplace(array.name, &array).second, "{}: two arrays are called '{}'", source, array.name);
   std::vector<Array> arguments;
   for (std::size_t i = 0; i < file.graph.parameters().size(); ++i) {
     const Type& type = file.graph.parameters()[i].type();
@@ -98,19 +104,21 @@ std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedAr
     const std::string stored = stored_name(name, type.dtype);
     const auto found = named.find(stored);
     if (found == named.end()) {
-      FJ_CHECK(name == file.optional_cotangent, "{}: there is no array '{}' for parameter %{}: {}", source, stored, name, type.str());
+      FJ_CHECK(name == file.optional_cotangent, "{}: there is no array '{}' for parameter %{}: {}", source, stored,
+               name, type.str());
       arguments.emplace_back(type);
       arguments.back().set(0, ir::cast(ir::Scalar::of(1.0), type.dtype));
       continue;
     }
     const NamedArray& array = *found->second;
-    FJ_CHECK(array.dtype == type.dtype && array.shape == type.shape, "{}: array '{}' is {}, the parameter is {}", source, stored,
-             type_text(array), type.str());
+    FJ_CHECK(array.dtype == type.dtype && array.shape == type.shape, "{}: array '{}' is {}, the parameter is {}",
+             source, stored, type_text(array), type.str());
     used.insert(found->first);
     arguments.push_back(to_array(array, type));
   }
   for (const NamedArray& array : arrays)
-    FJ_CHECK(used.contains(array.name), "{}: array '{}' belongs to no parameter of graph @{}", source, array.name, file.graph.name());
+    FJ_CHECK(used.contains(array.name), "{}: array '{}' belongs to no parameter of graph @{}", source, array.name,
+             file.graph.name());
   return arguments;
 }
 
@@ -123,15 +131,17 @@ std::vector<NamedArray> read_expected(const GraphFile& file, const std::string& 
 std::vector<NamedArray> name_results(const GraphFile& file, std::span<const Array> values) {
   std::vector<NamedArray> named;
   for (std::size_t i = 0; i < values.size(); ++i)
-    named.push_back({stored_name(file.results[i], values[i].type.dtype), values[i].type.dtype, values[i].type.shape, values[i].bytes});
+    named.push_back({stored_name(file.results[i], values[i].type.dtype), values[i].type.dtype, values[i].type.shape,
+                     values[i].bytes});
   return named;
 }
 
-std::vector<std::string> differences(const GraphFile& file, std::span<const Array> got, std::span<const NamedArray> want,
-                                     Tolerance tolerance, const std::string& source) {
+std::vector<std::string> differences(const GraphFile& file, std::span<const Array> got,
+                                     std::span<const NamedArray> want, Tolerance tolerance, const std::string& source) {
   std::vector<std::string> found;
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const std::string sentence = difference(file.results[i], got[i], expected_array(file.results[i], got[i].type, want, source), tolerance);
+    const std::string sentence =
+        difference(file.results[i], got[i], expected_array(file.results[i], got[i].type, want, source), tolerance);
     if (!sentence.empty()) found.push_back(sentence);
   }
   return found;

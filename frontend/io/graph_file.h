@@ -25,9 +25,10 @@ struct GraphFile {
 // With gradients by `wrt`, if any are named: UserError for a name that is no float parameter or is named twice.
 GraphFile open_graph(ir::Graph graph, const std::vector<std::string>& wrt);
 
-// One array per parameter, in the order of the graph. UserError for a missing, unknown or ill-typed array; `source` names
-// the file in messages.
-std::vector<ir::Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays, const std::string& source);
+// One array per parameter, in the order of the graph. UserError for a missing, unknown or ill-typed array; `source`
+// names the file in messages.
+std::vector<ir::Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays,
+                                      const std::string& source);
 
 // The arrays of an .npz that hold the file's results; others are passed over.
 std::vector<NamedArray> read_expected(const GraphFile& file, const std::string& path);
@@ -39,8 +40,9 @@ struct Tolerance {
   double absolute = 1e-6;
 };
 // One sentence for each result that differs, empty if all agree: NaN and inf stand in the same places and
-// |got - want| <= absolute + relative * |want|. UserError where `want` lacks a result or has it in another shape or dtype.
-std::vector<std::string> differences(const GraphFile& file, std::span<const ir::Array> got, std::span<const NamedArray> want,
-                                     Tolerance tolerance, const std::string& source);
+// |got - want| <= absolute + relative * |want|. UserError where `want` lacks a result or has it in another shape or
+// dtype.
+std::vector<std::string> differences(const GraphFile& file, std::span<const ir::Array> got,
+                                     std::span<const NamedArray> want, Tolerance tolerance, const std::string& source);
 
 }  // namespace fusejit::io

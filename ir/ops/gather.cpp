@@ -58,7 +58,8 @@ std::int64_t place(const EvalContext& c, const Shape& shape, std::int64_t positi
 void evaluate_gather(const EvalContext& c) {
   const Array& x = *c.operands[0];
   const DType dtype = c.result.type.dtype;
-  const Scalar missing = is_float(dtype) ? cast(Scalar::of(std::numeric_limits<double>::quiet_NaN()), dtype) : Scalar{dtype, 0};
+  const Scalar missing =
+      is_float(dtype) ? cast(Scalar::of(std::numeric_limits<double>::quiet_NaN()), dtype) : Scalar{dtype, 0};
   each_index(c.result.type.shape, [&](std::int64_t position, std::span<const std::int64_t> at) {
     const std::int64_t source = place(c, x.type.shape, position, at);
     c.result.set(position, source < 0 ? missing : x.at(source));
@@ -74,11 +75,14 @@ void evaluate_gather_grad(const EvalContext& c) {
   each_index(g.type.shape, [&](std::int64_t position, std::span<const std::int64_t> at) {
     const std::int64_t target = place(c, c.result.type.shape, position, at);
     if (target < 0) return;
-    if (is_float(dtype)) sums[static_cast<std::size_t>(target)] += g.at(position).as_double();
-    else whole[static_cast<std::size_t>(target)] += cast(g.at(position), DType::i64).bits;
+    if (is_float(dtype))
+      sums[static_cast<std::size_t>(target)] += g.at(position).as_double();
+    else
+      whole[static_cast<std::size_t>(target)] += cast(g.at(position), DType::i64).bits;
   });
   for (std::size_t i = 0; i < count; ++i)
-    c.result.set(static_cast<std::int64_t>(i), cast(is_float(dtype) ? Scalar::of(sums[i]) : Scalar{DType::i64, whole[i]}, dtype));
+    c.result.set(static_cast<std::int64_t>(i),
+                 cast(is_float(dtype) ? Scalar::of(sums[i]) : Scalar{DType::i64, whole[i]}, dtype));
 }
 
 void evaluate_one_hot(const EvalContext& c) {
@@ -107,18 +111,41 @@ constexpr AttrDef kGatherGrad[] = {{"dim", AttrKind::dim}, {"shape", AttrKind::i
 constexpr AttrDef kOneHot[] = {{"num_classes", AttrKind::integer}, {"dtype", AttrKind::dtype, "i64"}};
 
 constexpr OpDef kRows[] = {
-    {.op = Op::gather, .name = "gather", .family = Family::view, .min_operands = 2, .max_operands = 2, .operand_names = kXIndex,
-     .attrs = kGatherAttrs, .infer = infer_gather,
-     .grad = [](const GradContext& g) {
-       return std::vector<Value>{build(Op::gather_grad, {g.dy, g.x(1)},
-                                       {{"dim", g.y->attrs.integer("dim")}, {"shape", g.x(0).type().shape.dims()}}), Value()};
-     },
-     .evaluate = evaluate_gather, .meaning = "x at index along a dim; out of range: NaN, or 0 for ints"},
-    {.op = Op::gather_grad, .name = "gather_grad", .family = Family::view, .min_operands = 2, .max_operands = 2,
-     .operand_names = kGIndex, .attrs = kGatherGrad, .infer = infer_gather_grad,
-     .grad = grad_gather_grad, .evaluate = evaluate_gather_grad, .meaning = "zeros of a shape, each g added at its index; out of range: dropped"},
-    {.op = Op::one_hot, .name = "one_hot", .family = Family::view, .operand_names = kIndex, .attrs = kOneHot,
-     .infer = infer_one_hot, .no_gradient = true, .evaluate = evaluate_one_hot,
+    {.op = Op::gather,
+     .name = "gather",
+     .family = Family::view,
+     .min_operands = 2,
+     .max_operands = 2,
+     .operand_names = kXIndex,
+     .attrs = kGatherAttrs,
+     .infer = infer_gather,
+     .grad =
+         [](const GradContext& g) {
+           return std::vector<Value>{build(Op::gather_grad, {g.dy, g.x(1)},
+                                           {{"dim", g.y->attrs.integer("dim")}, {"shape", g.x(0).type().shape.dims()}}),
+                                     Value()};
+         },
+     .evaluate = evaluate_gather,
+     .meaning = "x at index along a dim; out of range: NaN, or 0 for ints"},
+    {.op = Op::gather_grad,
+     .name = "gather_grad",
+     .family = Family::view,
+     .min_operands = 2,
+     .max_operands = 2,
+     .operand_names = kGIndex,
+     .attrs = kGatherGrad,
+     .infer = infer_gather_grad,
+     .grad = grad_gather_grad,
+     .evaluate = evaluate_gather_grad,
+     .meaning = "zeros of a shape, each g added at its index; out of range: dropped"},
+    {.op = Op::one_hot,
+     .name = "one_hot",
+     .family = Family::view,
+     .operand_names = kIndex,
+     .attrs = kOneHot,
+     .infer = infer_one_hot,
+     .no_gradient = true,
+     .evaluate = evaluate_one_hot,
      .meaning = "1 at the index along a new last dim, else 0; out of range: all 0"},
 };
 static_assert(rows_fill(kRows, kGather), "a row is missing or out of order");

@@ -10,7 +10,8 @@
 namespace fusejit::ir {
 
 // f(row-major position, index of each dim)
-template <class F> void each_index(const Shape& shape, F f) {
+template <class F>
+void each_index(const Shape& shape, F f) {
   std::array<std::int64_t, kMaxRank> index{};
   const std::span<const std::int64_t> view(index.data(), static_cast<std::size_t>(shape.rank()));
   for (std::int64_t position = 0; position < shape.elements(); ++position) {

@@ -1,4 +1,5 @@
-// Reductions (ops.md §8). Each keeps the dims that are not in `dim`; `evaluate` accumulates floats in f64 and rounds once.
+// Reductions (ops.md §8). Each keeps the dims that are not in `dim`; `evaluate` accumulates floats in f64 and rounds
+// once.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -31,8 +32,10 @@ Shape reduced_shape(const InferContext& c) {
   if (dims.empty() && x.rank() > 0) c.fail("dim=[] is legal only for a 0-d x");
   Dims sizes;
   for (int d = 0; d < x.rank(); ++d) {
-    if (!holds(dims, d)) sizes.push_back(x[d]);
-    else if (c.attrs.flag("keepdim")) sizes.push_back(1);
+    if (!holds(dims, d))
+      sizes.push_back(x[d]);
+    else if (c.attrs.flag("keepdim"))
+      sizes.push_back(1);
   }
   return shape_from(c, sizes);
 }
@@ -60,7 +63,8 @@ Type infer_index(const InferContext& c) {
 }
 
 // Calls f(element of the result, element of x, index along a single reduced dim) for x in row-major order.
-template <class F> void each(const EvalContext& c, F f) {
+template <class F>
+void each(const EvalContext& c, F f) {
   const Shape& x = c.operands[0]->type.shape;
   const Dims dims = reduced_dims(c.node.attrs);
   Dims strides(static_cast<std::size_t>(x.rank()), 0), index(strides);
@@ -84,31 +88,39 @@ template <class F> void each(const EvalContext& c, F f) {
 std::size_t result_count(const EvalContext& c) { return static_cast<std::size_t>(c.result.type.elements()); }
 
 // Folds floats in f64 and anything else as wrapping 64-bit integers.
-template <class F, class G> void accumulate(const EvalContext& c, int identity, F fold_real, G fold_whole, double divisor = 1) {
+template <class F, class G>
+void accumulate(const EvalContext& c, int identity, F fold_real, G fold_whole, double divisor = 1) {
   if (is_float(c.result.type.dtype)) {
     std::vector<double> sums(result_count(c), identity);
-    each(c, [&](std::int64_t o, Scalar v, std::int64_t) { fold_real(sums[static_cast<std::size_t>(o)], v.as_double()); });
+    each(c,
+         [&](std::int64_t o, Scalar v, std::int64_t) { fold_real(sums[static_cast<std::size_t>(o)], v.as_double()); });
     for (std::size_t i = 0; i < sums.size(); ++i)
       c.result.set(static_cast<std::int64_t>(i), cast(Scalar::of(sums[i] / divisor), c.result.type.dtype));
     return;
   }
   std::vector<std::uint64_t> sums(result_count(c), static_cast<std::uint64_t>(identity));
-  each(c, [&](std::int64_t o, Scalar v, std::int64_t) { fold_whole(sums[static_cast<std::size_t>(o)], cast(v, DType::i64).bits); });
+  each(c, [&](std::int64_t o, Scalar v, std::int64_t) {
+    fold_whole(sums[static_cast<std::size_t>(o)], cast(v, DType::i64).bits);
+  });
   for (std::size_t i = 0; i < sums.size(); ++i) c.result.set(static_cast<std::int64_t>(i), {DType::i64, sums[i]});
 }
 
 void evaluate_sum(const EvalContext& c) {
-  accumulate(c, 0, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; });
+  accumulate(
+      c, 0, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; });
 }
 void evaluate_mean(const EvalContext& c) {
   const double n = static_cast<double>(compose::extent(c.operands[0]->type.shape, reduced_dims(c.node.attrs)));
-  accumulate(c, 0, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; }, n);
+  accumulate(
+      c, 0, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; }, n);
 }
 void evaluate_prod(const EvalContext& c) {
-  accumulate(c, 1, [](double& s, double v) { s *= v; }, [](std::uint64_t& s, std::uint64_t v) { s *= v; });
+  accumulate(
+      c, 1, [](double& s, double v) { s *= v; }, [](std::uint64_t& s, std::uint64_t v) { s *= v; });
 }
 
-template <bool kAny> void evaluate_truth(const EvalContext& c) {
+template <bool kAny>
+void evaluate_truth(const EvalContext& c) {
   for (std::int64_t i = 0; i < c.result.type.elements(); ++i) c.result.set(i, Scalar::of(!kAny));
   each(c, [&](std::int64_t o, Scalar v, std::int64_t) {
     if (cast(v, DType::boolean).boolean() == kAny) c.result.set(o, Scalar::of(kAny));
@@ -126,7 +138,8 @@ bool beyond(Scalar a, Scalar b, bool largest) {
   return largest ? x > y : x < y;
 }
 
-template <bool kLargest, bool kIndex> void evaluate_extreme(const EvalContext& c) {
+template <bool kLargest, bool kIndex>
+void evaluate_extreme(const EvalContext& c) {
   std::vector<Scalar> best(result_count(c));
   std::vector<std::int64_t> where(best.size(), -1);
   each(c, [&](std::int64_t o, Scalar v, std::int64_t index) {
@@ -155,7 +168,8 @@ std::vector<Value> grad_prod(const GradContext& g) {
   const Dims dims = reduced_dims(g.y->attrs);
   const Value zero = build(Op::eq, {x, 0});
   const Value zeros = compose::sum(build(Op::cast, {zero}, {{"dtype", i64}}), dims, true);
-  const Value rest = build(Op::prod, {compose::where(zero, 1, x)}, {{"dim", std::span<const std::int64_t>(dims)}, {"keepdim", true}});
+  const Value rest =
+      build(Op::prod, {compose::where(zero, 1, x)}, {{"dim", std::span<const std::int64_t>(dims)}, {"keepdim", true}});
   const Value alone = compose::where(build(Op::eq, {zeros, 1}), rest, 0);
   const Value others = compose::where(zero, alone, compose::where(build(Op::eq, {zeros, 0}), rest / x, 0));
   return {compose::cast_to(compose::wide(spread(g.dy, g)) * others, g.x(0).type().dtype)};
@@ -177,25 +191,78 @@ constexpr AttrDef kDims[] = {{"dim", AttrKind::dims, "all"}, {"keepdim", AttrKin
 constexpr AttrDef kDim[] = {{"dim", AttrKind::dim}, {"keepdim", AttrKind::flag, "false"}};
 
 constexpr OpDef kRows[] = {
-    {.op = Op::sum, .name = "sum", .family = Family::reduce, .attrs = kDims, .infer = infer_sum,
-     .grad = [](const GradContext& g) { return std::vector<Value>{spread(g.dy, g)}; }, .evaluate = evaluate_sum,
+    {.op = Op::sum,
+     .name = "sum",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_sum,
+     .grad = [](const GradContext& g) { return std::vector<Value>{spread(g.dy, g)}; },
+     .evaluate = evaluate_sum,
      .meaning = "the sum over the dims; ints and bools give i64; empty: 0"},
-    {.op = Op::mean, .name = "mean", .family = Family::reduce, .attrs = kDims, .infer = infer_mean, .grad = grad_mean,
-     .evaluate = evaluate_mean, .meaning = "the mean over the dims; empty: NaN"},
-    {.op = Op::prod, .name = "prod", .family = Family::reduce, .attrs = kDims, .infer = infer_sum, .grad = grad_prod,
-     .evaluate = evaluate_prod, .meaning = "the product over the dims; ints and bools give i64; empty: 1"},
-    {.op = Op::amax, .name = "amax", .family = Family::reduce, .attrs = kDims, .infer = infer_extreme, .grad = grad_extreme,
-     .evaluate = evaluate_extreme<true, false>, .meaning = "the largest over the dims; NaN wins"},
-    {.op = Op::amin, .name = "amin", .family = Family::reduce, .attrs = kDims, .infer = infer_extreme, .grad = grad_extreme,
-     .evaluate = evaluate_extreme<false, false>, .meaning = "the smallest over the dims; NaN wins"},
-    {.op = Op::any, .name = "any", .family = Family::reduce, .attrs = kDims, .infer = infer_truth, .no_gradient = true,
-     .evaluate = evaluate_truth<true>, .meaning = "true if one is nonzero; empty: false"},
-    {.op = Op::all, .name = "all", .family = Family::reduce, .attrs = kDims, .infer = infer_truth, .no_gradient = true,
-     .evaluate = evaluate_truth<false>, .meaning = "true if all are nonzero; empty: true"},
-    {.op = Op::argmax, .name = "argmax", .family = Family::reduce, .attrs = kDim, .infer = infer_index, .no_gradient = true,
-     .evaluate = evaluate_extreme<true, true>, .meaning = "the index of the first largest along a dim; NaN is the largest"},
-    {.op = Op::argmin, .name = "argmin", .family = Family::reduce, .attrs = kDim, .infer = infer_index, .no_gradient = true,
-     .evaluate = evaluate_extreme<false, true>, .meaning = "the index of the first smallest along a dim; NaN is the smallest"},
+    {.op = Op::mean,
+     .name = "mean",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_mean,
+     .grad = grad_mean,
+     .evaluate = evaluate_mean,
+     .meaning = "the mean over the dims; empty: NaN"},
+    {.op = Op::prod,
+     .name = "prod",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_sum,
+     .grad = grad_prod,
+     .evaluate = evaluate_prod,
+     .meaning = "the product over the dims; ints and bools give i64; empty: 1"},
+    {.op = Op::amax,
+     .name = "amax",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_extreme,
+     .grad = grad_extreme,
+     .evaluate = evaluate_extreme<true, false>,
+     .meaning = "the largest over the dims; NaN wins"},
+    {.op = Op::amin,
+     .name = "amin",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_extreme,
+     .grad = grad_extreme,
+     .evaluate = evaluate_extreme<false, false>,
+     .meaning = "the smallest over the dims; NaN wins"},
+    {.op = Op::any,
+     .name = "any",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_truth,
+     .no_gradient = true,
+     .evaluate = evaluate_truth<true>,
+     .meaning = "true if one is nonzero; empty: false"},
+    {.op = Op::all,
+     .name = "all",
+     .family = Family::reduce,
+     .attrs = kDims,
+     .infer = infer_truth,
+     .no_gradient = true,
+     .evaluate = evaluate_truth<false>,
+     .meaning = "true if all are nonzero; empty: true"},
+    {.op = Op::argmax,
+     .name = "argmax",
+     .family = Family::reduce,
+     .attrs = kDim,
+     .infer = infer_index,
+     .no_gradient = true,
+     .evaluate = evaluate_extreme<true, true>,
+     .meaning = "the index of the first largest along a dim; NaN is the largest"},
+    {.op = Op::argmin,
+     .name = "argmin",
+     .family = Family::reduce,
+     .attrs = kDim,
+     .infer = infer_index,
+     .no_gradient = true,
+     .evaluate = evaluate_extreme<false, true>,
+     .meaning = "the index of the first smallest along a dim; NaN is the smallest"},
 };
 static_assert(rows_fill(kRows, kReduce), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");

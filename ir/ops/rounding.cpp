@@ -11,13 +11,17 @@ namespace {
 using namespace rows;
 using namespace expr;
 
-template <class T, class F> T rounded(T x, F f) {
-  if constexpr (Real<T>) return f(x);
-  else return x;
+template <class T, class F>
+T rounded(T x, F f) {
+  if constexpr (Real<T>)
+    return f(x);
+  else
+    return x;
 }
 
 // Half to even, whatever the rounding mode of the caller.
-template <class T> T nearest_even(T x) {
+template <class T>
+T nearest_even(T x) {
   const T down = std::floor(x);
   const T rest = x - down;
   if (rest < T(0.5)) return std::copysign(down, x);
@@ -27,14 +31,20 @@ template <class T> T nearest_even(T x) {
 }
 
 // A bound of clamp in the type of x; ints know -inf and inf as "no bound".
-template <class T> T bound(const Attr& attr) {
-  if constexpr (Real<T>) return static_cast<T>(attr.number);
-  else if (attr.number == -std::numeric_limits<double>::infinity()) return std::numeric_limits<T>::min();
-  else if (attr.number == std::numeric_limits<double>::infinity()) return std::numeric_limits<T>::max();
-  else return static_cast<T>(attr.integer);
+template <class T>
+T bound(const Attr& attr) {
+  if constexpr (Real<T>)
+    return static_cast<T>(attr.number);
+  else if (attr.number == -std::numeric_limits<double>::infinity())
+    return std::numeric_limits<T>::min();
+  else if (attr.number == std::numeric_limits<double>::infinity())
+    return std::numeric_limits<T>::max();
+  else
+    return static_cast<T>(attr.integer);
 }
 
-template <class T> T clamped(T x, T low, T high) {
+template <class T>
+T clamped(T x, T low, T high) {
   const T raised = x < low ? low : x;
   return raised > high ? high : raised;
 }
@@ -45,8 +55,9 @@ Type infer_clamp(const InferContext& c) {
   if (is_float(type.dtype)) return {type.dtype, type.shape};
   for (std::size_t i = 0; i < 2; ++i) {
     const Attr& attr = c.attrs[i];
-    const bool whole = std::isinf(attr.number) || (static_cast<double>(attr.integer) == attr.number &&
-                                                   (type.dtype == DType::i64 || attr.integer == static_cast<std::int32_t>(attr.integer)));
+    const bool whole = std::isinf(attr.number) ||
+                       (static_cast<double>(attr.integer) == attr.number &&
+                        (type.dtype == DType::i64 || attr.integer == static_cast<std::int32_t>(attr.integer)));
     if (!whole) c.fail("min and max of an int must be integers within its range, or infinite");
   }
   return {type.dtype, type.shape};
@@ -58,48 +69,88 @@ std::optional<Operand> bound_operand(const Attr& attr, DType dtype, double nothi
   if (is_float(dtype)) return Operand(attr.number);
   const bool low = attr.number < 0;
   if (!std::isinf(attr.number)) return Operand(attr.integer);
-  if (dtype == DType::i64) return Operand(low ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max());
-  return Operand(std::int64_t{low ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int32_t>::max()});
+  if (dtype == DType::i64)
+    return Operand(low ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max());
+  return Operand(
+      std::int64_t{low ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int32_t>::max()});
 }
 
 constexpr AttrDef kClamp[] = {{"min", AttrKind::number, "-inf"}, {"max", AttrKind::number, "inf"}};
 
 constexpr OpDef kRows[] = {
-    {.op = Op::floor, .name = "floor", .dtype_rule = DTypeRule::numeric, .no_gradient = true,
-     .eval = [](Args a, const Attrs&) { return unary(a, [](auto x) { return rounded(x, [](auto v) { return std::floor(v); }); }); },
+    {.op = Op::floor,
+     .name = "floor",
+     .dtype_rule = DTypeRule::numeric,
+     .no_gradient = true,
+     .eval =
+         [](Args a, const Attrs&) {
+           return unary(a, [](auto x) { return rounded(x, [](auto v) { return std::floor(v); }); });
+         },
      .llvm = {.floating = "llvm.floor", .signed_int = "same", .unsigned_int = "same"},
-     .cuda = {.floating = "floor{f}($0)", .integral = "$0"}, .meaning = "rounded down; ints stay"},
-    {.op = Op::ceil, .name = "ceil", .dtype_rule = DTypeRule::numeric, .no_gradient = true,
-     .eval = [](Args a, const Attrs&) { return unary(a, [](auto x) { return rounded(x, [](auto v) { return std::ceil(v); }); }); },
+     .cuda = {.floating = "floor{f}($0)", .integral = "$0"},
+     .meaning = "rounded down; ints stay"},
+    {.op = Op::ceil,
+     .name = "ceil",
+     .dtype_rule = DTypeRule::numeric,
+     .no_gradient = true,
+     .eval =
+         [](Args a, const Attrs&) {
+           return unary(a, [](auto x) { return rounded(x, [](auto v) { return std::ceil(v); }); });
+         },
      .llvm = {.floating = "llvm.ceil", .signed_int = "same", .unsigned_int = "same"},
-     .cuda = {.floating = "ceil{f}($0)", .integral = "$0"}, .meaning = "rounded up; ints stay"},
-    {.op = Op::trunc, .name = "trunc", .dtype_rule = DTypeRule::numeric, .no_gradient = true,
-     .eval = [](Args a, const Attrs&) { return unary(a, [](auto x) { return rounded(x, [](auto v) { return std::trunc(v); }); }); },
+     .cuda = {.floating = "ceil{f}($0)", .integral = "$0"},
+     .meaning = "rounded up; ints stay"},
+    {.op = Op::trunc,
+     .name = "trunc",
+     .dtype_rule = DTypeRule::numeric,
+     .no_gradient = true,
+     .eval =
+         [](Args a, const Attrs&) {
+           return unary(a, [](auto x) { return rounded(x, [](auto v) { return std::trunc(v); }); });
+         },
      .llvm = {.floating = "llvm.trunc", .signed_int = "same", .unsigned_int = "same"},
-     .cuda = {.floating = "trunc{f}($0)", .integral = "$0"}, .meaning = "rounded toward zero; ints stay"},
-    {.op = Op::round, .name = "round", .dtype_rule = DTypeRule::numeric, .no_gradient = true,
-     .eval = [](Args a, const Attrs&) { return unary(a, [](auto x) { return rounded(x, [](auto v) { return nearest_even(v); }); }); },
+     .cuda = {.floating = "trunc{f}($0)", .integral = "$0"},
+     .meaning = "rounded toward zero; ints stay"},
+    {.op = Op::round,
+     .name = "round",
+     .dtype_rule = DTypeRule::numeric,
+     .no_gradient = true,
+     .eval =
+         [](Args a, const Attrs&) {
+           return unary(a, [](auto x) { return rounded(x, [](auto v) { return nearest_even(v); }); });
+         },
      .llvm = {.floating = "llvm.roundeven", .signed_int = "same", .unsigned_int = "same"},
-     .cuda = {.floating = "rint{f}($0)", .integral = "$0"}, .meaning = "rounded to the nearest integer, half to even; ints stay"},
-    {.op = Op::clamp, .name = "clamp", .attrs = kClamp, .dtype_rule = DTypeRule::numeric, .infer = infer_clamp,
-     .grad = [](const GradContext& g) {
-       Value dx = g.dy;
-       const double infinity = std::numeric_limits<double>::infinity();
-       // Written so that a NaN in x passes nothing.
-       if (g.y->attrs[0].number != -infinity) dx = apply(Op::where, {apply(Op::ge, {g.x(0), g.y->attrs[0].number}), dx, 0.0});
-       if (g.y->attrs[1].number != infinity) dx = apply(Op::where, {apply(Op::le, {g.x(0), g.y->attrs[1].number}), dx, 0.0});
-       return Grads{dx};
-     },
-     .expand = [](std::span<const Operand> o, const Attrs& attrs, const Type& type) {
-       Value x = o[0].value;
-       const double infinity = std::numeric_limits<double>::infinity();
-       if (const auto low = bound_operand(attrs[0], type.dtype, -infinity)) x = apply(Op::maximum, {x, *low});
-       if (const auto high = bound_operand(attrs[1], type.dtype, infinity)) x = apply(Op::minimum, {x, *high});
-       return x;
-     },
-     .eval = [](Args a, const Attrs& attrs) {
-       return unary(a, [&](auto x) { return clamped(x, bound<decltype(x)>(attrs[0]), bound<decltype(x)>(attrs[1])); });
-     },
+     .cuda = {.floating = "rint{f}($0)", .integral = "$0"},
+     .meaning = "rounded to the nearest integer, half to even; ints stay"},
+    {.op = Op::clamp,
+     .name = "clamp",
+     .attrs = kClamp,
+     .dtype_rule = DTypeRule::numeric,
+     .infer = infer_clamp,
+     .grad =
+         [](const GradContext& g) {
+           Value dx = g.dy;
+           const double infinity = std::numeric_limits<double>::infinity();
+           // Written so that a NaN in x passes nothing.
+           if (g.y->attrs[0].number != -infinity)
+             dx = apply(Op::where, {apply(Op::ge, {g.x(0), g.y->attrs[0].number}), dx, 0.0});
+           if (g.y->attrs[1].number != infinity)
+             dx = apply(Op::where, {apply(Op::le, {g.x(0), g.y->attrs[1].number}), dx, 0.0});
+           return Grads{dx};
+         },
+     .expand =
+         [](std::span<const Operand> o, const Attrs& attrs, const Type& type) {
+           Value x = o[0].value;
+           const double infinity = std::numeric_limits<double>::infinity();
+           if (const auto low = bound_operand(attrs[0], type.dtype, -infinity)) x = apply(Op::maximum, {x, *low});
+           if (const auto high = bound_operand(attrs[1], type.dtype, infinity)) x = apply(Op::minimum, {x, *high});
+           return x;
+         },
+     .eval =
+         [](Args a, const Attrs& attrs) {
+           return unary(a,
+                        [&](auto x) { return clamped(x, bound<decltype(x)>(attrs[0]), bound<decltype(x)>(attrs[1])); });
+         },
      .meaning = "min(max(x, min), max); NaN stays"},
 };
 static_assert(rows_fill(kRows, kRounding), "a row is missing or out of order");

@@ -86,13 +86,18 @@ constexpr bool well_formed(const OpDef& row) {
   switch (row.family) {
     case Family::elementwise:
       return named && typed && row.eval && differentiable && (row.expand || (spelled && lowered));
-    case Family::composite: return named && row.infer && row.expand;
+    case Family::composite:
+      return named && row.infer && row.expand;
     case Family::reduce:
     case Family::view:
-    case Family::anchor: return named && row.infer && row.evaluate && differentiable;
-    case Family::source: return named && row.infer && row.evaluate && row.no_gradient;
-    case Family::leaf: return named && row.no_gradient;
-    case Family::kernel: return named;
+    case Family::anchor:
+      return named && row.infer && row.evaluate && differentiable;
+    case Family::source:
+      return named && row.infer && row.evaluate && row.no_gradient;
+    case Family::leaf:
+      return named && row.no_gradient;
+    case Family::kernel:
+      return named;
   }
   return false;
 }

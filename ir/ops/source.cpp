@@ -94,23 +94,66 @@ void evaluate_iota(const EvalContext& c) {
 }
 
 constexpr std::string_view kSeed[] = {"seed"};
-constexpr AttrDef kRand[] = {{"shape", AttrKind::ints}, {"stream", AttrKind::integer, "0"}, {"dtype", AttrKind::dtype, "f32"}};
+constexpr AttrDef kRand[] = {
+    {"shape", AttrKind::ints}, {"stream", AttrKind::integer, "0"}, {"dtype", AttrKind::dtype, "f32"}};
 constexpr AttrDef kFull[] = {{"shape", AttrKind::ints}, {"value", AttrKind::number}, {"dtype", AttrKind::dtype, "f32"}};
-constexpr AttrDef kConstant[] = {{"shape", AttrKind::ints}, {"dtype", AttrKind::dtype, "f32"}, {"data", AttrKind::numbers}};
-constexpr AttrDef kIota[] = {{"shape", AttrKind::ints}, {"dim", AttrKind::dim, "0", DimBase::shape}, {"dtype", AttrKind::dtype, "i64"}};
+constexpr AttrDef kConstant[] = {
+    {"shape", AttrKind::ints}, {"dtype", AttrKind::dtype, "f32"}, {"data", AttrKind::numbers}};
+constexpr AttrDef kIota[] = {
+    {"shape", AttrKind::ints}, {"dim", AttrKind::dim, "0", DimBase::shape}, {"dtype", AttrKind::dtype, "i64"}};
 
 constexpr OpDef kRows[] = {
-    {.op = Op::rand, .name = "rand", .family = Family::source, .operand_names = kSeed, .attrs = kRand, .infer = infer_rand,
-     .no_gradient = true, .evaluate = evaluate_rand, .cost = 40,
+    {.op = Op::rand,
+     .name = "rand",
+     .family = Family::source,
+     .operand_names = kSeed,
+     .attrs = kRand,
+     .infer = infer_rand,
+     .no_gradient = true,
+     .evaluate = evaluate_rand,
+     .cost = 40,
      .meaning = "uniform in [0, 1): 24 bits of the Philox word of the element's row-major index"},
-    {.op = Op::full, .name = "full", .family = Family::source, .min_operands = 0, .max_operands = 0, .attrs = kFull,
-     .infer = infer_full, .no_gradient = true, .evaluate = evaluate_full, .cost = 0, .meaning = "one value everywhere"},
-    {.op = Op::constant, .name = "constant", .family = Family::source, .min_operands = 0, .max_operands = 0, .attrs = kConstant,
-     .infer = infer_constant, .no_gradient = true, .evaluate = evaluate_constant, .cost = 0, .meaning = "the listed values, row-major"},
-    {.op = Op::iota, .name = "iota", .family = Family::source, .min_operands = 0, .max_operands = 0, .attrs = kIota,
-     .infer = infer_iota, .no_gradient = true, .evaluate = evaluate_iota, .cost = 0, .meaning = "the index along a dim"},
-    {.op = Op::parameter, .name = "parameter", .family = Family::leaf, .min_operands = 0, .max_operands = 0, .no_gradient = true,
-     .cost = 0, .meaning = "a value that the caller gives"},
+    {.op = Op::full,
+     .name = "full",
+     .family = Family::source,
+     .min_operands = 0,
+     .max_operands = 0,
+     .attrs = kFull,
+     .infer = infer_full,
+     .no_gradient = true,
+     .evaluate = evaluate_full,
+     .cost = 0,
+     .meaning = "one value everywhere"},
+    {.op = Op::constant,
+     .name = "constant",
+     .family = Family::source,
+     .min_operands = 0,
+     .max_operands = 0,
+     .attrs = kConstant,
+     .infer = infer_constant,
+     .no_gradient = true,
+     .evaluate = evaluate_constant,
+     .cost = 0,
+     .meaning = "the listed values, row-major"},
+    {.op = Op::iota,
+     .name = "iota",
+     .family = Family::source,
+     .min_operands = 0,
+     .max_operands = 0,
+     .attrs = kIota,
+     .infer = infer_iota,
+     .no_gradient = true,
+     .evaluate = evaluate_iota,
+     .cost = 0,
+     .meaning = "the index along a dim"},
+    {.op = Op::parameter,
+     .name = "parameter",
+     .family = Family::leaf,
+     .min_operands = 0,
+     .max_operands = 0,
+     .no_gradient = true,
+     .cost = 0,
+     .meaning = "a value that the caller gives"},
 };
 static_assert(rows_fill(kRows, kSource), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");

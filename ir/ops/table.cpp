@@ -1,10 +1,10 @@
 // op_def and op_named over the rows of ir/ops. That every enumerator has a file, and every file its rows in order, is
 // checked at compile time (ops/rows.h); here the files are put together.
-#include "ir/base/check.h"
-#include "ir/ops/rows.h"
-
 #include <array>
 #include <unordered_map>
+
+#include "ir/base/check.h"
+#include "ir/ops/rows.h"
 
 namespace fusejit::ir {
 namespace {
@@ -12,9 +12,8 @@ namespace {
 using Rows = std::span<const OpDef> (*)();
 constexpr Rows kFiles[] = {
     arithmetic_rows, function_rows, rounding_rows, logic_rows,  // element-wise
-    composite_rows, norm_rows, loss_rows, derived_rows,
-    reduce_rows, view_rows, gather_rows, anchor_rows, pool_rows,
-    source_rows, kernel_rows,
+    composite_rows,  norm_rows,     loss_rows,     derived_rows, reduce_rows, view_rows,
+    gather_rows,     anchor_rows,   pool_rows,     source_rows,  kernel_rows,
 };
 
 struct Table {

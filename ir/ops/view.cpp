@@ -1,4 +1,5 @@
-// Views (ops.md §9): values copied bit by bit. A view of one operand is its `view_map`; reshape keeps the row-major order.
+// Views (ops.md §9): values copied bit by bit. A view of one operand is its `view_map`; reshape keeps the row-major
+// order.
 #include <algorithm>
 
 #include "ir/base/check.h"
@@ -105,8 +106,11 @@ Type infer_unslice(const InferContext& c) {
   for (int d = 0; d < g.rank(); ++d) {
     if (steps[at(d)] < 1) c.fail(fmt::format("step {} of dim {} is below 1", steps[at(d)], d));
     const std::int64_t room = type.shape[d] - 1 - starts[at(d)];
-    const bool fits = starts[at(d)] >= 0 && starts[at(d)] <= type.shape[d] && (g[d] == 0 || (room >= 0 && g[d] - 1 <= room / steps[at(d)]));
-    if (!fits) c.fail(fmt::format("dim {} of g does not fit into {} from {} in steps of {}", d, type.shape[d], starts[at(d)], steps[at(d)]));
+    const bool fits = starts[at(d)] >= 0 && starts[at(d)] <= type.shape[d] &&
+                      (g[d] == 0 || (room >= 0 && g[d] - 1 <= room / steps[at(d)]));
+    if (!fits)
+      c.fail(fmt::format("dim {} of g does not fit into {} from {} in steps of {}", d, type.shape[d], starts[at(d)],
+                         steps[at(d)]));
   }
   return type;
 }
@@ -121,9 +125,11 @@ Type infer_pad(const InferContext& c) {
     sizes.push_back(low[at(d)] + x[d] + high[at(d)]);
   }
   const Attr& value = c.attrs[2];
-  if (!is_float(c.type(0).dtype) && static_cast<double>(value.integer) != value.number) c.fail("value must be an integer");
+  if (!is_float(c.type(0).dtype) && static_cast<double>(value.integer) != value.number)
+    c.fail("value must be an integer");
   if (c.type(0).dtype == DType::boolean && value.integer != 0 && value.integer != 1) c.fail("value must be 0 or 1");
-  if (c.type(0).dtype == DType::i32 && value.integer != static_cast<std::int32_t>(value.integer)) c.fail("value is out of range for i32");
+  if (c.type(0).dtype == DType::i32 && value.integer != static_cast<std::int32_t>(value.integer))
+    c.fail("value is out of range for i32");
   return like_x(c, sizes);
 }
 
@@ -136,7 +142,8 @@ Type infer_concat(const InferContext& c) {
     bool equal = next.shape.rank() == first.shape.rank();
     for (int d = 0; equal && d < first.shape.rank(); ++d) equal = d == dim || next.shape[d] == first.shape[d];
     if (!equal) c.fail(fmt::format("operands 0 and {} differ in another dim than {}", i, dim));
-    if (next.dtype != first.dtype) c.fail(fmt::format("operands 0 and {} are {} and {}", i, name(first.dtype), name(next.dtype)));
+    if (next.dtype != first.dtype)
+      c.fail(fmt::format("operands 0 and {} are {} and {}", i, name(first.dtype), name(next.dtype)));
     sizes[at(dim)] += next.shape[dim];
   }
   return like_x(c, sizes);
@@ -170,7 +177,8 @@ std::vector<ViewDim> map_expand(const Attrs&, const Shape& x, const Shape& resul
 }
 std::vector<ViewDim> map_slice(const Attrs& attrs, const Shape& x, const Shape&) {
   std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d) map[at(d)] = {.axis = d, .scale = attrs.ints("steps")[at(d)], .offset = attrs.ints("starts")[at(d)]};
+  for (int d = 0; d < x.rank(); ++d)
+    map[at(d)] = {.axis = d, .scale = attrs.ints("steps")[at(d)], .offset = attrs.ints("starts")[at(d)]};
   return map;
 }
 std::vector<ViewDim> map_unslice(const Attrs& attrs, const Shape& x, const Shape& result) {
@@ -183,7 +191,8 @@ std::vector<ViewDim> map_unslice(const Attrs& attrs, const Shape& x, const Shape
 }
 std::vector<ViewDim> map_pad(const Attrs& attrs, const Shape& x, const Shape& result) {
   std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d) map[at(d)] = {.axis = d, .offset = -attrs.ints("low")[at(d)], .bounded = x[d] != result[d]};
+  for (int d = 0; d < x.rank(); ++d)
+    map[at(d)] = {.axis = d, .offset = -attrs.ints("low")[at(d)], .bounded = x[d] != result[d]};
   return map;
 }
 std::vector<ViewDim> map_flip(const Attrs& attrs, const Shape& x, const Shape&) {
@@ -213,7 +222,8 @@ void evaluate_map(const EvalContext& c) {
     for (int d = 0; d < from.rank(); ++d) {
       const ViewDim& dim = map[at(d)];
       const std::int64_t scaled = (dim.axis < 0 ? 0 : out[at(dim.axis)] * dim.scale) + dim.offset;
-      if (scaled % dim.divide != 0 || scaled < 0 || scaled / dim.divide >= from[d]) return c.result.set(position, outside);
+      if (scaled % dim.divide != 0 || scaled < 0 || scaled / dim.divide >= from[d])
+        return c.result.set(position, outside);
       source = source * from[d] + scaled / dim.divide;
     }
     c.result.set(position, x.at(source));
@@ -227,7 +237,8 @@ void evaluate_concat(const EvalContext& c) {
   each_index(c.result.type.shape, [&](std::int64_t position, std::span<const std::int64_t> out) {
     Dims index(out.begin(), out.end());
     std::size_t operand = 0;
-    while (index[at(dim)] >= c.operands[operand]->type.shape[dim]) index[at(dim)] -= c.operands[operand++]->type.shape[dim];
+    while (index[at(dim)] >= c.operands[operand]->type.shape[dim])
+      index[at(dim)] -= c.operands[operand++]->type.shape[dim];
     c.result.set(position, c.operands[operand]->at(row_major(c.operands[operand]->type.shape, index)));
   });
 }
@@ -238,7 +249,8 @@ Grads grad_reshape(const GradContext& g) { return {compose::reshape(g.dy, g.x(0)
 Grads grad_permute(const GradContext& g) {
   const auto dims = g.y->attrs.ints("dims");
   Dims inverse(dims.size());
-  for (std::size_t i = 0; i < dims.size(); ++i) inverse[static_cast<std::size_t>(dims[i])] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < dims.size(); ++i)
+    inverse[static_cast<std::size_t>(dims[i])] = static_cast<std::int64_t>(i);
   return {compose::permute(g.dy, inverse)};
 }
 Value slice(const Value& x, const Dims& starts, const Dims& stops, const Dims& steps) {
@@ -246,7 +258,8 @@ Value slice(const Value& x, const Dims& starts, const Dims& stops, const Dims& s
 }
 Grads grad_slice(const GradContext& g) {
   const Attrs& a = g.y->attrs;
-  return {build(Op::unslice, {g.dy}, {{"shape", g.x(0).type().shape.dims()}, {"starts", a.ints("starts")}, {"steps", a.ints("steps")}})};
+  return {build(Op::unslice, {g.dy},
+                {{"shape", g.x(0).type().shape.dims()}, {"starts", a.ints("starts")}, {"steps", a.ints("steps")}})};
 }
 Grads grad_unslice(const GradContext& g) {
   const Dims starts = list(g.y->attrs.ints("starts")), steps = list(g.y->attrs.ints("steps"));
@@ -287,37 +300,121 @@ constexpr AttrDef kPad[] = {{"low", AttrKind::ints}, {"high", AttrKind::ints}, {
 constexpr AttrDef kConcat[] = {{"dim", AttrKind::dim}};
 
 constexpr OpDef kRows[] = {
-    {.op = Op::reshape, .name = "reshape", .family = Family::view, .attrs = kShape, .infer = infer_reshape,
-     .complete = complete_reshape, .grad = grad_reshape, .evaluate = evaluate_copy, .copies_bits = true, .cost = 0,
+    {.op = Op::reshape,
+     .name = "reshape",
+     .family = Family::view,
+     .attrs = kShape,
+     .infer = infer_reshape,
+     .complete = complete_reshape,
+     .grad = grad_reshape,
+     .evaluate = evaluate_copy,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "the same elements in row-major order, in another shape"},
-    {.op = Op::permute, .name = "permute", .family = Family::view, .attrs = kPermute, .infer = infer_permute,
-     .grad = grad_permute, .evaluate = evaluate_map, .view_map = map_permute, .copies_bits = true, .cost = 0,
+    {.op = Op::permute,
+     .name = "permute",
+     .family = Family::view,
+     .attrs = kPermute,
+     .infer = infer_permute,
+     .grad = grad_permute,
+     .evaluate = evaluate_map,
+     .view_map = map_permute,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "dim k of the result is dim dims[k] of x"},
-    {.op = Op::squeeze, .name = "squeeze", .family = Family::view, .attrs = kSqueeze, .infer = infer_squeeze,
-     .grad = grad_reshape, .evaluate = evaluate_map, .view_map = map_squeeze, .copies_bits = true, .cost = 0,
+    {.op = Op::squeeze,
+     .name = "squeeze",
+     .family = Family::view,
+     .attrs = kSqueeze,
+     .infer = infer_squeeze,
+     .grad = grad_reshape,
+     .evaluate = evaluate_map,
+     .view_map = map_squeeze,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "without the dims, each of size 1"},
-    {.op = Op::unsqueeze, .name = "unsqueeze", .family = Family::view, .attrs = kUnsqueeze, .infer = infer_unsqueeze,
-     .grad = grad_reshape, .evaluate = evaluate_map, .view_map = map_unsqueeze, .copies_bits = true, .cost = 0,
+    {.op = Op::unsqueeze,
+     .name = "unsqueeze",
+     .family = Family::view,
+     .attrs = kUnsqueeze,
+     .infer = infer_unsqueeze,
+     .grad = grad_reshape,
+     .evaluate = evaluate_map,
+     .view_map = map_unsqueeze,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "with a dim of size 1 more"},
-    {.op = Op::expand, .name = "expand", .family = Family::view, .attrs = kShape, .infer = infer_expand,
+    {.op = Op::expand,
+     .name = "expand",
+     .family = Family::view,
+     .attrs = kShape,
+     .infer = infer_expand,
      .grad = [](const GradContext& g) { return Grads{compose::sum_to(g.dy, g.x(0).type().shape)}; },
-     .evaluate = evaluate_map, .view_map = map_expand, .copies_bits = true, .cost = 0,
+     .evaluate = evaluate_map,
+     .view_map = map_expand,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "sizes 1 grow, new dims on the left"},
-    {.op = Op::slice, .name = "slice", .family = Family::view, .attrs = kSlice, .infer = infer_slice, .grad = grad_slice,
-     .evaluate = evaluate_map, .view_map = map_slice, .copies_bits = true, .cost = 0,
+    {.op = Op::slice,
+     .name = "slice",
+     .family = Family::view,
+     .attrs = kSlice,
+     .infer = infer_slice,
+     .grad = grad_slice,
+     .evaluate = evaluate_map,
+     .view_map = map_slice,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "elements starts, starts + steps, ... below stops of every dim"},
-    {.op = Op::unslice, .name = "unslice", .family = Family::view, .operand_names = kG, .attrs = kUnslice,
-     .infer = infer_unslice, .grad = grad_unslice, .evaluate = evaluate_map, .view_map = map_unslice, .copies_bits = true,
-     .cost = 0, .meaning = "zeros of a shape with g at starts + o * steps"},
-    {.op = Op::pad, .name = "pad", .family = Family::view, .attrs = kPad, .infer = infer_pad, .grad = grad_pad,
-     .evaluate = evaluate_map, .view_map = map_pad, .copies_bits = true, .cost = 0,
+    {.op = Op::unslice,
+     .name = "unslice",
+     .family = Family::view,
+     .operand_names = kG,
+     .attrs = kUnslice,
+     .infer = infer_unslice,
+     .grad = grad_unslice,
+     .evaluate = evaluate_map,
+     .view_map = map_unslice,
+     .copies_bits = true,
+     .cost = 0,
+     .meaning = "zeros of a shape with g at starts + o * steps"},
+    {.op = Op::pad,
+     .name = "pad",
+     .family = Family::view,
+     .attrs = kPad,
+     .infer = infer_pad,
+     .grad = grad_pad,
+     .evaluate = evaluate_map,
+     .view_map = map_pad,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "x with `value` around it; low and high in the order of the dims"},
-    {.op = Op::concat, .name = "concat", .family = Family::view, .min_operands = 1, .max_operands = 64, .attrs = kConcat,
-     .infer = infer_concat, .grad = grad_concat, .evaluate = evaluate_concat, .copies_bits = true, .cost = 0,
+    {.op = Op::concat,
+     .name = "concat",
+     .family = Family::view,
+     .min_operands = 1,
+     .max_operands = 64,
+     .attrs = kConcat,
+     .infer = infer_concat,
+     .grad = grad_concat,
+     .evaluate = evaluate_concat,
+     .copies_bits = true,
+     .cost = 0,
      .meaning = "the operands one after the other along a dim"},
-    {.op = Op::flip, .name = "flip", .family = Family::view, .attrs = kPermute, .infer = infer_flip,
-     .grad = [](const GradContext& g) { return Grads{build(Op::flip, {g.dy}, {{"dims", g.y->attrs.ints("dims")}})}; },
-     .evaluate = evaluate_map, .view_map = map_flip, .copies_bits = true, .cost = 0, .meaning = "reversed along the dims"},
+    {.op = Op::flip,
+     .name = "flip",
+     .family = Family::view,
+     .attrs = kPermute,
+     .infer = infer_flip,
+     .grad =
+         [](const GradContext& g) {
+           return Grads{build(Op::flip, {g.dy}, {{"dims", g.y->attrs.ints("dims")}})};
+         },
+     .evaluate = evaluate_map,
+     .view_map = map_flip,
+     .copies_bits = true,
+     .cost = 0,
+     .meaning = "reversed along the dims"},
 };
 static_assert(rows_fill(kRows, kView), "a row is missing or out of order");
 static_assert(all_well_formed(kRows), "a row lacks a field of its family");

@@ -1,4 +1,5 @@
-// Layouts around the anchors. Until code generation wants another order, every node keeps the layout it was recorded in.
+// Layouts around the anchors. Until code generation wants another order, every node keeps the layout it was recorded
+// in.
 #include "ir/passes/passes.h"
 
 namespace fusejit::ir {

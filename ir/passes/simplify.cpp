@@ -46,7 +46,8 @@ Value made(const Site& s, Op op, std::vector<Operand> operands, std::vector<Attr
 Value unchanged_view(const Site& s) { return itself(s, s[0]); }
 
 Value reshape_of_reshape(const Site& s) {
-  return made_by(s[0], Op::reshape) ? made(s, Op::reshape, {inner(s[0])}, {{"shape", s.node.type.shape.dims()}}) : Value();
+  return made_by(s[0], Op::reshape) ? made(s, Op::reshape, {inner(s[0])}, {{"shape", s.node.type.shape.dims()}})
+                                    : Value();
 }
 
 Value identity_permute(const Site& s) {
@@ -65,7 +66,8 @@ Value permute_of_permute(const Site& s) {
 }
 
 Value expand_of_expand(const Site& s) {
-  return made_by(s[0], Op::expand) ? made(s, Op::expand, {inner(s[0])}, {{"shape", s.node.type.shape.dims()}}) : Value();
+  return made_by(s[0], Op::expand) ? made(s, Op::expand, {inner(s[0])}, {{"shape", s.node.type.shape.dims()}})
+                                   : Value();
 }
 
 Value flip_of_flip(const Site& s) {
@@ -94,7 +96,8 @@ Value divide_by_power_of_two(const Site& s) {
   int exponent = 0;
   const double c = s[1].number;
   const int limit = compute_type(s.node.type.dtype) == DType::f32 ? 120 : 1000;
-  if (c == 0 || !std::isfinite(c) || std::fabs(std::frexp(c, &exponent)) != 0.5 || std::abs(exponent) > limit) return {};
+  if (c == 0 || !std::isfinite(c) || std::fabs(std::frexp(c, &exponent)) != 0.5 || std::abs(exponent) > limit)
+    return {};
   return made(s, Op::mul, {s[0], 1 / c});
 }
 
@@ -122,7 +125,8 @@ std::optional<Scalar> uniform(const Operand& operand) {
 Value full_of(const Site& s, Scalar value) {
   const Type& type = s.node.type;
   const Scalar stored = cast(value, type.dtype);
-  const AttrInit attr = is_float(type.dtype) ? AttrInit("value", stored.as_double()) : AttrInit("value", cast(stored, DType::i64).i64());
+  const AttrInit attr =
+      is_float(type.dtype) ? AttrInit("value", stored.as_double()) : AttrInit("value", cast(stored, DType::i64).i64());
   return made(s, Op::full, {}, {{"shape", type.shape.dims()}, attr, {"dtype", type.dtype}});
 }
 
@@ -154,9 +158,12 @@ Value number_for_full(const Site& s) {
     const Operand kept = operands[i];
     operands[i] = is_float(dtype) ? Operand(value->as_double()) : Operand(cast(*value, DType::i64).i64());
     bool some = false;
-    for (std::size_t k = 0; k < operands.size(); ++k) some |= !operands[k].is_number() && !(op_def(s.node.op).keeps_dtype >> k & 1);
-    if (some) changed = true;
-    else operands[i] = kept;
+    for (std::size_t k = 0; k < operands.size(); ++k)
+      some |= !operands[k].is_number() && !(op_def(s.node.op).keeps_dtype >> k & 1);
+    if (some)
+      changed = true;
+    else
+      operands[i] = kept;
   }
   if (!changed) return {};
   try {
@@ -180,8 +187,10 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {Op::add, "x + -0.0 = x", [](const Site& s) { return s.is_float_result() && is_number(s[1], -0.0) ? itself(s, s[0]) : Value(); }},
-    {Op::add, "x + 0 = x (ints)", [](const Site& s) { return !s.is_float_result() && is_number(s[1], 0) ? itself(s, s[0]) : Value(); }},
+    {Op::add, "x + -0.0 = x",
+     [](const Site& s) { return s.is_float_result() && is_number(s[1], -0.0) ? itself(s, s[0]) : Value(); }},
+    {Op::add, "x + 0 = x (ints)",
+     [](const Site& s) { return !s.is_float_result() && is_number(s[1], 0) ? itself(s, s[0]) : Value(); }},
     {Op::sub, "x - 0 = x", [](const Site& s) { return is_number(s[1], 0) ? itself(s, s[0]) : Value(); }},
     {Op::mul, "x * 1 = x", [](const Site& s) { return is_number(s[1], 1) ? itself(s, s[0]) : Value(); }},
     {Op::mul, "1 * x = x", [](const Site& s) { return is_number(s[0], 1) ? itself(s, s[1]) : Value(); }},
@@ -193,7 +202,8 @@ constexpr Rule kRules[] = {
     {Op::minimum, "min(x, x) = x, min(min(x, c), c) = min(x, c)", extremum_again},
     {Op::neg, "-(-x) = x", [](const Site& s) { return twice(s, Op::neg); }},
     {Op::abs, "||x|| = |x|", [](const Site& s) { return made_by(s[0], Op::abs) ? itself(s, s[0]) : Value(); }},
-    {Op::abs, "|-x| = |x|", [](const Site& s) { return made_by(s[0], Op::neg) ? made(s, Op::abs, {inner(s[0])}) : Value(); }},
+    {Op::abs, "|-x| = |x|",
+     [](const Site& s) { return made_by(s[0], Op::neg) ? made(s, Op::abs, {inner(s[0])}) : Value(); }},
     {Op::logical_not, "!!b = b (bool)", [](const Site& s) { return twice(s, Op::logical_not); }},
     {Op::logical_not, "!(a = b) = a != b", [](const Site& s) { return not_of_comparison(s, Op::eq, Op::ne); }},
     {Op::logical_not, "!(a != b) = a = b", [](const Site& s) { return not_of_comparison(s, Op::ne, Op::eq); }},
@@ -202,21 +212,34 @@ constexpr Rule kRules[] = {
     {Op::where, "0 ? a : b = b", [](const Site& s) { return is_number(s[0], 0) ? itself(s, s[2]) : Value(); }},
     {Op::cast, "x in its own dtype = x", [](const Site& s) { return itself(s, s[0]); }},
     {Op::cast, "cast(widening cast(x)) = cast(x)", cast_of_cast},
-    {Op::cast, "cast(full) = full", [](const Site& s) { const auto v = uniform(s[0]); return v ? full_of(s, *v) : Value(); }},
+    {Op::cast, "cast(full) = full",
+     [](const Site& s) {
+       const auto v = uniform(s[0]);
+       return v ? full_of(s, *v) : Value();
+     }},
     {Op::reshape, "reshape to the same shape = x", unchanged_view},
     {Op::reshape, "reshape(reshape(x)) = reshape(x)", reshape_of_reshape},
-    {Op::reshape, "reshape(full) = full", [](const Site& s) { const auto v = uniform(s[0]); return v ? full_of(s, *v) : Value(); }},
+    {Op::reshape, "reshape(full) = full",
+     [](const Site& s) {
+       const auto v = uniform(s[0]);
+       return v ? full_of(s, *v) : Value();
+     }},
     {Op::permute, "permute in order = x", identity_permute},
     {Op::permute, "permute(permute(x)) = permute(x)", permute_of_permute},
     {Op::squeeze, "squeeze of nothing = x", unchanged_view},
     {Op::expand, "expand to the same shape = x", unchanged_view},
     {Op::expand, "expand(expand(x)) = expand(x)", expand_of_expand},
-    {Op::expand, "expand(full) = full", [](const Site& s) { const auto v = uniform(s[0]); return v ? full_of(s, *v) : Value(); }},
+    {Op::expand, "expand(full) = full",
+     [](const Site& s) {
+       const auto v = uniform(s[0]);
+       return v ? full_of(s, *v) : Value();
+     }},
     {Op::slice, "slice of everything = x", unchanged_view},
     {Op::unslice, "unslice of everything = x", unchanged_view},
     {Op::pad, "pad by nothing = x", unchanged_view},
     {Op::concat, "concat(x) = x", [](const Site& s) { return s.operands.size() == 1 ? itself(s, s[0]) : Value(); }},
-    {Op::flip, "flip of no dim = x", [](const Site& s) { return s.node.attrs.ints("dims").empty() ? itself(s, s[0]) : Value(); }},
+    {Op::flip, "flip of no dim = x",
+     [](const Site& s) { return s.node.attrs.ints("dims").empty() ? itself(s, s[0]) : Value(); }},
     {Op::flip, "flip(flip(x)) = x", flip_of_flip},
     {Op::sum, "sum over dims of size 1 = reshape", reduce_nothing},
     {Op::mean, "mean over dims of size 1 = reshape", reduce_nothing},

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "fusejit/target.h"
 #include "frontend/io/graph_file.h"
+#include "fusejit/target.h"
 #include "ir/passes/passes.h"
 
 namespace fusejit {
@@ -34,7 +34,8 @@ struct Loaded {
 
 Loaded load(const nlohmann::json& c) {
   Loaded out;
-  out.file = io::open_graph(io::read_graph(kFolder + c.at("graph").get<std::string>()), c.at("grad").get<std::vector<std::string>>());
+  out.file = io::open_graph(io::read_graph(kFolder + c.at("graph").get<std::string>()),
+                            c.at("grad").get<std::vector<std::string>>());
   std::vector<io::NamedArray> inputs;
   if (!c.at("inputs").is_null()) inputs = io::read_npz(kFolder + c.at("inputs").get<std::string>());
   out.arguments = io::bind_arguments(out.file, inputs, "inputs");
@@ -79,8 +80,8 @@ TEST_P(Reference, AgreesWithPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, Reference,
-                         testing::Values("elementwise", "composite", "reductions", "views", "anchors", "pools", "norms", "losses",
-                                         "half", "random", "blocks"),
+                         testing::Values("elementwise", "composite", "reductions", "views", "anchors", "pools", "norms",
+                                         "losses", "half", "random", "blocks"),
                          [](const auto& info) { return info.param; });
 
 TEST(Reference, EveryOpHasACase) {

@@ -12,7 +12,16 @@
 namespace fusejit::tools {
 
 // Exit codes (ops.md §14).
-enum ExitCode { kDone = 0, kUsage = 1, kUser = 2, kDifferent = 3, kUnsupported = 4, kFile = 5, kDevice = 6, kInternal = 7 };
+enum ExitCode {
+  kDone = 0,
+  kUsage = 1,
+  kUser = 2,
+  kDifferent = 3,
+  kUnsupported = 4,
+  kFile = 5,
+  kDevice = 6,
+  kInternal = 7
+};
 
 // What the command line asks for.
 struct Invocation {

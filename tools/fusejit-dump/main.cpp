@@ -25,7 +25,8 @@ void write_repro(const Invocation& invocation, const std::string& message) {
     std::string text = "; ";
     for (char c : message) c == '\n' ? text += "\n; " : text += c;
     text += "\n" + invocation.graph_text;
-    const std::string path = (std::filesystem::temp_directory_path() / ("fusejit-repro-" + std::to_string(getpid()) + ".fj")).string();
+    const std::string path =
+        (std::filesystem::temp_directory_path() / ("fusejit-repro-" + std::to_string(getpid()) + ".fj")).string();
     io::write_file(path, std::as_bytes(std::span(text)));
     std::fprintf(stderr, "this is a bug in fusejit; the graph was written to %s\n", path.c_str());
   } catch (const std::exception& error) {

@@ -20,7 +20,8 @@ struct RunOptions {
 
 void check_device(const std::string& device) {
   if (device == "cpu") return;
-  const bool cuda = device.starts_with("cuda:") && device.size() > 5 && device.find_first_not_of("0123456789", 5) == std::string::npos;
+  const bool cuda = device.starts_with("cuda:") && device.size() > 5 &&
+                    device.find_first_not_of("0123456789", 5) == std::string::npos;
   if (!cuda) throw UsageError{fmt::format("--device {}: a device is cpu or cuda:0", device)};
   throw DeviceError(fmt::format("{}: no such device", device));
 }
@@ -38,7 +39,8 @@ void check_memory(const ir::Graph& graph) {
 }
 
 // Elements in logical order <-> bytes in the order of the layout.
-template <class F> void each_physical(const Type& type, F f) {
+template <class F>
+void each_physical(const Type& type, F f) {
   const Shape& s = type.shape;
   if (type.layout == Layout::standard) {
     for (std::int64_t i = 0; i < s.elements(); ++i) f(i, i);
@@ -72,7 +74,8 @@ runtime::Engine engine_named(const std::string& name) {
   return name == "graph" ? runtime::Engine::graph_interpreter : runtime::Engine::kernel_interpreter;
 }
 
-std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& file, const std::vector<ir::Array>& arguments) {
+std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& file,
+                                const std::vector<ir::Array>& arguments) {
   if (options.engine == "graph") return ir::interpret(file.graph, arguments);
   runtime::SessionOptions session_options;
   session_options.engine = engine_named(options.engine);
@@ -91,15 +94,18 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
   const io::GraphFile file = open_source(invocation, options.graph, options.grad);
   check_memory(file.graph);
-  const std::vector<io::NamedArray> inputs = options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_npz(options.inputs);
-  const std::vector<ir::Array> arguments = io::bind_arguments(file, inputs, options.inputs.empty() ? "no --inputs" : options.inputs);
+  const std::vector<io::NamedArray> inputs =
+      options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_npz(options.inputs);
+  const std::vector<ir::Array> arguments =
+      io::bind_arguments(file, inputs, options.inputs.empty() ? "no --inputs" : options.inputs);
   std::vector<io::NamedArray> expected;
   if (!options.check.empty()) expected = io::read_expected(file, options.check);
   const std::vector<ir::Array> results = evaluate(options, file, arguments);
   std::vector<std::string> wrong;
   if (!options.check.empty()) wrong = io::differences(file, results, expected, options.tolerance, options.check);
   if (!options.outputs.empty()) io::write_npz(options.outputs, io::name_results(file, results));
-  for (std::size_t i = 0; i < results.size(); ++i) std::printf("%s: %s\n", file.results[i].c_str(), results[i].type.str().c_str());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    std::printf("%s: %s\n", file.results[i].c_str(), results[i].type.str().c_str());
   for (std::size_t i = 0; i < wrong.size(); ++i)
     std::fprintf(stderr, "%s%s\n", i == 0 ? "fusejit-dump: error: check failed: " : "  ", wrong[i].c_str());
   return wrong.empty() ? kDone : kDifferent;
@@ -116,9 +122,12 @@ void add_run(CLI::App& program, Invocation& invocation) {
   CLI::Option* grad = command->add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
   command->add_option("--device", options->device, "cpu or cuda:0");
   command->add_option("--check", options->check, "An .npz with the expected results");
-  command->add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")->check(CLI::NonNegativeNumber);
-  command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")->check(CLI::NonNegativeNumber);
-  command->add_option("--engine", options->engine, "What runs the graph")->check(CLI::IsMember({"compiled", "graph", "kernel"}));
+  command->add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--engine", options->engine, "What runs the graph")
+      ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
   command->add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
   command->add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
   command->callback([options, grad, &invocation] {
