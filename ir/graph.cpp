@@ -73,6 +73,10 @@ std::string legal_name(std::string_view wanted, std::string_view otherwise, std:
 // The nodes of a graph under construction: each is entered once per meaning.
 class Merger {
  public:
+  explicit Merger(std::size_t count) {
+    canonical_.reserve(count);
+    by_hash_.reserve(count);
+  }
   void parameter(const Value& value) {
     FJ_CHECK(place(value.get(), value), "a parameter is given twice: {}", value->name);
   }
@@ -89,13 +93,13 @@ class Merger {
       changed |= at->second.get() != operand.value.get();
       operand.value = at->second;
     }
-    const auto [first, last] = by_hash_.equal_range(merge_hash(*original, operands));
+    const std::uint64_t hash = merge_hash(*original, operands);
+    const auto [first, last] = by_hash_.equal_range(hash);
     for (auto it = first; it != last; ++it) {
       if (!same_node(*original, operands, *it->second)) continue;
       place(original, it->second);
       return std::nullopt;
     }
-    const std::uint64_t hash = merge_hash(*original, operands);
     original->references.fetch_add(!changed, std::memory_order_relaxed);
     Value value =
         changed ? rebuild(*original, std::move(operands), original->serial) : Value(const_cast<Node*>(original));
@@ -135,13 +139,14 @@ Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value
   Graph graph;
   std::unordered_set<std::string> graph_names, names;
   graph.name_ = legal_name(name, "graph", graph_names);
-  Merger merger;
+  const std::vector<const Node*> needed = reachable(results);
+  Merger merger(parameters.size() + needed.size());
   for (const Value& value : parameters) {
     FJ_ASSERT(value && value->op == Op::parameter, "graph @{} has a parameter that is none", name);
     merger.parameter(value);
     graph.parameter_names_.push_back(legal_name(value->name, fmt::format("p{}", names.size()), names));
   }
-  for (const Node* node : reachable(results))
+  for (const Node* node : needed)
     if (std::optional<Value> value = merger.enter(node)) graph.nodes_.push_back(std::move(*value));
   for (Value& result : results) {
     const Value* found = merger.find(result.get());

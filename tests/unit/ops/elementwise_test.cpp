@@ -26,7 +26,7 @@ struct Meaning {
   int operands;
   RealFn real;
   IntFn whole;
-  IntFn truth;     // on bools
+  IntFn truth;  // on bools
   bool is_bool = false;
   double ulp = 0;  // 0: equal bits (any NaN is one NaN), else units in the last place
 };
@@ -56,7 +56,9 @@ Int power(Int a, Int b) {
 }
 Real half_even(Real x) { return std::nearbyint(x); }
 
-RealFn one(Real (*f)(Real)) { return [f](Real a, Real, Real) { return f(a); }; }
+RealFn one(Real (*f)(Real)) {
+  return [f](Real a, Real, Real) { return f(a); };
+}
 Meaning comparison(std::function<bool(Real, Real)> real, std::function<bool(Int, Int)> whole) {
   const IntFn w = [whole](Int a, Int b, Int) { return Int(whole(a, b)); };
   return {2, [real](Real a, Real b, Real) { return Real(real(a, b)); }, w, w, true};
@@ -75,19 +77,35 @@ const std::map<std::string, Meaning>& meanings() {
       {"sub", {2, [](Real a, Real b, Real) { return a - b; }, [](Int a, Int b, Int) { return a - b; }, no}},
       {"mul", {2, [](Real a, Real b, Real) { return a * b; }, [](Int a, Int b, Int) { return a * b; }, no}},
       {"div", {2, [](Real a, Real b, Real) { return a / b; }, no, no}},
-      {"floor_divide", {2, [](Real a, Real b, Real) { return python_floor_divide(a, b); }, [](Int a, Int b, Int) { return divided(a, b); }, no}},
-      {"remainder", {2, [](Real a, Real b, Real) { return python_remainder(a, b); },
-                     [](Int a, Int b, Int) { return b == 0 ? Int(0) : a - divided(a, b) * b; }, no}},
-      {"fmod", {2, [](Real a, Real b, Real) { return std::fmod(a, b); }, [](Int a, Int b, Int) { return b == 0 ? Int(0) : a % b; }, no}},
-      {"pow", {2, [](Real a, Real b, Real) { return std::pow(a, b); }, [](Int a, Int b, Int) { return power(a, b); }, no, false, 1}},
-      {"maximum", {2, [](Real a, Real b, Real) { return std::isnan(a) || std::isnan(b) ? Real(kNan) : a > b ? a : b; },
-                   [](Int a, Int b, Int) { return a > b ? a : b; }, [](Int a, Int b, Int) { return a | b; }}},
-      {"minimum", {2, [](Real a, Real b, Real) { return std::isnan(a) || std::isnan(b) ? Real(kNan) : a < b ? a : b; },
-                   [](Int a, Int b, Int) { return a < b ? a : b; }, [](Int a, Int b, Int) { return a & b; }}},
+      {"floor_divide",
+       {2, [](Real a, Real b, Real) { return python_floor_divide(a, b); },
+        [](Int a, Int b, Int) { return divided(a, b); }, no}},
+      {"remainder",
+       {2, [](Real a, Real b, Real) { return python_remainder(a, b); },
+        [](Int a, Int b, Int) { return b == 0 ? Int(0) : a - divided(a, b) * b; }, no}},
+      {"fmod",
+       {2, [](Real a, Real b, Real) { return std::fmod(a, b); },
+        [](Int a, Int b, Int) { return b == 0 ? Int(0) : a % b; }, no}},
+      {"pow",
+       {2, [](Real a, Real b, Real) { return std::pow(a, b); }, [](Int a, Int b, Int) { return power(a, b); }, no,
+        false, 1}},
+      {"maximum",
+       {2, [](Real a, Real b, Real) { return std::isnan(a) || std::isnan(b) ? Real(kNan)
+                                             : a > b                        ? a
+                                                                            : b; },
+        [](Int a, Int b, Int) { return a > b ? a : b; }, [](Int a, Int b, Int) { return a | b; }}},
+      {"minimum",
+       {2, [](Real a, Real b, Real) { return std::isnan(a) || std::isnan(b) ? Real(kNan)
+                                             : a < b                        ? a
+                                                                            : b; },
+        [](Int a, Int b, Int) { return a < b ? a : b; }, [](Int a, Int b, Int) { return a & b; }}},
       {"neg", {1, [](Real a, Real, Real) { return -a; }, [](Int a, Int, Int) { return -a; }, no}},
       {"abs", {1, one(std::fabs), [](Int a, Int, Int) { return a < 0 ? -a : a; }, no}},
-      {"sign", {1, [](Real a, Real, Real) { return a > 0 ? Real(1) : a < 0 ? Real(-1) : a; },
-                [](Int a, Int, Int) { return Int((a > 0) - (a < 0)); }, no}},
+      {"sign",
+       {1, [](Real a, Real, Real) { return a > 0   ? Real(1)
+                                           : a < 0 ? Real(-1)
+                                                   : a; },
+        [](Int a, Int, Int) { return Int((a > 0) - (a < 0)); }, no}},
       {"square", {1, [](Real a, Real, Real) { return a * a; }, [](Int a, Int, Int) { return a * a; }, no}},
       {"reciprocal", {1, [](Real a, Real, Real) { return 1 / a; }, no, no}},
       {"sqrt", {1, one(std::sqrt), no, no}},
@@ -109,8 +127,14 @@ const std::map<std::string, Meaning>& meanings() {
       {"ceil", {1, one(std::ceil), same, no}},
       {"trunc", {1, one(std::trunc), same, no}},
       {"round", {1, one(half_even), same, no}},
-      {"clamp", {1, [](Real a, Real, Real) { return std::isnan(a) ? a : a < -1 ? Real(-1) : a > 2 ? Real(2) : a; },
-                 [](Int a, Int, Int) { return a < -1 ? Int(-1) : a > 2 ? Int(2) : a; }, no}},
+      {"clamp",
+       {1, [](Real a, Real, Real) { return std::isnan(a) ? a
+                                           : a < -1      ? Real(-1)
+                                           : a > 2       ? Real(2)
+                                                         : a; },
+        [](Int a, Int, Int) { return a < -1  ? Int(-1)
+                                     : a > 2 ? Int(2)
+                                             : a; }, no}},
       {"eq", comparison([](Real a, Real b) { return a == b; }, [](Int a, Int b) { return a == b; })},
       {"ne", comparison([](Real a, Real b) { return a != b; }, [](Int a, Int b) { return a != b; })},
       {"lt", comparison([](Real a, Real b) { return a < b; }, [](Int a, Int b) { return a < b; })},
@@ -120,15 +144,22 @@ const std::map<std::string, Meaning>& meanings() {
       {"logical_and", logical([](bool a, bool b) { return a && b; })},
       {"logical_or", logical([](bool a, bool b) { return a || b; })},
       {"logical_xor", logical([](bool a, bool b) { return a != b; })},
-      {"logical_not", {1, [](Real a, Real, Real) { return Real(a == 0); }, [](Int a, Int, Int) { return Int(a == 0); },
-                       [](Int a, Int, Int) { return Int(a == 0); }, true}},
+      {"logical_not",
+       {1, [](Real a, Real, Real) { return Real(a == 0); }, [](Int a, Int, Int) { return Int(a == 0); },
+        [](Int a, Int, Int) { return Int(a == 0); }, true}},
       {"bitwise_and", {2, refused, [](Int a, Int b, Int) { return a & b; }, [](Int a, Int b, Int) { return a & b; }}},
       {"bitwise_or", {2, refused, [](Int a, Int b, Int) { return a | b; }, [](Int a, Int b, Int) { return a | b; }}},
       {"bitwise_xor", {2, refused, [](Int a, Int b, Int) { return a ^ b; }, [](Int a, Int b, Int) { return a ^ b; }}},
       {"bitwise_not", {1, refused, [](Int a, Int, Int) { return ~a; }, [](Int a, Int, Int) { return Int(!a); }}},
-      {"isnan", {1, [](Real a, Real, Real) { return Real(a != a); }, [](Int, Int, Int) { return Int(0); }, [](Int, Int, Int) { return Int(0); }, true}},
-      {"isinf", {1, [](Real a, Real, Real) { return Real(std::isinf(a)); }, [](Int, Int, Int) { return Int(0); }, [](Int, Int, Int) { return Int(0); }, true}},
-      {"isfinite", {1, [](Real a, Real, Real) { return Real(std::isfinite(a)); }, [](Int, Int, Int) { return Int(1); }, [](Int, Int, Int) { return Int(1); }, true}},
+      {"isnan",
+       {1, [](Real a, Real, Real) { return Real(a != a); }, [](Int, Int, Int) { return Int(0); },
+        [](Int, Int, Int) { return Int(0); }, true}},
+      {"isinf",
+       {1, [](Real a, Real, Real) { return Real(std::isinf(a)); }, [](Int, Int, Int) { return Int(0); },
+        [](Int, Int, Int) { return Int(0); }, true}},
+      {"isfinite",
+       {1, [](Real a, Real, Real) { return Real(std::isfinite(a)); }, [](Int, Int, Int) { return Int(1); },
+        [](Int, Int, Int) { return Int(1); }, true}},
       {"detach", {1, [](Real a, Real, Real) { return a; }, same, same}},
   };
   return table;
@@ -136,13 +167,15 @@ const std::map<std::string, Meaning>& meanings() {
 
 const std::vector<double>& reals() {
   static const std::vector<double> values = {
-      0.0,   -0.0, 1,     -1,        0.5,        -0.5,         1.5,          -1.5,  2.5,  -2.5, 3,    -7,   0.1, -0.3, 10.75, 88, -104, 1e-30,
-      3.5e4, -6e4, 1e-40, 0x1p-149f, 0x1p-1074L, 0x1p-126f, 3.4028234e38f, 1e300, kInf, -kInf, kNan, 65504, 1e-7, 8388609, 0.9999999};
+      0.0,           -0.0,  1,     -1,    0.5,  -0.5,  1.5,   -1.5,    2.5,      -2.5,      3,          -7,
+      0.1,           -0.3,  10.75, 88,    -104, 1e-30, 3.5e4, -6e4,    1e-40,    0x1p-149f, 0x1p-1074L, 0x1p-126f,
+      3.4028234e38f, 1e300, kInf,  -kInf, kNan, 65504, 1e-7,  8388609, 0.9999999};
   return values;
 }
 const std::vector<std::int64_t>& wholes() {
   constexpr std::int64_t k32 = std::int64_t{1} << 31, kMax = std::numeric_limits<std::int64_t>::max();
-  static const std::vector<std::int64_t> values = {0, 1, -1, 2, -2, 3, 7, -7, 31, 100, -12345, k32 - 1, -k32, k32, kMax, -kMax - 1, kMax - 1};
+  static const std::vector<std::int64_t> values = {0,   1,      -1,      2,    -2,  3,    7,         -7,      31,
+                                                   100, -12345, k32 - 1, -k32, k32, kMax, -kMax - 1, kMax - 1};
   return values;
 }
 
@@ -163,7 +196,9 @@ Array column(DType dtype, std::size_t repeat_each, std::size_t copies) {
   return out;
 }
 
-std::size_t base_size(DType dtype) { return is_float(dtype) ? reals().size() : dtype == DType::boolean ? 2 : wholes().size(); }
+std::size_t base_size(DType dtype) {
+  return is_float(dtype) ? reals().size() : dtype == DType::boolean ? 2 : wholes().size();
+}
 
 // Every pair of edge values for two operands.
 std::vector<Array> arguments(DType dtype, int operands) {
@@ -174,7 +209,8 @@ std::vector<Array> arguments(DType dtype, int operands) {
 Array run(Op op, const std::vector<Array>& arrays, std::vector<AttrInit> attrs = {}) {
   std::vector<Value> parameters;
   std::vector<Operand> operands;
-  for (const Array& array : arrays) parameters.push_back(parameter(array.type)), operands.emplace_back(parameters.back());
+  for (const Array& array : arrays)
+    parameters.push_back(parameter(array.type)), operands.emplace_back(parameters.back());
   return interpret(capture("t", parameters, {build(op, operands, std::move(attrs))}), arrays)[0];
 }
 
@@ -196,7 +232,9 @@ bool close(Scalar got, Real exact, DType dtype, double ulp) {
 }
 
 bool legal(const Meaning& m, DType dtype) {
-  return static_cast<bool>(is_float(dtype) ? m.real != nullptr : dtype == DType::boolean ? m.truth != nullptr : m.whole != nullptr);
+  return static_cast<bool>(is_float(dtype)           ? m.real != nullptr
+                           : dtype == DType::boolean ? m.truth != nullptr
+                                                     : m.whole != nullptr);
 }
 
 class Elementwise : public testing::TestWithParam<DType> {};
@@ -206,7 +244,8 @@ TEST_P(Elementwise, MeansWhatThePageSays) {
   for (const auto& [op_name, m] : meanings()) {
     const Op op = op_named(op_name).value();
     const std::vector<Array> in = arguments(dtype, m.operands);
-    const std::vector<AttrInit> attrs = op_name == "clamp" ? std::vector<AttrInit>{{"min", -1}, {"max", 2}} : std::vector<AttrInit>{};
+    const std::vector<AttrInit> attrs =
+        op_name == "clamp" ? std::vector<AttrInit>{{"min", -1}, {"max", 2}} : std::vector<AttrInit>{};
     if (!legal(m, dtype)) {
       EXPECT_THROW(run(op, in, attrs), UserError) << op_name << " of " << name(dtype);
       continue;
@@ -223,18 +262,20 @@ TEST_P(Elementwise, MeansWhatThePageSays) {
       } else if (m.is_bool) {
         right = got.at(i).boolean() == (m.real(a.as_double(), b.as_double(), 0) != 0);
       } else {
-        const double slack = m.ulp + (op_name == "floor_divide" && std::fabs(a.as_double() / b.as_double()) > 1e6 ? 1 : 0) +
+        const double slack = m.ulp +
+                             (op_name == "floor_divide" && std::fabs(a.as_double() / b.as_double()) > 1e6 ? 1 : 0) +
                              (op_name == "rsqrt" ? 1 : 0);
         right = close(got.at(i), m.real(a.as_double(), b.as_double(), 0), dtype, slack);
       }
-      EXPECT_TRUE(right) << op_name << "(" << literal_text(a) << ", " << literal_text(b) << ") of " << name(dtype) << " gave "
-                         << literal_text(got.at(i));
+      EXPECT_TRUE(right) << op_name << "(" << literal_text(a) << ", " << literal_text(b) << ") of " << name(dtype)
+                         << " gave " << literal_text(got.at(i));
     }
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Elementwise,
-                         testing::Values(DType::boolean, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32, DType::f64),
+                         testing::Values(DType::boolean, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32,
+                                         DType::f64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(Elementwise, EveryRowHasAMeaning) {
@@ -285,7 +326,9 @@ TEST(Elementwise, CastSaturatesRoundsOnceAndWraps) {
 }
 
 TEST(Elementwise, PromotesWithinAKind) {
-  const auto type = [](DType a, DType b) { return build(Op::add, {parameter({a, {3}}), parameter({b, {2, 1}})}).type(); };
+  const auto type = [](DType a, DType b) {
+    return build(Op::add, {parameter({a, {3}}), parameter({b, {2, 1}})}).type();
+  };
   EXPECT_EQ(type(DType::f16, DType::bf16).dtype, DType::f32);
   EXPECT_EQ(type(DType::f16, DType::f64).dtype, DType::f64);
   EXPECT_EQ(type(DType::i32, DType::i64).dtype, DType::i64);
