@@ -1,4 +1,6 @@
 // Composite rows -> primitive ops, region by region: what a node of a region expands to is in that region too.
+#include <algorithm>
+
 #include "ir/passes/passes.h"
 #include "ir/passes/recompute.h"
 #include "ir/rewrite.h"
@@ -30,12 +32,18 @@ Value expansion(const Node& node, const std::vector<Operand>& operands) {
   return in_layout(value, node.type.layout, node.region, !is_operand);
 }
 
+// Whether a walk could find anything; spares the last one, which would only copy the graph.
+bool may_expand(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const Value& node) { return op_def(node->op).expand != nullptr; });
+}
+
 }  // namespace
 
 Graph expand(const Graph& graph) {
   // An expansion may hold composites itself, so the walk is repeated until nothing is left to expand.
   Graph current = graph;
-  for (bool changed = true; changed;) {
+  for (bool changed = true; changed && may_expand(current);) {
     changed = false;
     current = rewrite(current, expansion, &changed);
   }

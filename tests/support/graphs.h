@@ -143,6 +143,19 @@ inline void check_gradient(const FunctionCase& c, double tolerance = 1e-6) {
   }
 }
 
+// The gradient with respect to one operand, as a function of the operands and of the cotangent: to check it once more.
+inline FunctionCase derivative_of(const FunctionCase& c, std::size_t operand) {
+  FunctionCase second = c;
+  Values probe;
+  for (const Type& type : c.inputs) probe.push_back(ir::parameter(type));
+  second.name += "_derivative" + std::to_string(operand);
+  second.inputs.push_back(c.build(probe).type());
+  second.build = [=, first = c.build](const Values& p) {
+    return ir::gradient({first(Values(p.begin(), p.end() - 1))}, {p.back()}, {p[operand]})[0];
+  };
+  return second;
+}
+
 // Value and gradient mean the same before and after composites are expanded, and whichever of the two came first.
 inline void check_expansion(const FunctionCase& c, double tolerance = 1e-11, bool differentiable = true) {
   SCOPED_TRACE(c.name);

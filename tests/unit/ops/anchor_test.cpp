@@ -70,15 +70,7 @@ TEST_P(Anchor, GradientIsThatOfDifferences) { check_gradient(GetParam()); }
 
 // The gradients as functions of their own, checked the same way: closed under differentiation.
 TEST_P(Anchor, SecondDerivativeIsThatOfDifferences) {
-  for (const std::size_t operand : {0u, 1u}) {
-    FunctionCase second = GetParam();
-    const auto first = second.build;
-    Values probe;
-    for (const Type& type : second.inputs) probe.push_back(ir::parameter(type));
-    second.inputs.push_back(first(probe).type());
-    second.build = [=](const Values& p) { return ir::gradient({first(p)}, {p[2]}, {p[operand]})[0]; };
-    check_gradient(second);
-  }
+  for (const std::size_t operand : {0u, 1u}) check_gradient(derivative_of(GetParam(), operand));
 }
 
 std::vector<FunctionCase> all_cases() {
@@ -148,6 +140,14 @@ TEST(Seeds, FusedConvolutionAndBatchNorm) {
   check_gradient({"s4_fused", {f64_of({2, 3, 4, 4}), f64_of({5, 3, 3, 3})}, [](const Values& p) {
                     return build(Op::batch_norm_train, {build(Op::conv2d, {p[0], p[1]}), 1, 0},
                                  {{"eps", 1e-3}, {"correction", 1}, {"eps_outside", true}});
+                  }});
+}
+
+// S1: y = relu(bn(x; gamma, beta) + z), with gradients for all four.
+TEST(Seeds, BatchNormAddRelu) {
+  check_gradient({"s1", {f64_of({2, 3, 2, 3}), f64_of({3}), f64_of({3}), f64_of({2, 3, 2, 3})}, [](const Values& p) {
+                    const Value y = build(Op::batch_norm_train, {p[0], p[1], p[2]});
+                    return build(Op::relu, {build(Op::add, {y, p[3]})});
                   }});
 }
 

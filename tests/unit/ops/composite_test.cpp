@@ -70,6 +70,7 @@ std::vector<FunctionCase> cases() {
 
 class Composite : public ::testing::TestWithParam<FunctionCase> {};
 TEST_P(Composite, GradientIsThatOfDifferences) { check_gradient(GetParam()); }
+TEST_P(Composite, SecondDerivativeIsThatOfDifferences) { check_gradient(derivative_of(GetParam(), 0), 1e-5); }
 TEST_P(Composite, ExpansionMeansTheSame) { check_expansion(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(, Composite, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name + std::to_string(info.index); });

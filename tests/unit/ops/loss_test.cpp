@@ -47,6 +47,7 @@ TEST_P(Loss, GradientIsThatOfDifferences) {
   if (c.inputs[1].shape == Shape{2, 1, 4}) c.name += "_broadcast";
   check_gradient(c);
 }
+TEST_P(Loss, SecondDerivativeIsThatOfDifferences) { check_gradient(derivative_of(GetParam(), 0), 1e-5); }
 TEST_P(Loss, ExpansionMeansTheSame) { check_expansion(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(, Loss, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name + std::to_string(info.index); });

@@ -75,6 +75,13 @@ std::vector<FunctionCase> cases() {
 
 class Norm : public ::testing::TestWithParam<FunctionCase> {};
 TEST_P(Norm, GradientIsThatOfDifferences) { check_gradient(GetParam()); }
+TEST_P(Norm, SecondDerivativeIsThatOfDifferencesOrRefused) {
+  const FunctionCase second = derivative_of(GetParam(), 0);
+  if (GetParam().name.starts_with("train"))
+    EXPECT_THROW(check_gradient(second), UnsupportedError);
+  else
+    check_gradient(second, 1e-5);
+}
 TEST_P(Norm, ExpansionMeansTheSame) { check_expansion(GetParam(), 1e-10); }
 INSTANTIATE_TEST_SUITE_P(, Norm, ::testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
 
