@@ -212,7 +212,11 @@ DType KernelBuilder::dtype(const Arg& arg) const {
 Kernel KernelBuilder::finish() && {
   FJ_ASSERT(blocks_.size() <= 1, "kernel {}: finished inside a loop", kernel_.name);
   Kernel kernel = simplify(kernel_);
-  verify(kernel);
+  try {
+    verify(kernel);
+  } catch (const InternalError& error) {
+    throw InternalError(fmt::format("{}\n{}", error.what(), print(kernel)));
+  }
   return kernel;
 }
 

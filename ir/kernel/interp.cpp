@@ -74,17 +74,18 @@ class Machine {
       store.defined.resize(static_cast<std::size_t>(store.elements));
   }
 
+  // Wraps, where only an IndexStmt of a kernel that is not verified can reach.
   std::int64_t evaluate(std::uint32_t id) const {
     const Affine& a = code_.affines[id];
     const FlatTerm* t = code_.terms.data() + a.first;
-    std::int64_t total = a.constant;
+    const FlatTerm* const end = t + a.count;
+    auto total = static_cast<Word>(a.constant);
     if (a.plain) {
-      for (const FlatTerm* end = t + a.count; t != end; ++t)
-        total += t->coefficient * static_cast<std::int64_t>(code_.slots[t->slot]);
-      return total;
+      for (; t != end; ++t) total += static_cast<Word>(t->coefficient) * code_.slots[t->slot];
+    } else {
+      for (; t != end; ++t) total += static_cast<Word>(t->coefficient) * static_cast<Word>(term(*t));
     }
-    for (const FlatTerm* end = t + a.count; t != end; ++t) total += t->coefficient * term(*t);
-    return total;
+    return static_cast<std::int64_t>(total);
   }
   std::int64_t term(const FlatTerm& t) const {
     if (t.kind == TermKind::slot) return static_cast<std::int64_t>(code_.slots[t.slot]);

@@ -20,7 +20,7 @@ void walk(const Block& block, Path& path, std::size_t phase, const PathVisitor& 
   }
 }
 
-void check(const Kernel& kernel) {
+void check_rules(const Kernel& kernel) {
   verify_definitions(kernel);
   verify_types(kernel);
   verify_bindings(kernel);
@@ -28,6 +28,14 @@ void check(const Kernel& kernel) {
   verify_bounds(kernel);
   verify_alignment(kernel);
   verify_writes(kernel);
+}
+
+void check(const Kernel& kernel) {
+  try {
+    check_rules(kernel);
+  } catch (const UserError& error) {  // index arithmetic beyond 62 bits
+    broken({1, 1}, "V3", error.what());
+  }
 }
 
 bool has_positions(const Kernel& kernel) {

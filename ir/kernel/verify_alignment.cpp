@@ -1,6 +1,4 @@
 // V7: vector accesses that an emitter makes with one aligned instruction are aligned.
-#include <numeric>
-
 #include "ir/kernel/verify.h"
 
 namespace fusejit::ir {
@@ -14,13 +12,15 @@ const ForStmt* vector_loop(const Path& path) {
 
 // The largest power of two up to 4096 that divides the address of lane 0.
 std::int64_t address_alignment(const Memory& memory, const Index& flat, VarId lane) {
-  const std::int64_t size = bytes(memory.dtype);
-  std::int64_t base = memory.align != 0 ? memory.align : size;
+  const auto size = static_cast<std::uint64_t>(bytes(memory.dtype));
+  std::int64_t base = memory.align != 0 ? memory.align : bytes(memory.dtype);
   if (memory.is_local()) base = 64;
-  std::int64_t g = base;
+  // Powers of two: a product that wraps keeps its low bits.
+  std::uint64_t bits = static_cast<std::uint64_t>(base) | static_cast<std::uint64_t>(flat.constant()) * size;
   for (const IndexTerm& t : flat.terms())
-    if (!(t.atom.kind == AtomKind::variable && t.atom.id == lane)) g = std::gcd(g, t.coefficient * size);
-  return std::gcd(g, flat.constant() * size);
+    if (!(t.atom.kind == AtomKind::variable && t.atom.id == lane))
+      bits |= static_cast<std::uint64_t>(t.coefficient) * size;
+  return static_cast<std::int64_t>(bits & -bits);
 }
 
 }  // namespace

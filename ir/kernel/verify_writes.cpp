@@ -22,7 +22,8 @@ struct Site {
   struct Term {
     std::int64_t coefficient;
     IndexAtom atom;
-    std::int64_t extent;  // number of values, kUnknown if not known
+    std::int64_t low;     // the atom is in low .. low + extent - 1
+    std::int64_t extent;  // kUnknown if not known
   };
   struct Dim {
     std::vector<Term> terms;  // by falling |coefficient|; variables held by == are gone
@@ -91,11 +92,12 @@ Site make_site(const Stmt& stmt, const Path& path, std::size_t declared_at) {
       const bool variable = t.atom.kind == AtomKind::variable;
       if (variable && fixed_by_condition(t.atom.id, path)) continue;
       const auto known = variable ? extents.find(t.atom.id) : extents.end();
-      std::int64_t extent = known != extents.end() ? known->second : 0;
-      if (known == extents.end()) {
-        extent = extent_of(Index::of(t.atom).interval(site.ranges));
+      if (known != extents.end()) {
+        dim.terms.push_back({t.coefficient, t.atom, 0, known->second});
+      } else {
+        const std::optional<Interval> range = Index::of(t.atom).interval(site.ranges);
+        dim.terms.push_back({t.coefficient, t.atom, range ? range->low : 0, extent_of(range)});
       }
-      dim.terms.push_back({t.coefficient, t.atom, extent});
     }
     std::stable_sort(dim.terms.begin(), dim.terms.end(), [](const Site::Term& a, const Site::Term& b) {
       return std::abs(a.coefficient) > std::abs(b.coefficient);
@@ -111,29 +113,47 @@ std::int64_t spread(std::int64_t coefficient, std::int64_t extent) {
   return s > kUnknown ? kUnknown : static_cast<std::int64_t>(s);
 }
 
-// One term of a dim as the separation test sees it; `variable` is -1 for all but plain variables.
+// One term of a dim as the separation test sees it; `atom` is null for what need not be told apart.
 struct Plain {
   std::int64_t coefficient;
   std::int64_t extent;
-  VarId variable;
+  const IndexAtom* atom;
 };
 
-// The variables that a dim determines: each larger than all smaller terms together, all larger ones likewise.
-void separated(std::vector<Plain> terms, std::vector<VarId>& into) {
+bool holds(const std::vector<IndexAtom>& atoms, const IndexAtom& atom) {
+  return std::find(atoms.begin(), atoms.end(), atom) != atoms.end();
+}
+bool holds(const std::vector<IndexAtom>& atoms, VarId v) { return holds(atoms, {AtomKind::variable, v, nullptr, 0}); }
+
+// The atoms that a dim determines: each larger than all smaller terms together, all larger ones likewise.
+void separated(std::vector<Plain> terms, std::vector<IndexAtom>& into) {
   std::stable_sort(terms.begin(), terms.end(),
                    [](const Plain& a, const Plain& b) { return std::abs(a.coefficient) > std::abs(b.coefficient); });
-  std::int64_t below = 0;
-  for (const Plain& t : terms) below = std::min(kUnknown, below + spread(t.coefficient, t.extent));
-  for (const Plain& t : terms) {
-    if (below >= kUnknown) {  // saturated: summed again without this term
-      below = 0;
-      for (const Plain* s = &t + 1; s != terms.data() + terms.size(); ++s)
-        below = std::min(kUnknown, below + spread(s->coefficient, s->extent));
-    } else {
-      below -= spread(t.coefficient, t.extent);
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    std::int64_t below = 0;
+    for (std::size_t j = i + 1; j < terms.size(); ++j)
+      below = std::min(kUnknown, below + spread(terms[j].coefficient, terms[j].extent));
+    if (terms[i].extent > 1 && std::abs(terms[i].coefficient) <= below) return;
+    if (terms[i].atom && !holds(into, *terms[i].atom)) into.push_back(*terms[i].atom);
+  }
+}
+
+// E / c and E % c together determine E.
+void add_wholes(std::vector<IndexAtom>& found, const VariableRanges& ranges) {
+  for (std::size_t before = 0; before != found.size();) {
+    before = found.size();
+    for (std::size_t i = 0; i < before; ++i) {
+      if (found[i].kind != AtomKind::remainder) continue;
+      const IndexAtom remainder = found[i];
+      const Index quotient = (*remainder.inner / remainder.divisor).simplify(ranges);
+      if (!std::all_of(quotient.terms().begin(), quotient.terms().end(),
+                       [&](const IndexTerm& t) { return holds(found, t.atom); }))
+        continue;
+      std::vector<Plain> terms;
+      for (const IndexTerm& t : remainder.inner->terms())
+        terms.push_back({t.coefficient, extent_of(Index::of(t.atom).interval(ranges)), &t.atom});
+      separated(std::move(terms), found);
     }
-    if (t.extent > 1 && std::abs(t.coefficient) <= below) return;
-    if (t.variable >= 0) into.push_back(t.variable);
   }
 }
 
@@ -187,14 +207,15 @@ class Writes {
   }
 
   void single(const Site& s) {
-    std::vector<VarId> found;
+    std::vector<IndexAtom> found;
     for (const Site::Dim& dim : s.dims) {
       std::vector<Plain> terms;
-      for (const Site::Term& t : dim.terms) terms.push_back({t.coefficient, t.extent, variable_of(t)});
+      for (const Site::Term& t : dim.terms) terms.push_back({t.coefficient, t.extent, &t.atom});
       separated(std::move(terms), found);
     }
+    add_wholes(found, s.ranges);
     for (VarId v : parallel_variables(s))
-      if (std::find(found.begin(), found.end(), v) == found.end())
+      if (!holds(found, v))
         broken(s.stmt->at, "V1",
                fmt::format("different {} may store to one element of {}", names_.variable(v), names_.place(*s.place)));
   }
@@ -230,17 +251,17 @@ class Writes {
           !(fixed_by_condition(loop->variable, a.path) && fixed_by_condition(loop->variable, b.path)))
         needed.push_back(loop->variable);
     if (needed.empty()) return;
-    std::vector<VarId> found;
+    std::vector<IndexAtom> found;
     for (std::size_t d = 0; d < a.dims.size(); ++d) {
-      std::vector<VarId> of_dim;
+      std::vector<IndexAtom> of_dim;
       if (!same_terms(a, b, d, common, of_dim)) {
         of_dim.clear();
         joint(a, b, d, common, of_dim);
       }
       found.insert(found.end(), of_dim.begin(), of_dim.end());
     }
-    const bool apart = std::all_of(needed.begin(), needed.end(),
-                                   [&](VarId v) { return std::find(found.begin(), found.end(), v) != found.end(); });
+    add_wholes(found, a.ranges);
+    const bool apart = std::all_of(needed.begin(), needed.end(), [&](VarId v) { return holds(found, v); });
     if (apart || disjoint(a, b)) return;
     if (rule[1] == '1') {
       broken(a.stmt->at, rule,
@@ -254,64 +275,71 @@ class Writes {
 
   // The same variable terms, own loops of equal extent corresponding; differing constants are one more serial term.
   static bool same_terms(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
-                         std::vector<VarId>& found) {
+                         std::vector<IndexAtom>& found) {
     const Site::Dim &x = a.dims[d], &y = b.dims[d];
     if (x.terms.size() != y.terms.size()) return false;
     std::vector<Plain> terms;
     for (std::size_t i = 0; i < x.terms.size(); ++i) {
       const Site::Term &s = x.terms[i], &t = y.terms[i];
-      if (s.coefficient != t.coefficient || s.extent != t.extent) return false;
-      const VarId v = variable_of(s), w = variable_of(t);
-      const bool shared = is_common(v, common), other = is_common(w, common);
-      if (shared != other || (shared && v != w)) return false;
-      if (v < 0 && !(s.atom == t.atom)) return false;
-      terms.push_back({s.coefficient, s.extent, shared ? v : -1});
+      if (s.coefficient != t.coefficient || s.extent != t.extent || s.low != t.low) return false;
+      const bool shared = is_common(s.atom, common);
+      if (shared ? !(s.atom == t.atom) : is_common(t.atom, common)) return false;
+      const bool own = variable_of(s) >= 0 && variable_of(t) >= 0;  // own loops correspond
+      if (!shared && !own) return false;
+      terms.push_back({s.coefficient, s.extent, shared ? &s.atom : nullptr});
     }
     const std::int64_t difference = std::abs(x.constant - y.constant);
-    if (difference != 0) terms.push_back({difference, 2, -1});
+    if (difference != 0) terms.push_back({difference, 2, nullptr});
     separated(std::move(terms), found);
     return true;
   }
 
   // Common terms over one remainder that holds everything else of both sites.
   static void joint(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
-                    std::vector<VarId>& found) {
+                    std::vector<IndexAtom>& found) {
     std::vector<Plain> terms;
     const Site* sites[2] = {&a, &b};
     std::vector<Site::Term> shared[2];
     for (int i : {0, 1})
       for (const Site::Term& t : sites[i]->dims[d].terms)
-        if (is_common(variable_of(t), common)) shared[i].push_back(t);
-    std::int64_t low = 0, high = 0;
+        if (is_common(t.atom, common)) shared[i].push_back(t);
+    __int128 low = 0, high = 0;
     for (int i : {0, 1}) {
-      std::int64_t lo = sites[i]->dims[d].constant, hi = lo;
+      __int128 lo = sites[i]->dims[d].constant, hi = lo;
       for (const Site::Term& t : sites[i]->dims[d].terms) {
-        if (is_common(variable_of(t), common)) continue;
-        const auto range = Index::of(t.atom).interval(sites[i]->ranges);
-        if (t.extent >= kUnknown || !range) return;
-        lo += std::min(t.coefficient * range->low, t.coefficient * range->high);
-        hi += std::max(t.coefficient * range->low, t.coefficient * range->high);
+        if (is_common(t.atom, common)) continue;
+        if (t.extent >= kUnknown || spread(t.coefficient, t.extent) >= kUnknown) return;
+        const __int128 at_low = static_cast<__int128>(t.coefficient) * t.low;
+        const __int128 at_high = static_cast<__int128>(t.coefficient) * (t.low + t.extent - 1);
+        lo += std::min(at_low, at_high), hi += std::max(at_low, at_high);
       }
+      if (lo < -kUnknown || hi > kUnknown) return;
       low = i == 0 ? lo : std::min(low, lo);
       high = i == 0 ? hi : std::max(high, hi);
     }
     if (shared[0].size() != shared[1].size()) return;
     for (std::size_t i = 0; i < shared[0].size(); ++i) {
       if (shared[0][i].coefficient != shared[1][i].coefficient || !(shared[0][i].atom == shared[1][i].atom)) return;
-      terms.push_back({shared[0][i].coefficient, shared[0][i].extent, shared[0][i].atom.id});
+      terms.push_back({shared[0][i].coefficient, shared[0][i].extent, &shared[0][i].atom});
     }
-    std::int64_t below = high - low;
-    for (const Plain& t : terms) below = std::min(kUnknown, below + spread(t.coefficient, t.extent));
-    if (below >= kUnknown) return;
+    // The rest stands below all common terms, as one term of coefficient 1.
+    __int128 below = high - low;
+    for (const Plain& t : terms) below += spread(t.coefficient, t.extent);
     for (const Plain& t : terms) {
       below -= spread(t.coefficient, t.extent);
       if (std::abs(t.coefficient) <= below) return;
-      found.push_back(t.variable);
+      found.push_back(*t.atom);
     }
   }
 
-  static bool is_common(VarId v, const std::vector<const ForStmt*>& common) {
-    return std::any_of(common.begin(), common.end(), [&](const ForStmt* loop) { return loop->variable == v; });
+  // All variables of the atom belong to common loops; it holds no loaded value.
+  static bool is_common(const IndexAtom& atom, const std::vector<const ForStmt*>& common) {
+    bool all = true;
+    Index::of(atom).for_each_leaf([&](const IndexAtom& leaf) {
+      all = all && leaf.kind == AtomKind::variable &&
+            std::any_of(common.begin(), common.end(), [&](const ForStmt* loop) { return loop->variable == leaf.id; });
+    });
+    return all;
   }
 
   // Boxes that do not meet in some dim.

@@ -1,10 +1,9 @@
 // The interpreter's rules: poison, combination trees, conversions; its direct functions against the rows.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
-
-#include <fmt/format.h>
 
 #include "ir/kernel/interp_scalar.h"
 #include "ir/kernel/philox.h"

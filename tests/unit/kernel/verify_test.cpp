@@ -63,6 +63,15 @@ const Case kCases[] = {
     {"two_sites_interleave", "", on_x86("for %t in 0..4 threads { store %y[%t*2], 1 store %y[%t*2 + 1], 1 }")},
     {"two_sites_in_disjoint_boxes", "", on_x86("for %t in 0..4 threads { store %y[%t], 1 store %y[7 - %t], 1 }")},
     {"two_sites_cross", "V1", on_x86("for %t in 0..4 threads { store %y[%t], 1 store %y[3 - %t], 1 }")},
+    {"own_loops_at_other_places", "V1",
+     on_x86("for %t in 0..4 threads { for %i in 0..4 { store %y[%t*4 + %i], 1 } for %j in 4..8 { store %y[%t*4 + %j], "
+            "1 } }")},
+    {"quotient_and_remainder", "",
+     "kernel @t(%y: f32[8,7,5] write) on x86:v2 { phase { for %t in 0..280 threads { store %y[%t / 35, %t / 5 % 7, %t "
+     "% 5], 1 } } }"},
+    {"quotient_and_part_of_the_remainder", "V1",
+     "kernel @t(%y: f32[8,7,5] write) on x86:v2 { phase { for %t in 0..280 threads { store %y[%t / 35, %t / 5 % 7, %t "
+     "% 4], 1 } } }"},
     {"scratch_shared_by_lanes", "V1",
      on_x86("local %e: f32[4] scratch for %l in 0..8 vector { store %e[%l / 2], 1 } store %y[0], 1")},
     {"read_buffer_stored", "V1", on_x86("store %x[0], 1")},
