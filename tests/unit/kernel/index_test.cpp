@@ -156,7 +156,7 @@ TEST(ParseKernel, ErrorsSayWhatWasExpected) {
       {with("%a = for %i in 0..2 reduce sum : f32 { yield 1 }"), "'sum' is not a combiner"},
       {with("for %i in 0..2 grid.w { }"), "an axis is x, y or z"},
       {with("%a, %b = index(1) : i32"), "one result"},
-      {with("store %y[0], 1 }"), "expected 'phase'"},
+      {"kernel @t(%y: f32[8] write) on any { store %y[0], 1 }", "expected 'phase'"},
       {with("store %y[0], 1") + " kernel", "the end of the text"},
   };
   for (const auto& [text, expected] : cases)
