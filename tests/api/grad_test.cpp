@@ -1,7 +1,7 @@
 // Gradients through the public API: S4's checks in f64, custom gradients, second derivatives, refusals.
-#include <cmath>
-
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "fusejit/fusejit.h"
 

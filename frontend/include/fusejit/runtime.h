@@ -18,6 +18,15 @@ struct Options {
 void set_options(const Options& options);
 Options options();
 
+// Of the plan that ran last.
+struct PlanStatistics {
+  std::int64_t kernels = 0;       // launches
+  std::int64_t ledger_bytes = 0;  // distinct bytes touched, over all launches
+  std::int64_t bound_bytes = 0;   // no plan of this graph touches less
+  std::int64_t arena_bytes = 0;
+  std::int64_t end_of_forward_bytes = 0;  // alive when the first result, a step's loss, was written
+};
+
 struct Statistics {
   std::int64_t evaluations = 0;  // plans run
   std::int64_t traces = 0;       // different traces seen
@@ -27,6 +36,7 @@ struct Statistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
   double compile_milliseconds = 0;
+  PlanStatistics last_plan;
 };
 Statistics stats();
 

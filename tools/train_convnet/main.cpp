@@ -1,0 +1,166 @@
+// train_convnet: trains the digits network on real images, shows how it goes, and compares unfused, fused, and fused
+// with layers that save only their input.
+#include <fmt/format.h>
+#include <signal.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/train_convnet/training.h"
+
+namespace fusejit::tools {
+namespace {
+
+std::atomic<bool> g_stop{false};
+
+// The first Ctrl-C ends the training after the step; a second one ends the process.
+void watch_for_interrupts() {
+  struct sigaction action {};
+  action.sa_handler = [](int) { g_stop = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
+const std::vector<std::string>& label_names() {
+  static const std::vector<std::string> kNames = {"T-SHIRT", "TROUSER", "PULLOVER", "DRESS", "COAT",
+                                                  "SANDAL",  "SHIRT",   "SNEAKER",  "BAG",   "BOOT"};
+  return kNames;
+}
+
+std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
+
+void print_table(const std::vector<std::pair<Mode, ModeResult>>& rows, std::int64_t batch) {
+  fmt::print("\nOne training step at batch {}:\n\n", batch);
+  fmt::print("{:<24} {:>10} {:>10} {:>12} {:>14} {:>12} {:>8} {:>11} {:>6}\n", "", "ms/step", "images/s", "peak",
+             "end of forward", "ledger/step", "kernels", "compile ms", "hits");
+  for (const auto& [mode, r] : rows) {
+    fmt::print("{:<24} {:>10.2f} {:>10.0f} {:>12} {:>14} {:>12} {:>8} {:>11.0f} {:>6}\n", mode.name, r.ms_per_step,
+               r.images_per_s, mebibytes(r.peak_bytes), mebibytes(r.end_of_forward_bytes), mebibytes(r.ledger_bytes),
+               r.kernels, r.compile_ms, r.plan_cache_hits);
+  }
+}
+
+nlohmann::json report(const Job& job, const TrainingResult& training,
+                      const std::vector<std::pair<Mode, ModeResult>>& rows) {
+  nlohmann::json json;
+  json["accuracy"] = training.epochs.empty() ? 0.0 : training.epochs.back().accuracy;
+  json["stopped"] = training.stopped;
+  json["batch"] = job.batch;
+  json["seed"] = job.seed;
+  json["losses"] = training.losses;
+  for (const EpochResult& e : training.epochs) {
+    json["epochs"].push_back(
+        {{"loss", e.loss}, {"accuracy", e.accuracy}, {"seconds", e.seconds}, {"images_per_s", e.images_per_second}});
+  }
+  for (const auto& [mode, r] : rows) {
+    json["modes"][mode.key] = {{"ms_per_step", r.ms_per_step},
+                               {"images_per_s", r.images_per_s},
+                               {"peak_bytes", r.peak_bytes},
+                               {"end_of_forward_bytes", r.end_of_forward_bytes},
+                               {"ledger_bytes", r.ledger_bytes},
+                               {"kernels", r.kernels},
+                               {"compile_ms", r.compile_ms},
+                               {"plan_cache_hits", r.plan_cache_hits},
+                               {"loss", r.loss}};
+  }
+  return json;
+}
+
+void save_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text << '\n';
+  if (!file.flush()) throw FileError(path + ": cannot be written");
+}
+
+struct Paths {
+  std::string data = data::kFashionMnist, save, json, png = "predictions.png";
+};
+
+int run(const Job& job, const Paths& paths) {
+  watch_for_interrupts();
+  const auto train_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::train));
+  const auto test_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::test));
+  fmt::print("{} training and {} test images of {} x {} from {}\n", train_set->count, test_set->count,
+             train_set->height, train_set->width, paths.data);
+  TrainingResult training;
+  {
+    manual_seed(job.seed);
+    nn::Sequential net = models::convnet(models::ConvnetForm::ordinary);
+    training = train(net, job, train_set, test_set, g_stop);
+    if (!paths.save.empty()) {
+      net.save(paths.save);
+      fmt::print("parameters saved in {}\n", paths.save);
+    }
+  }
+  if (!paths.png.empty() && !training.predicted.empty()) {
+    std::vector<std::int64_t> which, predicted;
+    for (std::size_t i = 0; i < std::min<std::size_t>(60, training.predicted.size()); ++i) {
+      which.push_back(static_cast<std::int64_t>(i));
+      predicted.push_back(training.predicted[i]);
+    }
+    data::save_contact_sheet(paths.png, *test_set, which, predicted, label_names());
+    fmt::print("{} test images with predicted and true labels: {}\n", which.size(), paths.png);
+  }
+  std::vector<std::pair<Mode, ModeResult>> rows;
+  for (const Mode& mode : modes()) {
+    if (g_stop || job.measured_steps == 0) break;
+    rows.emplace_back(mode, measure(mode, job, train_set));
+  }
+  if (training.stopped) fmt::print("stopped after {} steps\n", training.losses.size());
+  if (!training.epochs.empty()) fmt::print("test accuracy {:.2f} %\n", 100 * training.epochs.back().accuracy);
+  if (!rows.empty()) print_table(rows, job.batch);
+  if (!paths.json.empty()) save_text(paths.json, report(job, training, rows).dump(2));
+  return 0;
+}
+
+}  // namespace
+}  // namespace fusejit::tools
+
+int main(int argc, char** argv) {
+  using namespace fusejit;
+  tools::Job job;
+  tools::Paths paths;
+  CLI::App app("Trains the convolution + batch-norm network on Fashion-MNIST.", "train_convnet");
+  app.add_option("--epochs", job.epochs, "epochs to train")->capture_default_str()->check(CLI::Range(0, 10000));
+  app.add_option("--batch", job.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 1 << 20));
+  app.add_option("--threads", job.threads, "threads; 0: every processor")->check(CLI::Range(0, 1024));
+  app.add_option("--rules", job.rules, "fusion rules of the training: all, none")
+      ->check(CLI::IsMember({"all", "none"}));
+  app.add_option("--data", paths.data, "directory of the IDX files")->capture_default_str();
+  app.add_option("--seed", job.seed, "seed of weights, order and dropout")->capture_default_str();
+  app.add_option("--save", paths.save, "write the trained parameters as .npz");
+  app.add_option("--json", paths.json, "write the results as JSON");
+  app.add_option("--png", paths.png, "picture of test images with their labels; empty: none")->capture_default_str();
+  app.add_option("--limit", job.limit, "use only so many images; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--measure", job.measured_steps, "steps that each row of the table measures; 0: no table")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1000));
+  app.add_option("--engine", job.engine, "compiled, graph_interpreter, kernel_interpreter")->capture_default_str();
+  app.add_option("--target", job.target, "host, x86:avx512, x86:avx2, x86:v2")->capture_default_str();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 1;
+  }
+  const auto fail = [](const std::exception& error, int code) {
+    fmt::print(stderr, "train_convnet: error: {}\n", error.what());
+    return code;
+  };
+  try {
+    return tools::run(job, paths);
+  } catch (const UserError& error) {
+    return fail(error, 2);
+  } catch (const UnsupportedError& error) {
+    return fail(error, 4);
+  } catch (const FileError& error) {
+    return fail(error, 5);
+  } catch (const DeviceError& error) {
+    return fail(error, 6);
+  } catch (const std::exception& error) {
+    return fail(error, 7);
+  }
+}
