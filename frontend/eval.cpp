@@ -293,7 +293,8 @@ Statistics stats() {
           .plan_cache_hits = s.plan_cache_hits,
           .kernels_compiled = s.kernels_compiled,
           .kernel_cache_hits = s.kernel_cache_hits,
-          .compile_milliseconds = s.compile_milliseconds};
+          .compile_milliseconds = s.compile_milliseconds,
+          .last_plan = {}};
 }
 
 namespace memory {
