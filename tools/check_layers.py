@@ -47,7 +47,7 @@ SWITCH_ALLOWED = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 CASE_OF_OP = re.compile(r"\bcase\s+(?:\w+::)*Op::\w+")
-CHAIN_OF_OPS = re.compile(r"(?:==\s*(?:\w+::)*Op::\w+\s*\|\|[^;|]*){2,}==\s*(?:\w+::)*Op::\w+")
+CHAIN_OF_OPS = re.compile(r"(?:==\s*(?:\w+::)*Op::\w+\s*\|\|[^;|?]*){2,}==\s*(?:\w+::)*Op::\w+")
 
 
 def public_owner(header):
