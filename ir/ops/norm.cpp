@@ -1,6 +1,8 @@
 // Normalisation (ops.md §6). Everything is computed in the compute type; the normalised value is formed from the
 // difference x - mean. Batch norm in training and its two gradient ops expand to the same mean, difference and centred
 // sum, and so does `var`: equal nodes merge, and the statistics of one x are computed once.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "ir/base/check.h"
@@ -169,7 +171,7 @@ Type infer_layer_norm(const InferContext& context) {
   const auto wanted = context.attrs.ints("normalized_shape");
   const auto have = context.type(0).shape.dims();
   if (wanted.empty() || wanted.size() > have.size() || !std::equal(wanted.rbegin(), wanted.rend(), have.rbegin()))
-    context.fail(fmt::format("normalized_shape must be the last sizes of x, it is {}", Shape(wanted).str()));
+    context.fail(fmt::format("normalized_shape must be the last sizes of x, it is [{}]", fmt::join(wanted, ",")));
   for (std::size_t i = 1; i < 3; ++i) {
     if (context.operands[i].is_number()) continue;
     require_float(context, i);

@@ -188,6 +188,14 @@ TEST(NormErrors, SecondDerivativeOfTrainingIsRefused) {
   EXPECT_THROW(again(), UnsupportedError);
 }
 
+TEST(NormErrors, WildNormalizedShapes) {
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{-1}, {}, std::vector<std::int64_t>(10, 1)})
+    EXPECT_NE(error_of([&] {
+                op_over(Op::layer_norm, {{f32, {2, 3}}, {f32, {3}}, {f32, {3}}}, {{"normalized_shape", sizes}});
+              }).find("layer_norm: normalized_shape must be the last sizes of x, it is ["),
+              std::string::npos);
+}
+
 TEST(NormErrors, SayWhatIsWrong) {
   EXPECT_NE(error_of([] {
               op_over(Op::batch_norm_train, {{f32, {2, 3}}, {f32, {4}}, {f32, {3}}});
