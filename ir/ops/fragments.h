@@ -11,6 +11,7 @@
 #include "ir/ops/fragments/exp.h"
 #include "ir/ops/fragments/log.h"
 #include "ir/ops/fragments/modulo.h"
+#include "ir/ops/fragments/modulo_f64.h"
 #include "ir/ops/fragments/pow.h"
 #include "ir/ops/fragments/simple.h"
 #include "ir/ops/fragments/trig.h"

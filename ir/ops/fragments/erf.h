@@ -176,9 +176,9 @@ inline constexpr std::string_view kErfcF32 = R"(
   %z = where(%negative, %v2, %v) : f64
   %f = cast(%z) : f32
   yield %f)";
-// e^(−a²)·C(t)/(1 + 2a) with a = |x|, t = (a − 2.5)/(a + 2.5) (the form of Shepherd and Laframboise); a² is taken in two
-// parts, 2^n in two factors where it would be denormal. Below
-// ½, 1 − x − x·(P(x²) − 1) with the polynomial of erf. 2 less that for x < 0.
+// e^(−a²)·C(t)/(1 + 2a) with a = |x|, t = (a − 2.5)/(a + 2.5) (the form of Shepherd and Laframboise); a² is taken in
+// two parts, 2^n in two factors where it would be denormal. Below ½, 1 − x − x·(P(x²) − 1) with the polynomial of
+// erf. 2 less that for x < 0.
 inline constexpr std::string_view kErfcF64 = R"(
   %a = abs(%x) : f64
   %big = lt(27.3, %a) : bool

@@ -1,13 +1,15 @@
-// exp, exp2, expm1 and what is made of them: sigmoid, tanh. Argument reduction by Cody and Waite: n = round(x·log2 e) by
-// adding a number so large that its last place is 1; the low bits of the sum then hold n, from which 2^n is made by a shift.
+// exp, exp2, expm1 and what is made of them: sigmoid, tanh. Argument reduction by Cody and Waite: n = round(x·log2
+// e) by adding a number so large that its last place is 1; the low bits of the sum then hold n, from which 2^n is
+// made by a shift.
 #pragma once
 
 #include <string_view>
 
 namespace fusejit::ir::fragments {
 
-// e^x = (q·2^m)² with m = round(x/(2 ln 2)), r = x − 2m·ln 2, q = e^(r/2): 2^m is normal for every result, so that results
-// run into denormals and infinity with one rounding and without a second scale. Clamped where e^x is inf and 0.
+// e^x = (q·2^m)² with m = round(x/(2 ln 2)), r = x − 2m·ln 2, q = e^(r/2): 2^m is normal for every result, so that
+// results run into denormals and infinity with one rounding and without a second scale. Clamped where e^x is inf and
+// 0.
 inline constexpr std::string_view kExpF32 = R"(
   %over = lt(89, %x) : bool
   %low = where(%over, 89, %x) : f32
@@ -183,7 +185,8 @@ inline constexpr std::string_view kSigmoidF32 = R"(
   %n = where(%negative, %e, 1) : f32
   %z = div(%n, %d) : f32
   yield %z)";
-// With e = e^−|x|: 1/(1 + e), or e/(1 + e) for negative x; beyond 400, e^−400·e^(400 − |x|), so that denormals come right.
+// With e = e^−|x|: 1/(1 + e), or e/(1 + e) for negative x; beyond 400, e^−400·e^(400 − |x|), so that denormals come
+// right.
 inline constexpr std::string_view kSigmoidF64 = R"(
   %a = abs(%x) : f64
   %big = lt(1000, %a) : bool
@@ -221,8 +224,8 @@ inline constexpr std::string_view kSigmoidF64 = R"(
   %z = div(%n, %d0) : f64
   yield %z)";
 
-// With n = 1 − e^(−2|x|), as in expm1 but for s = −2^j (256 in the number added sets the sign): n/(2 − n), the sign of x
-// put back. 1 from 9.02 on.
+// With n = 1 − e^(−2|x|), as in expm1 but for s = −2^j (256 in the number added sets the sign): n/(2 − n), the sign
+// of x put back. 1 from 9.02 on.
 inline constexpr std::string_view kTanhF32 = R"(
   %a = abs(%x) : f32
   %big = lt(9.02, %a) : bool

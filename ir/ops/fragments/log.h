@@ -1,5 +1,5 @@
-// Logarithms. x = 2^e·m with m in [2/3, 4/3) by integer arithmetic on the bits (N. Juffa), denormals scaled by 2^23 first;
-// log m = f − f²/2 + f³·P(f) with f = m − 1.
+// Logarithms. x = 2^e·m with m in [2/3, 4/3) by integer arithmetic on the bits (N. Juffa), denormals scaled by 2^23
+// first; log m = f − f²/2 + f³·P(f) with f = m − 1.
 #pragma once
 
 #include <string_view>

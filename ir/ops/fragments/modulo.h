@@ -5,8 +5,8 @@
 
 namespace fusejit::ir::fragments {
 
-// In f64, where the quotient of two f32 cannot round up to an integer below 2^29; beyond, within one ulp. b = ±inf: −1 where
-// a's sign differs, else 0.
+// In f64, where the quotient of two f32 cannot round up to an integer below 2^29; beyond, within one ulp. b = ±inf:
+// −1 where a's sign differs, else 0.
 inline constexpr std::string_view kFloorDivideF32 = R"(
   %da = cast(%a) : f64
   %db = cast(%b) : f64
@@ -27,7 +27,59 @@ inline constexpr std::string_view kFloorDivideF32 = R"(
   %bad = logical_and(%infinite, %nonzero) : bool
   %z = where(%bad, nan, %r) : f32
   yield %z)";
-inline constexpr std::string_view kFloorDivideF64 = "";
+// floor(a/b), one less where the division rounded up to an integer n: n·b > a, seen from the exact product (Dekker)
+// of the operands scaled into the middle of the range. Quotients beyond 2^53 are integers as they are.
+inline constexpr std::string_view kFloorDivideF64 = R"(
+  %q = div(%a, %b) : f64
+  %f = floor(%q) : f64
+  %ub = abs(%b) : f64
+  %large = lt(1e240, %ub) : bool
+  %little = lt(%ub, 1e-240) : bool
+  %c0 = where(%little, 4.149515568880993e+180, 1) : f64
+  %c = where(%large, 2.409919865102884e-181, %c0) : f64
+  %as = mul(%a, %c) : f64
+  %bs = mul(%b, %c) : f64
+  %fc = mul(%f, 134217729) : f64
+  %fd = sub(%fc, %f) : f64
+  %fh = sub(%fc, %fd) : f64
+  %fl = sub(%f, %fh) : f64
+  %bc = mul(%bs, 134217729) : f64
+  %bd = sub(%bc, %bs) : f64
+  %bh = sub(%bc, %bd) : f64
+  %bl = sub(%bs, %bh) : f64
+  %pp = mul(%f, %bs) : f64
+  %p0 = mul(%fh, %bh) : f64
+  %p1 = sub(%p0, %pp) : f64
+  %p2 = mul(%fh, %bl) : f64
+  %p3 = add(%p1, %p2) : f64
+  %p4 = mul(%fl, %bh) : f64
+  %p5 = add(%p3, %p4) : f64
+  %p6 = mul(%fl, %bl) : f64
+  %pe = add(%p5, %p6) : f64
+  %d0 = sub(%as, %pp) : f64
+  %d = sub(%d0, %pe) : f64
+  %bn = lt(%b, 0) : bool
+  %dn = neg(%d) : f64
+  %side = where(%bn, %dn, %d) : f64
+  %over = lt(%side, 0) : bool
+  %uf = abs(%f) : f64
+  %whole = lt(%uf, 9007199254740992) : bool
+  %down = logical_and(%over, %whole) : bool
+  %f1 = sub(%f, 1) : f64
+  %f2 = where(%down, %f1, %f) : f64
+  %an = lt(%a, 0) : bool
+  %differ = logical_xor(%an, %bn) : bool
+  %some = ne(%a, 0) : bool
+  %none = eq(%q, 0) : bool
+  %t0 = logical_and(%differ, %some) : bool
+  %t1 = logical_and(%t0, %none) : bool
+  %f3 = where(%t1, -1, %f2) : f64
+  %ua = abs(%a) : f64
+  %infinite = eq(%ua, inf) : bool
+  %nonzero = ne(%b, 0) : bool
+  %bad = logical_and(%infinite, %nonzero) : bool
+  %z = where(%bad, nan, %f3) : f64
+  yield %z)";
 // fmod, plus b where the signs differ.
 inline constexpr std::string_view kRemainderF32 = R"(
   %da = cast(%a) : f64
@@ -97,9 +149,8 @@ inline constexpr std::string_view kRemainderF32 = R"(
   %sum = add(%mod, %b) : f32
   %r = where(%fix, %sum, %mod) : f32
   yield %r)";
-inline constexpr std::string_view kRemainderF64 = "";
-// In f64, long division: ten steps of at most 28 bits of the quotient. r and b·2^(28k) are multiples of the last place of b,
-// so every quotient, product and difference is exact, and so is the result.
+// In f64, long division: ten steps of at most 28 bits of the quotient. r and b·2^(28k) are multiples of the last
+// place of b, so every quotient, product and difference is exact, and so is the result.
 inline constexpr std::string_view kFmodF32 = R"(
   %da = cast(%a) : f64
   %db = cast(%b) : f64
@@ -161,6 +212,4 @@ inline constexpr std::string_view kFmodF32 = R"(
   %an = lt(%a, 0) : bool
   %mod = where(%an, %rn, %rf) : f32
   yield %mod)";
-inline constexpr std::string_view kFmodF64 = "";
-
 }  // namespace fusejit::ir::fragments

@@ -5,9 +5,10 @@
 
 namespace fusejit::ir::fragments {
 
-// In f64. x/2π modulo 1 is the sum over seven pieces of 1/2π of (x·piece) − round(x·piece): every product but the last is
-// exact (24 + 26 bits), so whole turns drop out however large x is; subtracted from the largest piece downwards, the sum
-// keeps its leading bits when x is close to a multiple of π/2. Then the nearest quarter turn and two polynomials.
+// In f64. x/2π modulo 1 is the sum over seven pieces of 1/2π of (x·piece) − round(x·piece): every product but the
+// last is exact (24 + 26 bits), so whole turns drop out however large x is; subtracted from the largest piece
+// downwards, the sum keeps its leading bits when x is close to a multiple of π/2. Then the nearest quarter turn and
+// two polynomials.
 inline constexpr std::string_view kSinF32 = R"(
   %d = cast(%x) : f64
   %p0 = mul(%d, 0.15915494039654732) : f64

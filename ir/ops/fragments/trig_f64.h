@@ -1,8 +1,9 @@
-// sin and cos in f64: argument reduction for every finite number without tables (they would be loads). 1/2π is kept as 49
-// words of 24 bits, word j times 2^(24j). Six selects by the size of |x| scale x by 2^-24k into [0, 2^78) and shift the words by
-// k, so that nine of them meet x; what is left out is a multiple of whole turns above and below 2^-139 below. Products of the
-// halves of x (26 and 27 bits) with words are exact, whole turns are dropped product by product, and the sum from the top down
-// is kept with its rounding errors, so that it keeps its bits when x is within 2^-61 of a multiple of π/2.
+// sin and cos in f64: argument reduction for every finite number without tables (they would be loads). 1/2π is kept
+// as 49 words of 24 bits, word j times 2^(24j). Six selects by the size of |x| scale x by 2^-24k into [0, 2^78) and
+// shift the words by k, so that nine of them meet x; what is left out is a multiple of whole turns above and below
+// 2^-139 below. Products of the halves of x (26 and 27 bits) with words are exact, whole turns are dropped product
+// by product, and the sum from the top down is kept with its rounding errors, so that it keeps its bits when x is
+// within 2^-61 of a multiple of π/2.
 #pragma once
 
 #include <string_view>
