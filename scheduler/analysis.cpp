@@ -1,0 +1,73 @@
+// What expressions read: the walk of lower/expression.h with a load that only records.
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/group.h"
+#include "scheduler/lower/expression.h"
+
+namespace fusejit::scheduler {
+
+const Type& domain_of(const ir::Node& node) {
+  return ir::op_def(node.op).family == ir::Family::reduce ? node.operands[0].value.type() : node.type;
+}
+
+int expression_of(const ir::Graph& graph, int node) {
+  const ir::Value& value = graph.value(node);
+  return ir::op_def(value->op).family == ir::Family::reduce ? graph.index_of(value->operands[0].value.get()) : node;
+}
+
+std::string label(const ir::Graph& graph, int node) {
+  const auto parameters = static_cast<int>(graph.parameters().size());
+  const ir::Node& n = *graph.value(node);
+  return node < parameters ? "%" + n.name : "%" + std::to_string(node - parameters) + " " + std::string(ir::name(n.op));
+}
+
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node) {
+  const Type& domain = domain_of(*graph.value(node));
+  const int root = expression_of(graph, node);
+  std::vector<Access> found;
+  ir::KernelBuilder scratch("analysis", Isa::any);  // written to, never finished
+  ExpressionHooks hooks;
+  hooks.is_stored = [&](int n) { return (n != node || n != root) && stored[static_cast<std::size_t>(n)]; };
+  hooks.resolve = [](const ir::Index& index) { return index; };
+  hooks.ranges = [&](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
+    const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
+    if (d < 0) return std::nullopt;
+    return ir::Interval{0, domain.shape[d] - 1};
+  };
+  hooks.load = [&](int n, const std::vector<ir::Index>& physical) -> ir::Arg {
+    const Type& type = graph.value(n).type();
+    Access access{n, physical, physical_dims(type)};
+    if (std::find(found.begin(), found.end(), access) == found.end()) found.push_back(std::move(access));
+    // A gathered index must be an SSA value; a load of anything gives one.
+    const ir::MemId buffer = scratch.buffer(ir::MemKind::read, type.dtype, {});
+    return scratch.load(buffer, {});
+  };
+  Expression expression(graph, scratch, hooks);
+  LogicalIndex at;
+  for (int d = 0; d < domain.shape.rank(); ++d) at.push_back(domain.shape[d] == 1 ? ir::Index(0) : placeholder(d));
+  const bool is_anchor_itself = root == node && ir::op_def(graph.value(node)->op).family == ir::Family::anchor;
+  const bool loops = ir::op_def(graph.value(node)->op).direct;
+  if (is_anchor_itself && !loops) {
+    // An anchor reads its operands whole, many times each: no element-wise access.
+    for (const ir::Operand& operand : graph.value(node)->operands) {
+      if (operand.is_number()) continue;
+      ExpressionHooks inner = hooks;
+      const Type& type = operand.value.type();
+      inner.ranges = [&type](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
+        const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
+        if (d < 0) return std::nullopt;
+        return ir::Interval{0, type.shape[d] - 1};
+      };
+      Expression operand_expression(graph, scratch, inner);
+      LogicalIndex all;
+      for (int d = 0; d < type.shape.rank(); ++d) all.push_back(type.shape[d] == 1 ? ir::Index(0) : placeholder(d));
+      operand_expression.value(graph.index_of(operand.value.get()), all);
+    }
+    return found;
+  }
+  expression.value(root, at);
+  return found;
+}
+
+}  // namespace fusejit::scheduler

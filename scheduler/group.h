@@ -1,0 +1,42 @@
+// FusionGroup: graph nodes that run together as one kernel, around an anchor, reductions or element-wise results.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.h"
+#include "scheduler/refusal.h"
+#include "scheduler/space.h"
+
+namespace fusejit::scheduler {
+
+struct Group {
+  int anchor = -1;              // node whose tile the group is built around, -1: none
+  Type domain;                  // what is iterated over
+  std::vector<bool> reduced;    // dims of the domain that `reductions` reduce; empty without reductions
+  std::vector<int> stores;      // values of the domain's shape that are stored, in graph order
+  std::vector<int> reductions;  // reduce nodes over the domain, one class
+  std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)
+};
+
+struct Grouping {
+  std::vector<bool> stored;     // by node: in memory; everything else is computed where it is used
+  std::vector<int> group_of;    // by node: group that stores it, -1: parameter, constant or not stored
+  std::vector<Group> groups;    // in execution order
+  std::vector<Refusal> refusals;
+};
+
+// What a node's expression reads when computed over its domain, given what is stored: one entry per distinct access.
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node);
+// Domain that a stored node is computed over: the operand of a reduction, else its own type.
+const Type& domain_of(const ir::Node& node);
+// The expressions to evaluate over the domain: the node itself, or the operand of a reduction.
+int expression_of(const ir::Graph& graph, int node);
+// "%3 conv2d"
+std::string label(const ir::Graph& graph, int node);
+
+// Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10).
+std::vector<bool> choose_stored(const ir::Graph& graph, std::vector<Refusal>& refusals);
+// Groups what is stored (R1, R2, R3, R5).
+Grouping make_groups(const ir::Graph& graph);
+
+}  // namespace fusejit::scheduler

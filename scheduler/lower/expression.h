@@ -1,0 +1,101 @@
+// Expression: the value of a graph node at one point of an iteration space, written as kernel statements.
+//
+// Element-wise ops become definitions, views become index arithmetic, pooling becomes small loops, and what is stored
+// becomes a load. Values are in the compute type of their dtype (f32 for f16 and bf16). The same walk, with a `load` that
+// only records, is how the scheduler learns what a group reads (scheduler/analysis).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/kernel/builder.h"
+
+namespace fusejit::scheduler {
+
+using LogicalIndex = std::vector<ir::Index>;  // one per logical dim, over placeholders and loop variables
+
+struct ExpressionHooks {
+  // True if the node's value is in memory (or bound) and not to be computed here.
+  std::function<bool(int node)> is_stored;
+  // Loads element `physical` (over placeholders) of a stored node, in its storage dtype.
+  std::function<ir::Arg(int node, const std::vector<ir::Index>& physical)> load;
+  // Replaces placeholders by the kernel's loop variables.
+  std::function<ir::Index(const ir::Index&)> resolve;
+  // Ranges of the placeholders: they let views cancel.
+  ir::RangeOf ranges;
+};
+
+class Expression {
+ public:
+  Expression(const ir::Graph& graph, ir::KernelBuilder& builder, ExpressionHooks hooks)
+      : graph_(graph), builder_(builder), hooks_(std::move(hooks)) {}
+
+  // The value of `node` there, in its compute type.
+  ir::Arg value(int node, const LogicalIndex& at);
+  // Says that `node` has this value there, for example because an anchor's tile holds it.
+  void bind(int node, const LogicalIndex& at, ir::Arg value) { memo_.push_back({node, at, value}); }
+  // Runs `body` in a nested block: what it defines is forgotten afterwards.
+  template <class F>
+  auto nested(F&& body) {
+    const std::size_t size = memo_.size();
+    struct Restore {
+      std::vector<Known>& memo;
+      std::size_t size;
+      ~Restore() { memo.resize(size); }
+    } restore{memo_, size};
+    return body();
+  }
+  // Definitions written so far, for cost limits.
+  double flop() const { return flop_; }
+  // Conversion between compute types and to a storage dtype.
+  ir::Arg convert(ir::Arg value, DType to);
+  ir::KernelBuilder& builder() { return builder_; }
+
+ private:
+  struct Known {
+    int node;
+    LogicalIndex at;
+    ir::Arg value;
+  };
+  ir::Arg compute(int node, const LogicalIndex& at);
+  ir::Arg stored(int node, const LogicalIndex& at);
+  ir::Arg operand(const ir::Operand& operand, const LogicalIndex& at, DType type);
+  ir::Arg elementwise(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg view(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg source(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg random(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg gather(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg gather_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg average_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then, ir::Arg otherwise);
+  ir::Index as_index(ir::Arg integer);
+  ir::Arg def(ir::Op op, std::vector<ir::Arg> args, DType type);
+  int id(const ir::Value& value) const { return graph_.index_of(value.get()); }
+  ir::Index resolve(const ir::Index& index) const { return hooks_.resolve(index); }
+
+  const ir::Graph& graph_;
+  ir::KernelBuilder& builder_;
+  ExpressionHooks hooks_;
+  std::vector<Known> memo_;
+  double flop_ = 0;
+};
+
+// left < right etc. with the constant part moved to the right.
+ir::Compare compare(const ir::Index& left, ir::CompareKind kind, std::int64_t right);
+// 0 <= index < extent as the comparisons that are not already true for every index >= 0.
+std::vector<ir::Compare> within(const ir::Index& index, std::int64_t extent);
+// Index of a broadcast operand: right-aligned, 0 where the operand's extent is 1.
+LogicalIndex broadcast_index(const LogicalIndex& at, const Shape& from, const Shape& operand);
+// `parts` with every index simplified for the ranges.
+LogicalIndex simplified(LogicalIndex at, const ir::RangeOf& ranges);
+// Row-major linear index and back; extents bound the parts, so `/` and `%` stay exact.
+ir::Index linearise(const LogicalIndex& at, const Shape& shape);
+LogicalIndex delinearise(const ir::Index& linear, const Shape& shape);
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,172 @@
+// Expression: views, gathers and sources. A view is an index map from its result to its operand (ops.md §9).
+#include <cmath>
+
+#include "ir/base/check.h"
+#include "scheduler/lower/expression.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Compare;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::Op;
+
+namespace {
+
+Arg zero(DType type) { return KernelBuilder::literal(0, type); }
+
+}  // namespace
+
+Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
+  const DType type = compute_type(node.type.dtype);
+  if (node.op == Op::gather) return gather(node, at);
+  if (node.op == Op::gather_grad) return gather_grad(node, at);
+  if (node.op == Op::one_hot) {
+    const LogicalIndex outer(at.begin(), at.end() - 1);
+    const Arg wanted = convert(value(id(node.operands[0].value), outer), DType::i64);
+    const Arg own = builder_.index(resolve(at.back()), DType::i64);
+    const Arg hit = def(Op::eq, {wanted, own}, DType::boolean);
+    return type == DType::boolean ? hit : convert(hit, type);
+  }
+  if (node.op == Op::concat) {
+    const auto axis = static_cast<std::size_t>(node.attrs.integer("dim"));
+    Arg result = zero(type);
+    std::int64_t start = 0;
+    for (const ir::Operand& part : node.operands) {
+      const std::int64_t extent = part.value.type().shape[static_cast<int>(axis)];
+      if (extent > 0) {
+        LogicalIndex inner = at;
+        inner[axis] = at[axis] - Index(start);
+        result = choose(within(inner[axis], extent), type, [&] { return value(id(part.value), inner); }, result);
+      }
+      start += extent;
+    }
+    return result;
+  }
+  const ir::Value& x = node.operands[0].value;
+  const Shape& in = x.type().shape;
+  const auto through = [&](LogicalIndex index) { return value(id(x), simplified(std::move(index), hooks_.ranges)); };
+  LogicalIndex index(static_cast<std::size_t>(in.rank()));
+  std::vector<Compare> inside;
+  switch (node.op) {
+    case Op::reshape: case Op::squeeze: case Op::unsqueeze: {
+      const Index linear = linearise(at, node.type.shape).simplify(hooks_.ranges);
+      return through(delinearise(linear, in));
+    }
+    case Op::permute: {
+      const auto dims = node.attrs.ints("dims");
+      for (std::size_t d = 0; d < dims.size(); ++d) index[static_cast<std::size_t>(dims[d])] = at[d];
+      return through(index);
+    }
+    case Op::expand: return through(broadcast_index(at, node.type.shape, in));
+    case Op::slice: {
+      const auto starts = node.attrs.ints("starts"), steps = node.attrs.ints("steps");
+      for (std::size_t d = 0; d < index.size(); ++d) index[d] = at[d] * steps[d] + Index(starts[d]);
+      return through(index);
+    }
+    case Op::flip: {
+      index = at;
+      for (const std::int64_t d : node.attrs.ints("dims")) {
+        index[static_cast<std::size_t>(d)] = Index(in[static_cast<int>(d)] - 1) - at[static_cast<std::size_t>(d)];
+      }
+      return through(index);
+    }
+    case Op::pad: {
+      const auto low = node.attrs.ints("low"), high = node.attrs.ints("high");
+      for (std::size_t d = 0; d < index.size(); ++d) {
+        index[d] = at[d] - Index(low[d]);
+        if (low[d] > 0) inside.push_back(compare(index[d], CompareKind::ge, 0));
+        if (high[d] > 0) inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
+      }
+      const Arg value = KernelBuilder::literal(node.attrs.number("value"), type);
+      return choose(inside, type, [&] { return through(index); }, value);
+    }
+    case Op::unslice: {
+      const auto starts = node.attrs.ints("starts"), steps = node.attrs.ints("steps");
+      for (std::size_t d = 0; d < index.size(); ++d) {
+        const Index from_start = at[d] - Index(starts[d]);
+        index[d] = from_start / steps[d];
+        if (starts[d] > 0) inside.push_back(compare(from_start, CompareKind::ge, 0));
+        inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
+        if (steps[d] > 1) inside.push_back(compare(from_start % steps[d], CompareKind::eq, 0));
+      }
+      return choose(inside, type, [&] { return through(index); }, zero(type));
+    }
+    default: throw InternalError(fmt::format("no index map for view {}", ir::name(node.op)));
+  }
+}
+
+Arg Expression::gather(const ir::Node& node, const LogicalIndex& at) {
+  const auto axis = static_cast<std::size_t>(node.attrs.integer("dim"));
+  const ir::Value &x = node.operands[0].value, &index = node.operands[1].value;
+  const DType type = compute_type(node.type.dtype);
+  const Index wanted = as_index(value(id(index), at));
+  LogicalIndex inner = at;
+  inner[axis] = wanted;
+  const Arg outside = is_float(type) ? KernelBuilder::literal(NAN, type) : zero(type);
+  return choose(within(wanted, x.type().shape[static_cast<int>(axis)]), type, [&] { return value(id(x), inner); }, outside);
+}
+
+// Compare and accumulate: no scatter (kernel-ir.md §4). Terms are added in ascending order of g along `dim`.
+Arg Expression::gather_grad(const ir::Node& node, const LogicalIndex& at) {
+  const auto axis = static_cast<std::size_t>(node.attrs.integer("dim"));
+  const ir::Value &g = node.operands[0].value, &index = node.operands[1].value;
+  const Shape& from = g.type().shape;
+  const DType type = compute_type(node.type.dtype);
+  std::vector<Compare> covered;
+  for (int d = 0; d < from.rank(); ++d) {
+    if (static_cast<std::size_t>(d) != axis && from[d] < node.type.shape[d]) {
+      covered.push_back(compare(at[static_cast<std::size_t>(d)], CompareKind::lt, from[d]));
+    }
+  }
+  const auto term = [&](const Index& k) {
+    LogicalIndex inner = at;
+    inner[axis] = k;
+    const Arg target = convert(value(id(index), inner), DType::i64);
+    const Arg own = builder_.index(resolve(at[axis]), DType::i64);
+    const Arg hit = def(Op::eq, {target, own}, DType::boolean);
+    return def(Op::where, {hit, value(id(g), inner), zero(type)}, type);
+  };
+  return choose(covered, type, [&]() -> Arg {
+    if (from[static_cast<int>(axis)] == 1) return term(0);
+    return builder_.reduce({Index(0)}, {Index(from[static_cast<int>(axis)])}, ir::Binding::none, {ir::Combiner::add},
+                           {type}, [&](Index k) { return nested([&] { return std::vector<Arg>{term(k)}; }); })[0];
+  }, zero(type));
+}
+
+Arg Expression::source(const ir::Node& node, const LogicalIndex& at) {
+  const DType type = compute_type(node.type.dtype);
+  switch (node.op) {
+    case Op::full: return convert(KernelBuilder::literal(node.attrs.number("value"), type), type);
+    case Op::iota: {
+      const Index along = at[static_cast<std::size_t>(node.attrs.integer("dim"))];
+      return convert(convert(builder_.index(resolve(along), type), node.type.dtype), type);
+    }
+    case Op::rand: return random(node, at);
+    default: throw InternalError(fmt::format("source {} has to be stored", ir::name(node.op)));
+  }
+}
+
+// ops.md §11: element e takes word e mod 4 of counter e / 4.
+Arg Expression::random(const ir::Node& node, const LogicalIndex& at) {
+  const DType type = compute_type(node.type.dtype);
+  FJ_ASSERT(node.type.dtype == type, "rand of {} is cast by the expand pass", node.type.str());
+  const Index element = resolve(linearise(at, node.type.shape).simplify(hooks_.ranges));
+  const Arg seed = value(id(node.operands[0].value), {});
+  const Arg counter = builder_.index(element / 4, DType::i64);
+  const Arg stream = ir::Scalar::of(node.attrs.integer("stream"));
+  const std::vector<ir::ValueId> words = builder_.philox(counter, stream, seed);
+  flop_ += 80;
+  const Arg lane = builder_.index(element % 4, DType::i32);
+  Arg word = words[3];
+  for (int w = 2; w >= 0; --w) {
+    const Arg hit = def(Op::eq, {lane, Arg(ir::Scalar::of(w))}, DType::boolean);
+    word = def(Op::where, {hit, words[static_cast<std::size_t>(w)], word}, DType::u32);
+  }
+  const Arg high = def(Op::shr, {word, Arg(ir::Scalar::of(std::uint32_t{8}))}, DType::u32);
+  return def(Op::mul, {convert(high, type), KernelBuilder::literal(0x1p-24, type)}, type);
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,67 @@
+// Plan: what runs for a Graph on a Target: values with their storage, and steps that each launch one kernel.
+// An immutable value. Steps are in execution order; every step's kernel is specialised by shape, dtype and layout.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fusejit/target.h"
+#include "fusejit/type.h"
+#include "ir/kernel/kernel.h"
+#include "scheduler/refusal.h"
+
+namespace fusejit::scheduler {
+
+enum class Storage : std::uint8_t {
+  argument,  // the caller's buffer of parameter `index`
+  result,    // a fresh buffer that is handed out as result `index`
+  donated,   // a result written into the buffer of the donated parameter `index`
+  constant,  // bytes of the plan itself
+  arena      // [offset, offset + bytes) of the plan's one arena
+};
+
+struct PlanValue {
+  DType dtype = DType::f32;
+  std::int64_t bytes = 0;
+  std::string label;                // the graph's name of it: "%x", "%12", "%w packed"
+  Storage storage = Storage::arena;
+  int index = -1;
+  std::int64_t offset = -1;         // arena
+  std::vector<std::byte> data;      // constant
+  int first_step = -1, last_step = -1;  // written by (-1: before the plan), last used by
+};
+
+struct PlanStep {
+  std::shared_ptr<const ir::Kernel> kernel;
+  std::vector<int> values;          // plan value of each buffer parameter of the kernel
+  std::vector<std::string> ops;     // what it computes, for people: "%0 conv2d", "%2 relu"
+  std::int64_t read_bytes = 0;      // distinct bytes, work included (kernel-ir.md §9)
+  std::int64_t written_bytes = 0;
+  std::int64_t work_bytes = 0;
+  double flop = 0;
+};
+
+struct Plan {
+  std::string name;
+  Target target;
+  std::string rules;
+  std::vector<PlanValue> values;
+  std::vector<PlanStep> steps;
+  std::vector<int> parameters;      // plan value of each graph parameter
+  std::vector<int> results;         // plan value of each graph result
+  std::int64_t arena_bytes = 0;
+  std::int64_t bound_bytes = 0;     // parameters read once and results written once: no plan touches less
+  std::vector<Refusal> refusals;    // every pair that was not fused, and why
+
+  std::int64_t ledger_bytes() const;
+};
+
+// Bytes of arena values alive after `step` (still to be read by a later step).
+std::int64_t live_arena_bytes_after(const Plan& plan, int step);
+// Throws InternalError: overlapping live arena values, a read before a write, an argument written without donation.
+void verify(const Plan& plan);
+std::string print(const Plan& plan);
+
+}  // namespace fusejit::scheduler

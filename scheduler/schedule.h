@@ -1,0 +1,18 @@
+// The arrow Graph -> Plan.
+#pragma once
+
+#include "ir/graph.h"
+#include "scheduler/plan.h"
+
+namespace fusejit::scheduler {
+
+struct ScheduleOptions {
+  Target target;
+  std::string rules = "all";  // "all", or "none": one kernel per recorded op, nothing in place
+  std::vector<bool> donated;  // per parameter; empty: none
+};
+
+// `graph` is as recorded; the passes of ir/passes run inside. Throws UnsupportedError for what cannot be lowered yet.
+Plan schedule(const ir::Graph& graph, const ScheduleOptions& options);
+
+}  // namespace fusejit::scheduler
