@@ -132,6 +132,9 @@ struct OpDef {
   TensorEvalFn evaluate = nullptr;            // all other families
   ViewMapFn view_map = nullptr;               // views of one operand but reshape, which keeps the row-major order
 
+  bool tiled = false;                         // anchor that runs as a register tile: convolutions, matrix products
+  bool matrix = false;                        // tiled: reads its operands through views of rank 2
+  bool packs_second = false;                  // tiled: the second operand is packed before it is read
   bool commutative = false;
   bool comparison = false;
   bool copies_bits = false;                   // views, where, cast between equal dtypes

@@ -46,10 +46,8 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
   Expression expression(graph, scratch, hooks);
   LogicalIndex at;
   for (int d = 0; d < domain.shape.rank(); ++d) at.push_back(domain.shape[d] == 1 ? ir::Index(0) : placeholder(d));
-  const bool is_anchor_itself = root == node && ir::op_def(graph.value(node)->op).family == ir::Family::anchor;
-  const bool loops = ir::op_def(graph.value(node)->op).direct;
-  if (is_anchor_itself && !loops) {
-    // An anchor reads its operands whole, many times each: no element-wise access.
+  if (ir::op_def(graph.value(node)->op).tiled) {
+    // A tile reads its operands whole, many times each: none of these is an element of the domain.
     for (const ir::Operand& operand : graph.value(node)->operands) {
       if (operand.is_number()) continue;
       ExpressionHooks inner = hooks;

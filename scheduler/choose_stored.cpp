@@ -1,0 +1,144 @@
+// Which values are kept in memory. Everything else is computed again wherever it is used (R1, R8, R10).
+//
+// Stored are results, anchors, reductions, operands that an anchor reads many times, per-channel and scalar work that a
+// larger space uses (it would be repeated for every element), and whatever moves fewer bytes stored than recomputed.
+#include <algorithm>
+#include <set>
+
+#include "ir/base/check.h"
+#include "scheduler/group.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// R10: an expression longer than this is cut, so that kernels stay readable and compile quickly.
+constexpr int kMostOps = 96;
+// An expression this long is not written into several kernels.
+constexpr int kMostRepeatedOps = 24;
+
+struct Cost {
+  std::set<int> leaves;  // stored values that the expression reads
+  int ops = 0;           // element-wise definitions
+};
+
+class Chooser {
+ public:
+  Chooser(const ir::Graph& graph, std::vector<Refusal>& refusals)
+      : graph_(graph), refusals_(refusals), stored_(static_cast<std::size_t>(graph.value_count())),
+        costs_(stored_.size()), users_(stored_.size()) {}
+
+  std::vector<bool> run() {
+    const auto parameters = static_cast<int>(graph_.parameters().size());
+    for (int v = 0; v < parameters; ++v) stored_[at(v)] = true;
+    for (const ir::Value& result : graph_.results()) store(graph_.index_of(result.get()));
+    for (int v = parameters; v < graph_.value_count(); ++v) {
+      const ir::Node& node = *graph_.value(v);
+      for (const int operand : operands(node)) users_[at(operand)].push_back(v);
+      const ir::OpDef& row = ir::op_def(node.op);
+      if (row.family == ir::Family::anchor || row.family == ir::Family::reduce || node.op == ir::Op::constant) store(v);
+    }
+    for (int v = parameters; v < graph_.value_count(); ++v) visit(v);
+    return stored_;
+  }
+
+ private:
+  static std::size_t at(int v) { return static_cast<std::size_t>(v); }
+  void store(int v) { stored_[at(v)] = true; }
+  std::vector<int> operands(const ir::Node& node) const {
+    std::vector<int> ids;
+    for (const ir::Operand& operand : node.operands) {
+      if (!operand.is_number()) ids.push_back(graph_.index_of(operand.value.get()));
+    }
+    return ids;
+  }
+  static bool is_view(const ir::Node& node) { return ir::op_def(node.op).family == ir::Family::view; }
+  // The value under a chain of views.
+  int base(int v) const {
+    while (!stored_[at(v)] && is_view(*graph_.value(v))) v = operands(*graph_.value(v))[0];
+    return v;
+  }
+  void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
+    refusals_.push_back({code, label(graph_, producer), label(graph_, consumer), sentence,
+                         2 * graph_.value(producer).type().bytes()});
+  }
+
+  void visit(int v) {
+    const ir::Node& node = *graph_.value(v);
+    const ir::OpDef& row = ir::op_def(node.op);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      if (!node.operands[i].is_number()) check_operand(v, node, row, i);
+    }
+    Cost& cost = costs_[at(v)];
+    for (const int operand : operands(node)) {
+      if (stored_[at(operand)]) {
+        cost.leaves.insert(operand);
+      } else {
+        cost.ops += costs_[at(operand)].ops;
+        cost.leaves.insert(costs_[at(operand)].leaves.begin(), costs_[at(operand)].leaves.end());
+      }
+    }
+    const bool copies = is_view(node) || row.family == ir::Family::source;
+    cost.ops += copies && node.op != ir::Op::rand ? 0 : row.cost;
+    if (!stored_[at(v)]) weigh(v, node, cost);
+  }
+
+  // Stores the operand if this user cannot take its expression.
+  void check_operand(int v, const ir::Node& node, const ir::OpDef& row, std::size_t i) {
+    const int operand = graph_.index_of(node.operands[i].value.get());
+    if (stored_[at(operand)]) return;
+    const int under = base(operand);
+    if (stored_[at(under)]) {
+      // Views of stored values are read in place, except where an image is read by a tile.
+      if (row.tiled && i == 0 && !row.matrix) store(operand);
+      return;
+    }
+    if (row.tiled) {
+      const bool packed = i == 1 && row.packs_second;  // its expression runs once, while it is packed
+      if (!packed) {
+        // A matrix is read through views; what is under them is stored once.
+        const int kept = row.matrix ? under : operand;
+        store(kept);
+        refuse(RefusalCode::anchor_operand, kept, v,
+               fmt::format("{} reads this operand many times, so it is computed once and stored", row.name));
+      }
+      return;
+    }
+    const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
+    if (costs_[at(under)].ops > 0 && small * 2 <= large) store(under);  // R3: never once per element
+  }
+
+  void weigh(int v, const ir::Node& node, const Cost& cost) {
+    const auto users = static_cast<std::int64_t>(users_[at(v)].size());
+    if (cost.ops > kMostOps || (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
+      store(v);
+      if (users > 1) {
+        refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],
+               fmt::format("{} operations would be computed again for each of {} users", cost.ops, users));
+      }
+      return;
+    }
+    if (users <= 1 || is_view(node)) return;
+    std::int64_t leaf_bytes = 0;
+    for (const int leaf : cost.leaves) leaf_bytes += graph_.value(leaf).type().bytes();
+    const std::int64_t again = users * leaf_bytes, once = leaf_bytes + (1 + users) * node.type.bytes();
+    if (once < again) {
+      store(v);
+      refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],
+             fmt::format("computing it for each of {} users reads {} bytes, storing it moves {}", users, again, once));
+    }
+  }
+
+  const ir::Graph& graph_;
+  std::vector<Refusal>& refusals_;
+  std::vector<bool> stored_;
+  std::vector<Cost> costs_;
+  std::vector<std::vector<int>> users_;
+};
+
+}  // namespace
+
+std::vector<bool> choose_stored(const ir::Graph& graph, std::vector<Refusal>& refusals) {
+  return Chooser(graph, refusals).run();
+}
+
+}  // namespace fusejit::scheduler

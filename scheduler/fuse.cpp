@@ -1,0 +1,195 @@
+// Grows groups in graph order: every stored value joins the latest group that it shares elements with, if may_fuse
+// agrees and no cycle arises, else it opens a group. Linear in the graph but for the look-back of the cycle check, which
+// is bounded by node order.
+#include <algorithm>
+#include <map>
+
+#include "ir/base/check.h"
+#include "scheduler/may_fuse.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class Grower {
+ public:
+  explicit Grower(const ir::Graph& graph) : graph_(graph) {
+    grouping_.stored = choose_stored(graph, grouping_.refusals);
+    grouping_.group_of.assign(at(graph.value_count()), -1);
+  }
+
+  Grouping run() {
+    for (int v = static_cast<int>(graph_.parameters().size()); v < graph_.value_count(); ++v) {
+      if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
+    }
+    order();
+    return std::move(grouping_);
+  }
+
+ private:
+  void place(int v) {
+    const std::vector<Access> accesses = accesses_of(graph_, grouping_.stored, v);
+    const Candidate candidate{v, accesses};
+    std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
+    for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);
+    std::sort(candidates.rbegin(), candidates.rend());
+    const std::size_t producers = candidates.size();
+    const ir::Node& node = *graph_.value(v);
+    if (!ir::op_def(node.op).tiled) {
+      std::vector<int> readers;
+      for (const Access& access : accesses) {
+        if (!is_identity(access, domain_of(node), graph_.value(access.node).type())) continue;
+        for (const int reader : readers_[access.node]) {
+          if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
+        }
+      }
+      std::sort(readers.rbegin(), readers.rend());
+      candidates.insert(candidates.end(), readers.begin(), readers.end());
+    }
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const int group = candidates[i];
+      Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+      if (verdict.ok && makes_cycle(group, accesses)) {
+        verdict = {false, verdict.as, RefusalCode::cycle,
+                   fmt::format("{} also needs a value that depends on the kernel", label(graph_, v))};
+      }
+      if (verdict.ok) return join(group, verdict.as, candidate);
+      if (i < producers) refuse(group, candidate, verdict);
+    }
+    open(candidate);
+  }
+
+  static void add(std::vector<int>& list, int group) {
+    if (group >= 0 && std::find(list.begin(), list.end(), group) == list.end()) list.push_back(group);
+  }
+
+  void open(const Candidate& candidate) {
+    const ir::Node& node = *graph_.value(candidate.node);
+    Group group;
+    group.domain = domain_of(node);
+    if (ir::op_def(node.op).tiled) group.anchor = candidate.node;
+    grouping_.groups.push_back(group);
+    producers_.emplace_back();
+    last_node_.push_back(candidate.node);
+    first_node_.push_back(candidate.node);
+    join(static_cast<int>(grouping_.groups.size()) - 1,
+         ir::op_def(node.op).family == ir::Family::reduce ? JoinAs::reduction : JoinAs::store, candidate);
+  }
+
+  void join(int group_id, JoinAs as, const Candidate& candidate) {
+    Group& group = grouping_.groups[at(group_id)];
+    const ir::Node& node = *graph_.value(candidate.node);
+    grouping_.group_of[at(candidate.node)] = group_id;
+    last_node_[at(group_id)] = std::max(last_node_[at(group_id)], candidate.node);
+    if (as == JoinAs::store) group.stores.push_back(candidate.node);
+    if (as == JoinAs::final) group.finals.push_back(candidate.node);
+    if (as == JoinAs::reduction) {
+      group.reductions.push_back(candidate.node);
+      group.reduced.assign(at(group.domain.shape.rank()), false);
+      for (const std::int64_t d : node.attrs.ints("dim")) group.reduced[static_cast<std::size_t>(d)] = true;
+    }
+    for (const Access& access : candidate.accesses) {
+      const int producer = grouping_.group_of[at(access.node)];
+      if (producer >= 0 && producer != group_id) add(producers_[at(group_id)], producer);
+      if (as != JoinAs::final) add(readers_[access.node], group_id);
+    }
+  }
+
+  // True if one of the accessed groups other than `group` depends on it.
+  bool makes_cycle(int group, const std::vector<Access>& accesses) {
+    std::vector<int> open;
+    std::vector<bool> seen(grouping_.groups.size());
+    for (const Access& access : accesses) {
+      const int other = grouping_.group_of[at(access.node)];
+      if (other >= 0 && other != group && !seen[at(other)]) seen[at(other)] = true, open.push_back(other);
+    }
+    while (!open.empty()) {
+      const int current = open.back();
+      open.pop_back();
+      for (const int producer : producers_[at(current)]) {
+        if (producer == group) return true;
+        // A group all of whose nodes come before the first node of `group` cannot depend on it.
+        if (seen[at(producer)] || last_node_[at(producer)] < first_node_[at(group)]) continue;
+        seen[at(producer)] = true, open.push_back(producer);
+      }
+    }
+    return false;
+  }
+
+  void refuse(int group, const Candidate& candidate, const Verdict& verdict) {
+    for (const Access& access : candidate.accesses) {
+      if (grouping_.group_of[at(access.node)] != group) continue;
+      grouping_.refusals.push_back({verdict.code, label(graph_, access.node), label(graph_, candidate.node), verdict.why,
+                                    graph_.value(access.node).type().bytes()});
+    }
+  }
+
+  // Execution order: a topological order that follows the graph's, but a recomputation (region > 0) waits until the
+  // first group that needs it, because its point is not to be alive before.
+  void order() {
+    const int n = static_cast<int>(grouping_.groups.size());
+    std::vector<std::vector<int>> users(at(n));
+    std::vector<int> waiting(at(n));
+    for (int g = 0; g < n; ++g) {
+      for (const int producer : producers_[at(g)]) users[at(producer)].push_back(g), ++waiting[at(g)];
+    }
+    std::vector<int> sequence;
+    std::vector<bool> done(at(n));
+    std::vector<int> stack;
+    const auto lazy = [&](int g) {
+      const Group& group = grouping_.groups[at(g)];
+      return group.anchor >= 0 && graph_.value(group.anchor)->region > 0;
+    };
+    // Depth first from every eager group in node order: producers (lazy ones too) right before their first user.
+    std::vector<int> roots(at(n));
+    for (int g = 0; g < n; ++g) roots[at(g)] = g;
+    std::sort(roots.begin(), roots.end(), [&](int a, int b) { return last_node_[at(a)] < last_node_[at(b)]; });
+    std::stable_partition(roots.begin(), roots.end(), [&](int g) { return !lazy(g); });
+    for (const int root : roots) {
+      stack.push_back(root);
+      while (!stack.empty()) {
+        const int g = stack.back();
+        if (done[at(g)]) {
+          stack.pop_back();
+          continue;
+        }
+        int missing = -1;
+        for (const bool want_lazy : {false, true}) {  // lazy producers last: they wait for everything else
+          for (const int producer : producers_[at(g)]) {
+            if (!done[at(producer)] && lazy(producer) == want_lazy && missing < 0) missing = producer;
+          }
+        }
+        if (missing >= 0) {
+          stack.push_back(missing);
+          continue;
+        }
+        done[at(g)] = true;
+        sequence.push_back(g);
+        stack.pop_back();
+      }
+    }
+    std::vector<int> place(at(n));
+    std::vector<Group> ordered;
+    for (const int g : sequence) {
+      place[at(g)] = static_cast<int>(ordered.size());
+      ordered.push_back(std::move(grouping_.groups[at(g)]));
+    }
+    grouping_.groups = std::move(ordered);
+    for (int& g : grouping_.group_of) {
+      if (g >= 0) g = place[at(g)];
+    }
+  }
+
+  const ir::Graph& graph_;
+  Grouping grouping_;
+  std::vector<std::vector<int>> producers_;   // by group
+  std::vector<int> first_node_, last_node_;   // by group
+  std::map<int, std::vector<int>> readers_;   // stored value -> groups that read its elements
+};
+
+}  // namespace
+
+Grouping make_groups(const ir::Graph& graph) { return Grower(graph).run(); }
+
+}  // namespace fusejit::scheduler

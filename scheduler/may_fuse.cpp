@@ -1,0 +1,103 @@
+#include "scheduler/may_fuse.h"
+
+#include <algorithm>
+
+#include "ir/base/check.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// Extents above 1 of the dims that a group's reductions keep.
+std::vector<std::int64_t> kept_extents(const Group& group) {
+  std::vector<std::int64_t> extents;
+  for (int d = 0; d < group.domain.shape.rank(); ++d) {
+    if (!group.reduced[static_cast<std::size_t>(d)] && group.domain.shape[d] != 1) extents.push_back(group.domain.shape[d]);
+  }
+  return extents;
+}
+
+std::vector<std::int64_t> extents_above_one(const Type& type) {
+  std::vector<std::int64_t> extents;
+  for (const std::int64_t extent : type.shape) {
+    if (extent != 1) extents.push_back(extent);
+  }
+  return extents;
+}
+
+std::vector<bool> reduced_dims(const ir::Node& node) {
+  std::vector<bool> reduced(static_cast<std::size_t>(node.operands[0].value.type().shape.rank()));
+  for (const std::int64_t d : node.attrs.ints("dim")) reduced[static_cast<std::size_t>(d)] = true;
+  return reduced;
+}
+
+bool contains(const std::vector<int>& list, int node) { return std::find(list.begin(), list.end(), node) != list.end(); }
+
+Verdict no(RefusalCode code, std::string why) { return {false, JoinAs::store, code, std::move(why)}; }
+
+// The tile of an anchor sums over everything but the dim that its lanes run along.
+bool suits_tile(const ir::Graph& graph, const Group& group, const std::vector<bool>& reduced) {
+  const int lanes = ir::op_def(graph.value(group.anchor)->op).matrix ? group.domain.shape.rank() - 1 : 1;
+  for (int d = 0; d < group.domain.shape.rank(); ++d) {
+    if (group.domain.shape[d] != 1 && reduced[static_cast<std::size_t>(d)] == (d == lanes)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id, const Candidate& candidate) {
+  const Group& group = grouping.groups[static_cast<std::size_t>(group_id)];
+  const ir::Node& node = *graph.value(candidate.node);
+  const ir::OpDef& row = ir::op_def(node.op);
+  const std::string self = label(graph, candidate.node);
+  if (row.tiled) {
+    return no(RefusalCode::anchor_operand, fmt::format("{} reads its operands many times from memory", self));
+  }
+  bool reads_class = false;  // reads a reduction or a final of this very group
+  for (const Access& access : candidate.accesses) {
+    if (grouping.group_of[static_cast<std::size_t>(access.node)] != group_id) continue;
+    reads_class |= contains(group.reductions, access.node) || contains(group.finals, access.node);
+  }
+  const Type& domain = domain_of(node);
+  if (reads_class) {
+    const bool same_class = row.family != ir::Family::reduce && !group.reductions.empty() &&
+                            extents_above_one(node.type) == kept_extents(group);
+    if (!same_class) {
+      return no(RefusalCode::reduction_barrier,
+                fmt::format("{} {} needs the finished reduction over all of {}", self, domain.str(), group.domain.str()));
+    }
+    for (const Access& access : candidate.accesses) {
+      const bool inside = grouping.group_of[static_cast<std::size_t>(access.node)] == group_id;
+      if (inside && !is_identity(access, node.type, graph.value(access.node).type()) &&
+          extents_above_one(graph.value(access.node).type()) != kept_extents(group)) {
+        return no(RefusalCode::reduction_barrier, fmt::format("{} reads other elements of the reduction than its own", self));
+      }
+      if (inside && contains(group.stores, access.node)) {
+        return no(RefusalCode::reduction_barrier, fmt::format("{} reads all of {}", self, label(graph, access.node)));
+      }
+    }
+    return {true, JoinAs::final, {}, ""};
+  }
+  if (domain.shape != group.domain.shape || domain.layout != group.domain.layout) {
+    return no(RefusalCode::different_space,
+              fmt::format("{} runs over {}, the kernel over {}", self, domain.str(), group.domain.str()));
+  }
+  for (const Access& access : candidate.accesses) {
+    if (grouping.group_of[static_cast<std::size_t>(access.node)] != group_id) continue;
+    if (!is_identity(access, domain, graph.value(access.node).type())) {
+      return no(RefusalCode::not_elementwise,
+                fmt::format("{} reads other elements of {} than the one being computed", self, label(graph, access.node)));
+    }
+  }
+  if (row.family != ir::Family::reduce) return {true, JoinAs::store, {}, ""};
+  const std::vector<bool> reduced = reduced_dims(node);
+  if (!group.reductions.empty() && reduced != group.reduced) {
+    return no(RefusalCode::different_space, fmt::format("{} reduces other dims than the kernel does", self));
+  }
+  if (group.anchor >= 0 && !suits_tile(graph, group, reduced)) {
+    return no(RefusalCode::different_space, fmt::format("{} reduces along the lanes of the anchor's tile", self));
+  }
+  return {true, JoinAs::reduction, {}, ""};
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,11 @@
+#include "scheduler/refusal.h"
+
+namespace fusejit::scheduler {
+
+std::string_view name(RefusalCode code) {
+  constexpr std::string_view names[kRefusalCodes] = {"cycle",           "reduction_barrier", "different_space",
+                                                     "not_elementwise", "anchor_operand",    "cheaper_stored"};
+  return names[static_cast<int>(code)];
+}
+
+}  // namespace fusejit::scheduler
