@@ -138,8 +138,7 @@ class Grower {
     std::vector<bool> done(at(n));
     std::vector<int> stack;
     const auto lazy = [&](int g) {
-      const Group& group = grouping_.groups[at(g)];
-      return group.anchor >= 0 && graph_.value(group.anchor)->region > 0;
+      return graph_.value(first_node_[at(g)])->region > 0;
     };
     // Depth first from every eager group in node order: producers (lazy ones too) right before their first user.
     std::vector<int> roots(at(n));

@@ -1,0 +1,247 @@
+#include "scheduler/lower/accumulator.h"
+
+#include <cmath>
+#include <limits>
+
+#include "ir/base/check.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Combiner;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+using ir::Op;
+
+namespace {
+
+double identity(Combiner combiner, DType type) {
+  const bool wide = type == DType::i64;
+  const double low = is_float(type) ? -INFINITY : wide ? -0x1p63 : -0x1p31;
+  const double high = is_float(type) ? INFINITY : wide ? 0x1p63 : 0x1p31 - 1;
+  switch (combiner) {
+    case Combiner::mul: case Combiner::logical_and: return 1;
+    case Combiner::maximum: case Combiner::argmax: return low;
+    case Combiner::minimum: case Combiner::argmin: return high;
+    default: return 0;
+  }
+}
+
+Arg identity_literal(Combiner combiner, DType type) {
+  if (type == DType::i64 && (combiner == Combiner::minimum || combiner == Combiner::argmin)) {
+    return ir::Scalar::of(std::numeric_limits<std::int64_t>::max());
+  }
+  return KernelBuilder::literal(identity(combiner, type), type);
+}
+
+Op combine_op(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::mul: return Op::mul;
+    case Combiner::maximum: return Op::maximum;
+    case Combiner::minimum: return Op::minimum;
+    case Combiner::logical_and: return Op::logical_and;
+    case Combiner::logical_or: return Op::logical_or;
+    default: return Op::add;
+  }
+}
+
+Combiner combiner_of(Op op) {
+  switch (op) {
+    case Op::prod: return Combiner::mul;
+    case Op::amax: return Combiner::maximum;
+    case Op::amin: return Combiner::minimum;
+    case Op::any: return Combiner::logical_or;
+    case Op::all: return Combiner::logical_and;
+    case Op::argmax: return Combiner::argmax;
+    case Op::argmin: return Combiner::argmin;
+    case Op::var: return Combiner::welford;
+    default: return Combiner::add;
+  }
+}
+
+bool pairs(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
+
+}  // namespace
+
+Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
+  const ir::Graph& graph = kernel.graph();
+  std::map<int, bool> has_var;
+  for (const int node : kernel.group().reductions) {
+    has_var[expression_of(graph, node)] |= graph.value(node)->op == Op::var;
+  }
+  std::map<std::pair<int, Combiner>, std::size_t> known;
+  for (const int node : kernel.group().reductions) {
+    const ir::Node& n = *graph.value(node);
+    const int expression = expression_of(graph, node);
+    const bool moments = n.op == Op::var || (n.op == Op::mean && has_var[expression]);
+    const Combiner combiner = moments ? Combiner::welford : combiner_of(n.op);
+    const auto [place, fresh] = known.try_emplace({expression, combiner}, list_.size());
+    if (fresh) {
+      const DType element = compute_type(graph.value(expression).type().dtype);
+      Accumulation a{expression, {combiner}, {}, moments, {}};
+      if (moments) {
+        a.types = {DType::f64, DType::f64, DType::f64};
+      } else if (combiner == Combiner::logical_and || combiner == Combiner::logical_or) {
+        a.types = {DType::boolean};
+      } else if (pairs(combiner)) {
+        a.types = {element == DType::boolean ? DType::i32 : element, DType::i64};
+      } else if (combiner == Combiner::add || combiner == Combiner::mul) {
+        a.types = {is_float(element) ? element : DType::i64};
+      } else {
+        a.types = {element == DType::boolean ? DType::i32 : element};
+      }
+      list_.push_back(a);
+    }
+    list_[place->second].nodes.push_back(node);
+  }
+}
+
+std::vector<Combiner> Accumulators::combiners() const {
+  std::vector<Combiner> all;
+  for (const Accumulation& a : list_) all.insert(all.end(), a.combiners.begin(), a.combiners.end());
+  return all;
+}
+
+std::vector<DType> Accumulators::types() const {
+  std::vector<DType> all;
+  for (const Accumulation& a : list_) all.insert(all.end(), a.types.begin(), a.types.end());
+  return all;
+}
+
+Accumulators::State Accumulators::open(int columns, const std::function<void(const Index&)>& move_to_first) {
+  KernelBuilder& builder = kernel_.builder();
+  State state;
+  const auto each_column = [&](const std::function<void(Index)>& body) {
+    if (columns == 1) return body(Index(0));
+    builder.loop(Index(0), Index(columns), ir::Binding::unroll, body);
+  };
+  for (const Accumulation& a : list_) {
+    if (a.moments) {
+      const DType element = compute_type(kernel_.graph().value(a.expression).type().dtype);
+      const ir::MemId pivot = builder.local(MemKind::register_local, element, {columns});
+      each_column([&](Index column) {
+        move_to_first(column);
+        builder.store(pivot, {column}, kernel_.expression().nested([&] { return kernel_.value(a.expression); }));
+      });
+      state.registers.push_back(pivot);
+      state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
+      state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
+      continue;
+    }
+    for (std::size_t c = 0; c < a.types.size(); ++c) {
+      const ir::MemId local = builder.local(MemKind::register_local, a.types[c], {columns});
+      const Arg start = c == 1 ? Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))
+                               : identity_literal(a.combiners[0], a.types[0]);
+      each_column([&](Index column) { builder.store(local, {column}, start); });
+      state.registers.push_back(local);
+    }
+  }
+  return state;
+}
+
+void Accumulators::add(const State& state, const Index& column, const Index& flat) {
+  KernelBuilder& builder = kernel_.builder();
+  Expression& expression = kernel_.expression();
+  const std::vector<Index> at{column};
+  std::size_t next = 0;
+  for (const Accumulation& a : list_) {
+    const Arg raw = kernel_.value(a.expression);
+    if (a.moments) {
+      const DType type = builder.dtype(raw);
+      const Arg shifted = builder.def(Op::sub, {raw, builder.load(state.registers[next++], at)}, type);
+      const Arg d = expression.convert(shifted, DType::f64);
+      const ir::MemId first = state.registers[next++], second = state.registers[next++];
+      builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
+      const Arg square = builder.def(Op::mul, {d, d}, DType::f64);
+      builder.store(second, at, builder.def(Op::add, {builder.load(second, at), square}, DType::f64));
+      continue;
+    }
+    Arg x = raw;
+    if (a.types[0] == DType::boolean && builder.dtype(raw) != DType::boolean) {
+      x = builder.def(Op::ne, {raw, KernelBuilder::literal(0, builder.dtype(raw))}, DType::boolean);
+    } else {
+      x = expression.convert(raw, a.types[0]);
+    }
+    const ir::MemId local = state.registers[next++];
+    const Arg old = builder.load(local, at);
+    if (!pairs(a.combiners[0])) {
+      builder.store(local, at, builder.def(combine_op(a.combiners[0]), {old, x}, a.types[0]));
+      continue;
+    }
+    // Elements pass in ascending order, so a later one wins only if it is strictly better (or the first NaN).
+    const ir::MemId position = state.registers[next++];
+    const Op better = a.combiners[0] == Combiner::argmax ? Op::gt : Op::lt;
+    Arg wins = builder.def(better, {x, old}, DType::boolean);
+    if (is_float(a.types[0])) {
+      const Arg nan = builder.def(Op::ne, {x, x}, DType::boolean), known = builder.def(Op::eq, {old, old}, DType::boolean);
+      wins = builder.def(Op::logical_or, {wins, builder.def(Op::logical_and, {nan, known}, DType::boolean)}, DType::boolean);
+    }
+    // An element equal to the identity (-inf, MIN) still beats "none yet".
+    const Arg old_position = builder.load(position, at);
+    const Arg none = builder.def(Op::eq, {old_position, Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))}, DType::boolean);
+    wins = builder.def(Op::logical_or, {wins, none}, DType::boolean);
+    builder.store(local, at, builder.def(Op::where, {wins, x, old}, a.types[0]));
+    const Arg own = builder.index(flat, DType::i64);
+    builder.store(position, at, builder.def(Op::where, {wins, own, old_position}, DType::i64));
+  }
+}
+
+std::vector<Arg> Accumulators::partial(const State& state, const Index& column, Arg count) {
+  KernelBuilder& builder = kernel_.builder();
+  const std::vector<Index> at{column};
+  const auto f64_op = [&](Op op, Arg a, Arg b) { return Arg(builder.def(op, {a, b}, DType::f64)); };
+  const Arg zero = KernelBuilder::literal(0, DType::f64);
+  std::vector<Arg> result;
+  std::size_t next = 0;
+  for (const Accumulation& a : list_) {
+    if (!a.moments) {
+      for (std::size_t c = 0; c < a.types.size(); ++c) result.push_back(builder.load(state.registers[next++], at));
+      continue;
+    }
+    const Arg pivot = kernel_.expression().convert(builder.load(state.registers[next++], at), DType::f64);
+    const Arg s1 = builder.load(state.registers[next++], at), s2 = builder.load(state.registers[next++], at);
+    const Arg d = f64_op(Op::div, s1, count);
+    Arg mean = f64_op(Op::add, pivot, d), m2 = f64_op(Op::maximum, f64_op(Op::sub, s2, f64_op(Op::mul, s1, d)), zero);
+    if (!count.is_literal()) {
+      const Arg none = builder.def(Op::eq, {count, zero}, DType::boolean);
+      mean = builder.def(Op::where, {none, zero, mean}, DType::f64);
+      m2 = builder.def(Op::where, {none, zero, m2}, DType::f64);
+    }
+    result.insert(result.end(), {count, mean, m2});
+  }
+  return result;
+}
+
+Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const Arg* state, std::int64_t total) {
+  KernelBuilder& builder = kernel_.builder();
+  Expression& expression = kernel_.expression();
+  const DType type = compute_type(node.type.dtype);
+  if (a.moments && node.op == Op::mean) return expression.convert(state[1], type);
+  if (a.moments) {
+    const double n = static_cast<double>(total) - static_cast<double>(node.attrs.integer("correction"));
+    const Arg divisor = KernelBuilder::literal(n > 0 ? n : 0, DType::f64);
+    return expression.convert(builder.def(Op::div, {state[2], divisor}, DType::f64), type);
+  }
+  if (node.op == Op::mean) {
+    return builder.def(Op::div, {expression.convert(state[0], type), KernelBuilder::literal(static_cast<double>(total), type)}, type);
+  }
+  return expression.convert(pairs(a.combiners[0]) ? state[1] : state[0], type);
+}
+
+void Accumulators::finish(const std::vector<Arg>& combined, std::int64_t total) {
+  std::size_t next = 0;
+  for (const Accumulation& a : list_) {
+    for (const int node : a.nodes) {
+      const Arg value = finish_node(*kernel_.graph().value(node), a, &combined[next], total);
+      kernel_.expression().bind(node, kernel_.class_index(node), value);
+      kernel_.store_class(node, value);
+    }
+    next += a.types.size();
+  }
+  for (const int node : kernel_.group().finals) {
+    kernel_.store_class(node, kernel_.expression().value(node, kernel_.class_index(node)));
+  }
+}
+
+}  // namespace fusejit::scheduler

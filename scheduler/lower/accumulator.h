@@ -1,0 +1,52 @@
+// Accumulators: the state of a group's reductions while elements pass, and how partial states are combined.
+//
+// mean and var of one expression share their moments. Moments are sums of d and d*d in f64, d = x - pivot with a pivot
+// taken from the data, so nothing cancels; a finished partial is (n, mean, M2), merged by Welford in a fixed order
+// (design: numerics; ops.md §6).
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "scheduler/lower/group_kernel.h"
+
+namespace fusejit::scheduler {
+
+// One distinct thing that is accumulated; several reduce nodes may share it.
+struct Accumulation {
+  int expression = -1;                       // graph node whose elements are reduced
+  std::vector<ir::Combiner> combiners;       // of the partial state
+  std::vector<DType> types;                  // of the partial state's components
+  bool moments = false;
+  std::vector<int> nodes;                    // reduce nodes that are finished from it
+};
+
+class Accumulators {
+ public:
+  explicit Accumulators(GroupKernel& kernel);
+  const std::vector<Accumulation>& list() const { return list_; }
+  std::vector<ir::Combiner> combiners() const;
+  std::vector<DType> types() const;
+
+  // Registers for `columns` independent states, declared here; `move_to_first` points the kernel at a column's first
+  // element, from which pivots are taken.
+  struct State {
+    std::vector<ir::MemId> registers;  // per component of the running state, moments: pivot, sum, sum of squares
+  };
+  State open(int columns, const std::function<void(const ir::Index& column)>& move_to_first);
+  // Adds the element that the kernel points at. `flat` is its position among the reduced elements, for argmax.
+  void add(const State& state, const ir::Index& column, const ir::Index& flat);
+  // The partial state, components in the order of types(). `count`: elements added, in f64 (moments); a state without
+  // elements has mean 0.
+  std::vector<ir::Arg> partial(const State& state, const ir::Index& column, ir::Arg count);
+  // Values of the reduce nodes from a combined state over `total` elements, bound to their class index; stores those
+  // nodes and the finals.
+  void finish(const std::vector<ir::Arg>& combined, std::int64_t total);
+
+ private:
+  ir::Arg finish_node(const ir::Node& node, const Accumulation& accumulation, const ir::Arg* state, std::int64_t total);
+  GroupKernel& kernel_;
+  std::vector<Accumulation> list_;
+};
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,217 @@
+#include "scheduler/lower/group_kernel.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/base/check.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Index;
+using ir::MemKind;
+
+int vector_lanes(const Target& target, bool only_wide) { return only_wide ? target.lanes32() / 2 : target.lanes32(); }
+
+std::string kernel_name(const ir::Graph& graph, const Group& group) {
+  std::string name;
+  std::set<std::string> seen;
+  const auto add = [&](int node) {
+    const std::string op(ir::name(graph.value(node)->op));
+    if (seen.insert(op).second && name.size() < 60) name += (name.empty() ? "" : "_") + op;
+  };
+  if (group.anchor >= 0) add(group.anchor);
+  for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+    for (const int node : *list) add(node);
+  }
+  return name;
+}
+
+namespace {
+
+// All accesses of a group by value; class-shaped members count as touching no axis in particular.
+std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, const Group& group,
+                                                  std::set<int>& class_values) {
+  std::map<int, std::vector<Access>> accesses;
+  const auto add = [&](const Access& access) {
+    auto& list = accesses[access.node];
+    if (std::find(list.begin(), list.end(), access) == list.end()) list.push_back(access);
+  };
+  const auto own = [&](int node) {
+    return node == group.anchor || std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
+  };
+  for (const auto* list : {&group.stores, &group.reductions}) {
+    for (const int node : *list) {
+      const Type& type = context.graph.value(node).type();
+      if (ir::op_def(context.graph.value(node)->op).tiled) {
+        // the tile itself; its operands are read by the anchor's own loops
+      } else {
+        for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) {
+          if (!own(access.node)) add(access);
+        }
+      }
+      if (list != &group.stores) {
+        class_values.insert(node);
+        continue;
+      }
+      Access write{node, {}, physical_dims(type)};
+      for (const int d : physical_order(type)) write.index.push_back(type.shape[d] == 1 ? Index(0) : placeholder(d));
+      add(write);
+    }
+  }
+  for (const int node : group.finals) {
+    class_values.insert(node);
+    for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) class_values.insert(access.node);
+  }
+  return accesses;
+}
+
+bool only_wide_values(const LowerContext& context, const std::map<int, std::vector<Access>>& accesses) {
+  return !accesses.empty() && std::all_of(accesses.begin(), accesses.end(), [&](const auto& entry) {
+    return bits(context.graph.value(entry.first).type().dtype) == 64;
+  });
+}
+
+}  // namespace
+
+GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool merge)
+    : context_(context), group_(group), builder_(kernel_name(context.graph, group), context.target.isa) {
+  std::set<int> class_values;
+  accesses_ = group_accesses(context, group, class_values);
+  std::vector<Access> all;
+  for (const auto& [node, list] : accesses_) all.insert(all.end(), list.begin(), list.end());
+  space_ = make_space(group.domain, all, group.reduced);
+  if (!merge) {
+    space_.axes.clear();
+    for (const int d : physical_order(group.domain)) {
+      const bool reduced = !group.reduced.empty() && group.reduced[static_cast<std::size_t>(d)];
+      if (group.domain.shape[d] != 1) space_.axes.push_back({{d}, group.domain.shape[d], reduced});
+    }
+  }
+  for (const int node : class_values) accesses_[node].clear();  // declared by plain dims
+  lanes_ = vector_lanes(context.target, only_wide_values(context, accesses_));
+
+  ExpressionHooks hooks;
+  hooks.is_stored = [this](int node) {
+    if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return false;
+    const auto contains = [&](const std::vector<int>& list) { return std::find(list.begin(), list.end(), node) != list.end(); };
+    return !contains(group_.stores) && !contains(group_.finals) && !contains(group_.reductions);
+  };
+  hooks.load = [this](int node, const std::vector<Index>& physical) -> Arg {
+    const Buffer& from = buffer(node);
+    return builder_.load(from.memory, place(from, physical));
+  };
+  hooks.resolve = [this](const Index& index) { return resolve(index); };
+  hooks.ranges = [this](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
+    const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
+    if (d < 0) return std::nullopt;
+    return ir::Interval{0, group_.domain.shape[d] - 1};
+  };
+  expression_ = std::make_unique<Expression>(context_.graph, builder_, hooks);
+}
+
+GroupKernel::Buffer& GroupKernel::buffer(int node) {
+  int value = node;
+  const auto alias = context_.in_place.find(node);
+  if (alias != context_.in_place.end()) value = alias->second;
+  const auto known = buffers_.find(value);
+  if (known != buffers_.end()) return known->second;
+  const Type& type = context_.graph.value(value).type();
+  const auto& list = accesses_[node];
+  Buffer made;
+  made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
+  const auto contains = [](const std::vector<int>& in, int n) { return std::find(in.begin(), in.end(), n) != in.end(); };
+  const bool written = contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
+  bool updated = alias != context_.in_place.end();
+  for (const auto& [output, input] : context_.in_place) updated |= input == value && (contains(group_.stores, output));
+  const std::int64_t align = context_.plan_owned[static_cast<std::size_t>(value)] ? 64 : 0;
+  made.memory = builder_.buffer(updated ? MemKind::update : written ? MemKind::write : MemKind::read, type.dtype,
+                                made.declaration.dims, align);
+  order_.push_back({made.memory, value});
+  return buffers_[value] = made;
+}
+
+ir::MemId GroupKernel::plain_buffer(int node) {
+  const auto known = buffers_.find(node);
+  FJ_ASSERT(known == buffers_.end(), "{} is read by a tile and by its epilogue", label(context_.graph, node));
+  accesses_[node].clear();
+  return buffer(node).memory;
+}
+
+ir::MemId GroupKernel::extra_buffer(MemKind access, DType dtype, std::vector<std::int64_t> dims, int value_id) {
+  const ir::MemId memory = builder_.buffer(access, dtype, std::move(dims), 64);
+  order_.push_back({memory, value_id});
+  return memory;
+}
+
+Index GroupKernel::dim(int d) const {
+  for (std::size_t a = 0; a < space_.axes.size(); ++a) {
+    const Axis& axis = space_.axes[a];
+    const auto found = std::find(axis.dims.begin(), axis.dims.end(), d);
+    if (found == axis.dims.end()) continue;
+    std::int64_t inner = 1;
+    for (auto it = found + 1; it != axis.dims.end(); ++it) inner *= group_.domain.shape[*it];
+    const Index quotient = axis_values_[a] / inner;
+    return found == axis.dims.begin() ? quotient : quotient % group_.domain.shape[d];
+  }
+  return 0;
+}
+
+Index GroupKernel::resolve(const Index& index) const {
+  return index.substitute([&](const ir::IndexAtom& leaf) -> std::optional<Index> {
+    if (leaf.kind != ir::AtomKind::variable || leaf.id < kPlaceholder) return std::nullopt;
+    return dim(leaf.id - kPlaceholder);
+  });
+}
+
+std::vector<Index> GroupKernel::place(const Buffer& buffer, const std::vector<Index>& physical) const {
+  std::vector<Index> index;
+  for (const Declaration::Dim& source : buffer.declaration.sources) {
+    index.push_back(source.axis >= 0 ? axis_values_[static_cast<std::size_t>(source.axis)]
+                                     : resolve(physical[static_cast<std::size_t>(source.physical)]));
+  }
+  return index;
+}
+
+LogicalIndex GroupKernel::here() const {
+  LogicalIndex at;
+  for (int d = 0; d < group_.domain.shape.rank(); ++d) at.push_back(group_.domain.shape[d] == 1 ? Index(0) : placeholder(d));
+  return at;
+}
+
+LogicalIndex GroupKernel::class_index(int node) const {
+  std::vector<int> kept;
+  for (int d = 0; d < group_.domain.shape.rank(); ++d) {
+    const bool reduced = !group_.reduced.empty() && group_.reduced[static_cast<std::size_t>(d)];
+    if (!reduced && group_.domain.shape[d] != 1) kept.push_back(d);
+  }
+  LogicalIndex at;
+  std::size_t next = 0;
+  for (const std::int64_t extent : context_.graph.value(node).type().shape) {
+    at.push_back(extent == 1 ? Index(0) : placeholder(kept[next++]));
+  }
+  return at;
+}
+
+void GroupKernel::store_at(int node, const LogicalIndex& at, Arg value) {
+  const Type& type = context_.graph.value(node).type();
+  std::vector<Index> physical;
+  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
+  const Arg converted = expression_->convert(value, type.dtype);
+  const Buffer& to = buffer(node);
+  builder_.store(to.memory, place(to, physical), converted);
+}
+
+void GroupKernel::store(int node) { store_at(node, here(), value(node)); }
+
+void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }
+
+LoweredKernel GroupKernel::finish() && {
+  LoweredKernel lowered;
+  std::sort(order_.begin(), order_.end());
+  for (const auto& [memory, value] : order_) lowered.values.push_back(value);
+  lowered.kernel = std::move(builder_).finish();
+  return lowered;
+}
+
+}  // namespace fusejit::scheduler

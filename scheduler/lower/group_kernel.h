@@ -1,0 +1,75 @@
+// GroupKernel: what every lowering shares: the buffers of a group's kernel, its iteration space and its expressions.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "ir/kernel/builder.h"
+#include "scheduler/lower/expression.h"
+#include "scheduler/lower/lower.h"
+
+namespace fusejit::scheduler {
+
+class GroupKernel {
+ public:
+  // `merge`: dims of the domain are merged into axes where all accesses allow it.
+  GroupKernel(const LowerContext& context, const Group& group, bool merge);
+
+  ir::KernelBuilder& builder() { return builder_; }
+  Expression& expression() { return *expression_; }
+  const Space& space() const { return space_; }
+  const LowerContext& context() const { return context_; }
+  const Group& group() const { return group_; }
+  const ir::Graph& graph() const { return context_.graph; }
+  int lanes() const { return lanes_; }
+
+  // The point that expressions are evaluated at: the kernel's expression of every axis.
+  void move_to(std::vector<ir::Index> axis_values) { axis_values_ = std::move(axis_values); }
+  // The logical index of the point in the domain, over placeholders.
+  LogicalIndex here() const;
+  // Evaluates a domain-shaped value here in its compute type.
+  ir::Arg value(int node) { return expression_->value(node, here()); }
+  // Evaluates and stores a domain-shaped value here.
+  void store(int node);
+  // Stores a value of the reduced class (a reduction or final) for the kept part of the point.
+  void store_class(int node, ir::Arg value);
+  // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.
+  LogicalIndex class_index(int node) const;
+  // Domain dim as an index expression of the kernel.
+  ir::Index dim(int d) const;
+  // A buffer that is no graph value.
+  ir::MemId extra_buffer(ir::MemKind access, DType dtype, std::vector<std::int64_t> dims, int value_id);
+  // A value read by physical index, whatever the point (operands of tiles).
+  ir::MemId plain_buffer(int node);
+
+  LoweredKernel finish() &&;
+
+ private:
+  struct Buffer {
+    ir::MemId memory = -1;
+    Declaration declaration;
+  };
+  Buffer& buffer(int node);
+  std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
+  ir::Index resolve(const ir::Index& index) const;
+  void store_at(int node, const LogicalIndex& at, ir::Arg value);
+
+  const LowerContext& context_;
+  const Group& group_;
+  Space space_;
+  int lanes_;
+  ir::KernelBuilder builder_;
+  std::unique_ptr<Expression> expression_;
+  std::vector<ir::Index> axis_values_;
+  std::map<int, std::vector<Access>> accesses_;
+  std::map<int, Buffer> buffers_;
+  std::vector<std::pair<ir::MemId, int>> order_;
+};
+
+// Lanes of a vector loop over values of these dtypes.
+int vector_lanes(const Target& target, bool only_wide);
+// Ops of the group, joined by '_': the kernel's name for people.
+std::string kernel_name(const ir::Graph& graph, const Group& group);
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,42 @@
+// The arrow FusionGroup -> kernels. A group is one kernel, plus one in front of it where weights are packed.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fusejit/target.h"
+#include "ir/kernel/kernel.h"
+#include "scheduler/group.h"
+
+namespace fusejit::scheduler {
+
+// A value that lowering adds to those of the graph, such as packed weights. Ids continue after the graph's.
+struct ExtraValue {
+  DType dtype;
+  std::vector<std::int64_t> dims;
+  std::string label;
+};
+
+struct LoweredKernel {
+  ir::Kernel kernel;
+  std::vector<int> values;  // graph value, or graph.value_count() + extra, of each buffer parameter
+};
+
+struct LoweredGroup {
+  std::vector<LoweredKernel> kernels;
+  std::vector<ExtraValue> extras;
+};
+
+struct LowerContext {
+  const ir::Graph& graph;
+  const Grouping& grouping;
+  const Target& target;
+  int first_extra;                    // id of the first extra value that this group makes
+  std::map<int, int> in_place;        // stored value -> value whose memory it overwrites in this very kernel
+  std::vector<bool> plan_owned;       // by graph value: 64-byte aligned memory of the plan
+};
+
+LoweredGroup lower(const LowerContext& context, const Group& group);
+
+}  // namespace fusejit::scheduler

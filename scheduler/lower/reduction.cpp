@@ -1,0 +1,312 @@
+// Groups with reductions: one pass over the domain adds every element to accumulators and stores what is stored on the
+// way; partial states of parallel tasks meet in `work`, and a second phase combines them in a fixed order.
+//
+// The last axis runs in lanes. If it is kept, a block of columns walks down the reduced axes; if it is reduced, lanes
+// meet in a tree. How many tasks split a reduced axis depends on shape and target only.
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/loops.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Binding;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::Op;
+
+namespace {
+
+constexpr std::int64_t kSerialElements = 8192;
+constexpr int kColumns = 4;  // vectors of a column block
+
+class Reducer {
+ public:
+  explicit Reducer(GroupKernel& kernel)
+      : kernel_(kernel), builder_(kernel.builder()), axes_(kernel.space().axes), accumulators_(kernel),
+        point_(axes_.size()) {
+    const std::size_t last = axes_.size() - 1;
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].reduced) total_ *= axes_[a].extent;
+      if (a == last) continue;
+      (axes_[a].reduced ? reduced_ : kept_).push_back(a);
+    }
+    lane_axis_ = last;
+    plan_tasks();
+  }
+
+  void emit() {
+    declare_work();
+    if (tasks_.chunks > 1) {
+      builder_.loop(Index(0), Index(tasks_.chunks), Binding::threads, [&](Index z) { task_ = z, kept_tasks(); });
+      builder_.next_phase();
+      combine();
+    } else {
+      kept_tasks();
+    }
+  }
+
+ private:
+  bool lanes_kept() const { return !axes_[lane_axis_].reduced; }
+  std::int64_t lane_extent() const { return axes_[lane_axis_].extent; }
+
+  // Splits the first reduced axis (or the vectors of the lane axis) if the kept axes give too few tasks.
+  void plan_tasks() {
+    const std::int64_t elements = kernel_.group().domain.elements();
+    const std::int64_t wanted = elements < kSerialElements ? 1 : kernel_.context().target.tasks;
+    std::int64_t kept = 1;
+    for (const std::size_t a : kept_) kept *= axes_[a].extent;
+    if (lanes_kept() && kept_.empty()) kept *= std::max<std::int64_t>(1, lane_extent() / (kernel_.lanes() * kColumns));
+    parallel_kept_ = wanted > 1 && kept * 2 > wanted;
+    const std::int64_t parts = parallel_kept_ ? 1 : (wanted + kept - 1) / kept;
+    const std::int64_t units = !reduced_.empty() ? axes_[reduced_[0]].extent
+                               : lanes_kept()    ? 1
+                                                 : lane_extent() / kernel_.lanes();
+    tasks_ = split(units, std::min(parts, std::max<std::int64_t>(1, units / 8)));
+  }
+
+  void declare_work() {
+    if (tasks_.chunks <= 1) return;
+    std::vector<std::int64_t> dims{tasks_.chunks};
+    for (const Axis& axis : axes_) {
+      if (!axis.reduced) dims.push_back(axis.extent);
+    }
+    for (const DType type : accumulators_.types()) work_.push_back(builder_.work(type, dims));
+  }
+
+  std::vector<Index> work_index(const Index& z) const {
+    std::vector<Index> index{z};
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (!axes_[a].reduced) index.push_back(point_[a]);
+    }
+    return index;
+  }
+
+  // Loops over the kept axes that are not lanes; the first one is parallel if no reduced axis is split.
+  void kept_tasks() {
+    const bool parallel = parallel_kept_ && !kept_.empty();
+    if (!parallel) return kept_axes(0, [&] { body(); });
+    const Split chunks = split(axes_[kept_[0]].extent, kernel_.context().target.tasks);
+    builder_.loop(Index(0), Index(chunks.chunks), Binding::threads, [&](Index task) {
+      loop_chunk(builder_, chunks, task, [&](Index i) {
+        point_[kept_[0]] = i;
+        kept_axes(1, [&] { body(); });
+      });
+    });
+  }
+
+  void kept_axes(std::size_t next, const std::function<void()>& inner) {
+    if (next == kept_.size()) return inner();
+    builder_.loop(Index(0), Index(axes_[kept_[next]].extent), Binding::none, [&](Index i) {
+      point_[kept_[next]] = i;
+      kept_axes(next + 1, inner);
+    });
+  }
+
+  void body() { lanes_kept() ? columns() : rows(); }
+
+  // Reduced axes that are not lanes, ascending; the first one only over this task's chunk.
+  void reduced_axes(std::size_t next, const std::function<void()>& inner) {
+    if (next == reduced_.size()) return inner();
+    const auto step = [&](Index i) {
+      point_[reduced_[next]] = i;
+      reduced_axes(next + 1, inner);
+    };
+    if (next == 0 && tasks_.chunks > 1) return loop_chunk(builder_, tasks_, task_, step);
+    builder_.loop(Index(0), Index(axes_[reduced_[next]].extent), Binding::none, step);
+  }
+
+  void first_of_reduced() {
+    for (std::size_t i = 0; i < reduced_.size(); ++i) {
+      point_[reduced_[i]] = i == 0 && tasks_.chunks > 1 ? task_ * tasks_.chunk : Index(0);
+    }
+  }
+
+  // Row-major position among the reduced elements, for argmax.
+  Index flat() const {
+    Index position = 0;
+    for (std::size_t a = 0; a < axes_.size(); ++a) {
+      if (axes_[a].reduced) position = position * axes_[a].extent + point_[a];
+    }
+    return position;
+  }
+
+  void visit(const Accumulators::State& state, const Index& column) {
+    kernel_.move_to(point_);
+    kernel_.expression().nested([&] {
+      for (const int node : kernel_.group().stores) kernel_.store(node);
+      accumulators_.add(state, column, flat());
+    });
+  }
+
+  // Elements that a task adds for each kept element, reduced axes without lanes only.
+  Arg count(std::int64_t per_unit) {
+    const auto literal = [&](std::int64_t units) { return KernelBuilder::literal(static_cast<double>(units * per_unit), DType::f64); };
+    if (tasks_.chunks <= 1) return literal(tasks_.count);
+    if (tasks_.even()) return literal(tasks_.chunk);
+    return builder_.choose({compare(task_, ir::CompareKind::lt, tasks_.chunks - 1)}, {DType::f64},
+                           [&] { return std::vector<Arg>{literal(tasks_.chunk)}; },
+                           [&] { return std::vector<Arg>{literal(tasks_.last())}; })[0];
+  }
+
+  void deliver(const std::vector<Arg>& state) {
+    if (tasks_.chunks > 1) {
+      for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], work_index(task_), state[c]);
+      return;
+    }
+    kernel_.move_to(point_);
+    kernel_.expression().nested([&] { accumulators_.finish(state, total_); });
+  }
+
+  void columns() {
+    const std::int64_t lanes = kernel_.lanes(), vectors = lane_extent() / lanes, rest = lane_extent() % lanes;
+    const std::int64_t blocks = vectors / kColumns, left = vectors % kColumns;
+    const auto binding = parallel_kept_ && kept_.empty() ? Binding::threads : Binding::none;
+    if (blocks > 0) {
+      builder_.loop(Index(0), Index(blocks), binding, [&](Index b) {
+        builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(b * (kColumns * lanes) + lane, kColumns); });
+      });
+    }
+    if ((left > 0 || rest > 0) && blocks > 0 && binding == Binding::threads) builder_.next_phase();
+    const Index start = blocks * kColumns * lanes;
+    if (left > 0) {
+      builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(start + lane, static_cast<int>(left)); });
+    }
+    if (rest > 0) {
+      one_vector(builder_, static_cast<int>(lanes), rest, [&](Index lane) { column_block(Index(vectors * lanes) + lane, 1); });
+    }
+  }
+
+  // `width` vectors of columns from `start`, down all reduced axes of the task.
+  void column_block(const Index& start, int width) {
+    const auto move = [&](const Index& column) { point_[lane_axis_] = start + column * kernel_.lanes(); };
+    const Accumulators::State state = accumulators_.open(width, [&](const Index& column) {
+      first_of_reduced();
+      move(column);
+      kernel_.move_to(point_);
+    });
+    const auto each = [&](const std::function<void(Index)>& inner) {
+      if (width == 1) return inner(Index(0));
+      builder_.loop(Index(0), Index(width), Binding::unroll, inner);
+    };
+    reduced_axes(0, [&] {
+      each([&](Index column) {
+        move(column);
+        visit(state, column);
+      });
+    });
+    std::int64_t per_unit = 1;
+    for (std::size_t i = 1; i < reduced_.size(); ++i) per_unit *= axes_[reduced_[i]].extent;
+    each([&](Index column) {
+      move(column);
+      deliver(accumulators_.partial(state, column, count(per_unit)));
+    });
+  }
+
+  // The lane axis is reduced: every lane walks its share of all reduced axes, then the lanes meet in a tree.
+  void rows() {
+    const std::int64_t lanes = kernel_.lanes(), vectors = lane_extent() / lanes, rest = lane_extent() % lanes;
+    const bool split_lanes = reduced_.empty() && tasks_.chunks > 1;
+    const std::vector<ir::ValueId> state = builder_.reduce(
+        {Index(0)}, {Index(lanes)}, Binding::vector, accumulators_.combiners(), accumulators_.types(), [&](Index lane) {
+          const Accumulators::State running = accumulators_.open(1, [&](const Index&) {
+            first_of_reduced();
+            point_[lane_axis_] = split_lanes ? task_ * (tasks_.chunk * lanes) : Index(0);
+            kernel_.move_to(point_);
+          });
+          const auto at_vector = [&](const Index& vector) {
+            point_[lane_axis_] = vector * lanes + lane;
+            visit(running, Index(0));
+          };
+          reduced_axes(0, [&] {
+            if (split_lanes) {
+              loop_chunk(builder_, tasks_, task_, at_vector);
+            } else if (vectors > 0) {
+              builder_.loop(Index(0), Index(vectors), Binding::none, at_vector);
+            }
+            if (rest == 0) return;
+            std::vector<ir::Compare> tail{compare(lane, ir::CompareKind::lt, rest)};
+            if (split_lanes) tail.push_back(compare(task_, ir::CompareKind::eq, tasks_.chunks - 1));
+            builder_.when(tail, [&] { at_vector(Index(vectors)); });
+          });
+          return accumulators_.partial(running, Index(0), lane_count(lane, split_lanes, vectors, rest));
+        });
+    deliver(std::vector<Arg>(state.begin(), state.end()));
+  }
+
+  // Elements that one lane adds, in f64.
+  Arg lane_count(const Index& lane, bool split_lanes, std::int64_t vectors, std::int64_t rest) {
+    std::int64_t outer = 1;
+    for (std::size_t i = 1; i < reduced_.size(); ++i) outer *= axes_[reduced_[i]].extent;
+    const auto choose = [&](std::vector<ir::Compare> when, Arg yes, Arg no) -> Arg {
+      return builder_.choose(when, {DType::f64}, [&] { return std::vector<Arg>{yes}; }, [&] { return std::vector<Arg>{no}; })[0];
+    };
+    const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
+    if (split_lanes) {
+      Arg n = count(1);
+      if (rest == 0) return n;
+      const Arg longer = builder_.def(Op::add, {n, literal(1)}, DType::f64);
+      return choose({compare(lane, ir::CompareKind::lt, rest), compare(task_, ir::CompareKind::eq, tasks_.chunks - 1)}, longer, n);
+    }
+    const Arg units = reduced_.empty() ? literal(1) : count(outer);
+    if (rest == 0) return builder_.def(Op::mul, {units, literal(vectors)}, DType::f64);
+    const Arg per_lane = choose({compare(lane, ir::CompareKind::lt, rest)}, literal(vectors + 1), literal(vectors));
+    return builder_.def(Op::mul, {units, per_lane}, DType::f64);
+  }
+
+  // Second phase: tasks in ascending order for every kept element; sums of f32 meet in f64.
+  void combine() {
+    std::vector<std::size_t> kept = kept_;
+    if (lanes_kept()) kept.push_back(lane_axis_);
+    const auto one = [&] {
+      std::vector<DType> types = accumulators_.types();
+      for (DType& type : types) type = type == DType::f32 ? DType::f64 : type;
+      const std::vector<ir::ValueId> state = builder_.reduce(
+          {Index(0)}, {Index(tasks_.chunks)}, Binding::none, accumulators_.combiners(), types, [&](Index z) {
+            std::vector<Arg> parts;
+            for (std::size_t c = 0; c < work_.size(); ++c) {
+              parts.push_back(kernel_.expression().convert(builder_.load(work_[c], work_index(z)), types[c]));
+            }
+            return parts;
+          });
+      kernel_.move_to(point_);
+      kernel_.expression().nested([&] { accumulators_.finish(std::vector<Arg>(state.begin(), state.end()), total_); });
+    };
+    combine_axes(kept, 0, one);
+  }
+
+  void combine_axes(const std::vector<std::size_t>& kept, std::size_t next, const std::function<void()>& one) {
+    if (next == kept.size()) return one();
+    const auto step = [&](Index i) {
+      point_[kept[next]] = i;
+      combine_axes(kept, next + 1, one);
+    };
+    if (next + 1 == kept.size()) return loop_vectors(builder_, axes_[kept[next]].extent, kernel_.lanes(), step);
+    builder_.loop(Index(0), Index(axes_[kept[next]].extent), Binding::none, step);
+  }
+
+  GroupKernel& kernel_;
+  KernelBuilder& builder_;
+  const std::vector<Axis>& axes_;
+  Accumulators accumulators_;
+  std::vector<Index> point_;
+  std::vector<std::size_t> reduced_, kept_;  // axes but the last
+  std::size_t lane_axis_ = 0;
+  std::int64_t total_ = 1;
+  Split tasks_;
+  bool parallel_kept_ = false;
+  Index task_ = 0;
+  std::vector<ir::MemId> work_;
+};
+
+}  // namespace
+
+void emit_reduction(GroupKernel& kernel) {
+  FJ_ASSERT(!kernel.space().axes.empty(), "a reduction over one element has an axis");
+  Reducer(kernel).emit();
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,51 @@
+#include "scheduler/lower/split.h"
+
+#include <algorithm>
+
+#include "scheduler/lower/expression.h"
+
+namespace fusejit::scheduler {
+
+using ir::Binding;
+using ir::Index;
+using ir::KernelBuilder;
+
+namespace {
+
+constexpr std::int64_t kUnrolledVectors = 4;
+
+}  // namespace
+
+Split split(std::int64_t count, std::int64_t tasks) {
+  Split s;
+  s.count = count;
+  s.chunk = std::max<std::int64_t>(1, (count + tasks - 1) / std::max<std::int64_t>(tasks, 1));
+  s.chunks = std::max<std::int64_t>(1, (count + s.chunk - 1) / s.chunk);
+  return s;
+}
+
+void loop_chunk(KernelBuilder& builder, const Split& s, const Index& task, const std::function<void(Index)>& body) {
+  std::vector<Index> high{Index(s.chunk)};
+  if (!s.even()) high.push_back(Index(s.count) - task * s.chunk);
+  builder.loop({Index(0)}, high, Binding::none, [&](Index i) { body(task * s.chunk + i); });
+}
+
+void one_vector(KernelBuilder& builder, int lanes, std::int64_t count, const std::function<void(Index)>& body) {
+  builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
+    if (count >= lanes) return body(lane);
+    builder.when({compare(lane, ir::CompareKind::lt, count)}, [&] { body(lane); });
+  });
+}
+
+void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(Index)>& body) {
+  const std::int64_t whole = extent / lanes, rest = extent % lanes;
+  if (whole > 0) {
+    const Binding binding = whole <= kUnrolledVectors ? Binding::unroll : Binding::none;
+    builder.loop(Index(0), Index(whole), binding, [&](Index j) {
+      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { body(j * lanes + lane); });
+    });
+  }
+  if (rest > 0) one_vector(builder, lanes, rest, [&](Index lane) { body(lane + Index(whole * lanes)); });
+}
+
+}  // namespace fusejit::scheduler

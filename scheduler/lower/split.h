@@ -1,0 +1,28 @@
+// Splitting an axis into parallel tasks and into whole vectors with a tail.
+#pragma once
+
+#include <functional>
+
+#include "ir/kernel/builder.h"
+
+namespace fusejit::scheduler {
+
+// `count` units cut into at most `tasks` chunks of equal size; the last may be shorter.
+struct Split {
+  std::int64_t count = 1, chunk = 1, chunks = 1;
+  bool even() const { return count == chunk * chunks; }
+  std::int64_t last() const { return count - chunk * (chunks - 1); }
+};
+Split split(std::int64_t count, std::int64_t tasks);
+
+// for unit in chunk `task`: body(unit), ascending.
+void loop_chunk(ir::KernelBuilder& builder, const Split& split, const ir::Index& task,
+                const std::function<void(ir::Index)>& body);
+
+// Lanes over `extent` elements: `whole(index)` inside a vector loop for full vectors, serial or unrolled by size; the
+// tail under `lane < rest`.
+void loop_vectors(ir::KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(ir::Index)>& body);
+// One vector loop whose body is guarded by `lane < count` if that is needed.
+void one_vector(ir::KernelBuilder& builder, int lanes, std::int64_t count, const std::function<void(ir::Index)>& body);
+
+}  // namespace fusejit::scheduler
