@@ -109,22 +109,31 @@ std::vector<DType> Accumulators::types() const {
   return all;
 }
 
+namespace {
+
+void each_column(KernelBuilder& builder, int columns, const std::function<void(Index)>& body) {
+  if (columns == 1) return body(Index(0));
+  builder.loop(Index(0), Index(columns), ir::Binding::unroll, body);
+}
+
+}  // namespace
+
 Accumulators::State Accumulators::open(int columns, const std::function<void(const Index&)>& move_to_first) {
+  const State state = open(columns);
+  each_column(kernel_.builder(), columns, [&](Index column) {
+    move_to_first(column);
+    kernel_.expression().nested([&] { set_pivots(state, column); });
+  });
+  return state;
+}
+
+Accumulators::State Accumulators::open(int columns) {
   KernelBuilder& builder = kernel_.builder();
   State state;
-  const auto each_column = [&](const std::function<void(Index)>& body) {
-    if (columns == 1) return body(Index(0));
-    builder.loop(Index(0), Index(columns), ir::Binding::unroll, body);
-  };
   for (const Accumulation& a : list_) {
     if (a.moments) {
       const DType element = compute_type(kernel_.graph().value(a.expression).type().dtype);
-      const ir::MemId pivot = builder.local(MemKind::register_local, element, {columns});
-      each_column([&](Index column) {
-        move_to_first(column);
-        builder.store(pivot, {column}, kernel_.expression().nested([&] { return kernel_.value(a.expression); }));
-      });
-      state.registers.push_back(pivot);
+      state.registers.push_back(builder.local(MemKind::register_local, element, {columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       continue;
@@ -133,11 +142,19 @@ Accumulators::State Accumulators::open(int columns, const std::function<void(con
       const ir::MemId local = builder.local(MemKind::register_local, a.types[c], {columns});
       const Arg start = c == 1 ? Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))
                                : identity_literal(a.combiners[0], a.types[0]);
-      each_column([&](Index column) { builder.store(local, {column}, start); });
+      each_column(builder, columns, [&](Index column) { builder.store(local, {column}, start); });
       state.registers.push_back(local);
     }
   }
   return state;
+}
+
+void Accumulators::set_pivots(const State& state, const Index& column) {
+  std::size_t next = 0;
+  for (const Accumulation& a : list_) {
+    if (a.moments) kernel_.builder().store(state.registers[next], {column}, kernel_.value(a.expression));
+    next += a.moments ? 3 : a.types.size();
+  }
 }
 
 void Accumulators::add(const State& state, const Index& column, const Index& flat) {

@@ -34,6 +34,9 @@ class Accumulators {
     std::vector<ir::MemId> registers;  // per component of the running state, moments: pivot, sum, sum of squares
   };
   State open(int columns, const std::function<void(const ir::Index& column)>& move_to_first);
+  // The same without pivots: set_pivots() at the first element comes before any add().
+  State open(int columns);
+  void set_pivots(const State& state, const ir::Index& column);
   // Adds the element that the kernel points at. `flat` is its position among the reduced elements, for argmax.
   void add(const State& state, const ir::Index& column, const ir::Index& flat);
   // The partial state, components in the order of types(). `count`: elements added, in f64 (moments); a state without

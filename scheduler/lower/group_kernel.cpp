@@ -38,19 +38,23 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
     if (std::find(list.begin(), list.end(), access) == list.end()) list.push_back(access);
   };
   const auto own = [&](int node) {
-    return node == group.anchor || std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
+    return std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
   };
-  for (const auto* list : {&group.stores, &group.reductions}) {
+  const auto id = static_cast<int>(&group - context.grouping.groups.data());
+  std::vector<int> domain_values = group.stores;
+  if (group.anchor >= 0 && !own(group.anchor)) domain_values.push_back(group.anchor);
+  for (const std::vector<int>* list : std::initializer_list<const std::vector<int>*>{&domain_values, &group.reductions}) {
     for (const int node : *list) {
       const Type& type = context.graph.value(node).type();
       if (ir::op_def(context.graph.value(node)->op).tiled) {
-        // the tile itself; its operands are read by the anchor's own loops
+        // The tile itself: its operands are read by the anchor's own loops, at other points than the domain's.
+        for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) class_values.insert(access.node);
       } else {
         for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) {
-          if (!own(access.node)) add(access);
+          if (context.grouping.group_of[static_cast<std::size_t>(access.node)] != id) add(access);
         }
       }
-      if (list != &group.stores) {
+      if (list == &group.reductions) {
         class_values.insert(node);
         continue;
       }
@@ -94,8 +98,8 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   ExpressionHooks hooks;
   hooks.is_stored = [this](int node) {
     if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return false;
-    const auto contains = [&](const std::vector<int>& list) { return std::find(list.begin(), list.end(), node) != list.end(); };
-    return !contains(group_.stores) && !contains(group_.finals) && !contains(group_.reductions);
+    const auto own = static_cast<int>(&group_ - context_.grouping.groups.data());
+    return context_.grouping.group_of[static_cast<std::size_t>(node)] != own;
   };
   hooks.load = [this](int node, const std::vector<Index>& physical) -> Arg {
     const Buffer& from = buffer(node);
@@ -131,13 +135,6 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   return buffers_[value] = made;
 }
 
-ir::MemId GroupKernel::plain_buffer(int node) {
-  const auto known = buffers_.find(node);
-  FJ_ASSERT(known == buffers_.end(), "{} is read by a tile and by its epilogue", label(context_.graph, node));
-  accesses_[node].clear();
-  return buffer(node).memory;
-}
-
 ir::MemId GroupKernel::extra_buffer(MemKind access, DType dtype, std::vector<std::int64_t> dims, int value_id) {
   const ir::MemId memory = builder_.buffer(access, dtype, std::move(dims), 64);
   order_.push_back({memory, value_id});
@@ -155,6 +152,15 @@ Index GroupKernel::dim(int d) const {
     return found == axis.dims.begin() ? quotient : quotient % group_.domain.shape[d];
   }
   return 0;
+}
+
+void GroupKernel::move_to_dims(const std::vector<Index>& dims) {
+  axis_values_.clear();
+  for (const Axis& axis : space_.axes) {
+    Index value = 0;
+    for (const int d : axis.dims) value = value * group_.domain.shape[d] + dims[static_cast<std::size_t>(d)];
+    axis_values_.push_back(value);
+  }
 }
 
 Index GroupKernel::resolve(const Index& index) const {

@@ -26,6 +26,7 @@ class GroupKernel {
 
   // The point that expressions are evaluated at: the kernel's expression of every axis.
   void move_to(std::vector<ir::Index> axis_values) { axis_values_ = std::move(axis_values); }
+  const std::vector<ir::Index>& point() const { return axis_values_; }
   // The logical index of the point in the domain, over placeholders.
   LogicalIndex here() const;
   // Evaluates a domain-shaped value here in its compute type.
@@ -36,12 +37,12 @@ class GroupKernel {
   void store_class(int node, ir::Arg value);
   // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.
   LogicalIndex class_index(int node) const;
+  // Points at the element with these domain indices (one per logical dim).
+  void move_to_dims(const std::vector<ir::Index>& dims);
   // Domain dim as an index expression of the kernel.
   ir::Index dim(int d) const;
   // A buffer that is no graph value.
   ir::MemId extra_buffer(ir::MemKind access, DType dtype, std::vector<std::int64_t> dims, int value_id);
-  // A value read by physical index, whatever the point (operands of tiles).
-  ir::MemId plain_buffer(int node);
 
   LoweredKernel finish() &&;
 

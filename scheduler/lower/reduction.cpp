@@ -8,6 +8,7 @@
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/loops.h"
+#include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
@@ -39,11 +40,10 @@ class Reducer {
   }
 
   void emit() {
-    declare_work();
+    if (tasks_.chunks > 1) work_ = declare_partials(kernel_, accumulators_, tasks_.chunks);
     if (tasks_.chunks > 1) {
       builder_.loop(Index(0), Index(tasks_.chunks), Binding::threads, [&](Index z) { task_ = z, kept_tasks(); });
-      builder_.next_phase();
-      combine();
+      combine_partials(kernel_, accumulators_, work_, tasks_.chunks, total_);
     } else {
       kept_tasks();
     }
@@ -66,23 +66,6 @@ class Reducer {
                                : lanes_kept()    ? 1
                                                  : lane_extent() / kernel_.lanes();
     tasks_ = split(units, std::min(parts, std::max<std::int64_t>(1, units / 8)));
-  }
-
-  void declare_work() {
-    if (tasks_.chunks <= 1) return;
-    std::vector<std::int64_t> dims{tasks_.chunks};
-    for (const Axis& axis : axes_) {
-      if (!axis.reduced) dims.push_back(axis.extent);
-    }
-    for (const DType type : accumulators_.types()) work_.push_back(builder_.work(type, dims));
-  }
-
-  std::vector<Index> work_index(const Index& z) const {
-    std::vector<Index> index{z};
-    for (std::size_t a = 0; a < axes_.size(); ++a) {
-      if (!axes_[a].reduced) index.push_back(point_[a]);
-    }
-    return index;
   }
 
   // Loops over the kept axes that are not lanes; the first one is parallel if no reduced axis is split.
@@ -154,7 +137,7 @@ class Reducer {
 
   void deliver(const std::vector<Arg>& state) {
     if (tasks_.chunks > 1) {
-      for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], work_index(task_), state[c]);
+      for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], partial_index(kernel_, task_, point_), state[c]);
       return;
     }
     kernel_.move_to(point_);
@@ -255,37 +238,6 @@ class Reducer {
     if (rest == 0) return builder_.def(Op::mul, {units, literal(vectors)}, DType::f64);
     const Arg per_lane = choose({compare(lane, ir::CompareKind::lt, rest)}, literal(vectors + 1), literal(vectors));
     return builder_.def(Op::mul, {units, per_lane}, DType::f64);
-  }
-
-  // Second phase: tasks in ascending order for every kept element; sums of f32 meet in f64.
-  void combine() {
-    std::vector<std::size_t> kept = kept_;
-    if (lanes_kept()) kept.push_back(lane_axis_);
-    const auto one = [&] {
-      std::vector<DType> types = accumulators_.types();
-      for (DType& type : types) type = type == DType::f32 ? DType::f64 : type;
-      const std::vector<ir::ValueId> state = builder_.reduce(
-          {Index(0)}, {Index(tasks_.chunks)}, Binding::none, accumulators_.combiners(), types, [&](Index z) {
-            std::vector<Arg> parts;
-            for (std::size_t c = 0; c < work_.size(); ++c) {
-              parts.push_back(kernel_.expression().convert(builder_.load(work_[c], work_index(z)), types[c]));
-            }
-            return parts;
-          });
-      kernel_.move_to(point_);
-      kernel_.expression().nested([&] { accumulators_.finish(std::vector<Arg>(state.begin(), state.end()), total_); });
-    };
-    combine_axes(kept, 0, one);
-  }
-
-  void combine_axes(const std::vector<std::size_t>& kept, std::size_t next, const std::function<void()>& one) {
-    if (next == kept.size()) return one();
-    const auto step = [&](Index i) {
-      point_[kept[next]] = i;
-      combine_axes(kept, next + 1, one);
-    };
-    if (next + 1 == kept.size()) return loop_vectors(builder_, axes_[kept[next]].extent, kernel_.lanes(), step);
-    builder_.loop(Index(0), Index(axes_[kept[next]].extent), Binding::none, step);
   }
 
   GroupKernel& kernel_;

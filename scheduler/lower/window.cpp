@@ -17,6 +17,13 @@ TapRange tap_range(const Window& w, const Index& o) {
   return {{Index(0), first}, {Index(w.kernel), last + Index(1)}, false};
 }
 
+TapRange covering_outputs(const Window& w, const Index& tap) {
+  if (w.inside()) return {{Index(0)}, {Index(w.out)}, true};
+  const Index first = ceil_divide(Index(w.low_padding) - tap * w.dilation, w.stride);
+  const Index last = (Index(w.in - 1 + w.low_padding) - tap * w.dilation) / w.stride;
+  return {{Index(0), first}, {Index(w.out), last + Index(1)}, false};
+}
+
 TapRange covering_windows(const Window& w, const Index& pixel) {
   const Index first = ceil_divide(pixel + Index(w.low_padding - (w.kernel - 1) * w.dilation), w.stride);
   const Index last = (pixel + Index(w.low_padding)) / w.stride;

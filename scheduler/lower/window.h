@@ -15,7 +15,7 @@ struct Window {
     return o * stride + tap * dilation - ir::Index(low_padding);
   }
   // No tap of any window falls outside.
-  bool inside() const { return low_padding == 0 && (out - 1) * stride + (kernel - 1) * dilation < in; }
+  bool inside() const { return low_padding <= 0 && (out - 1) * stride + (kernel - 1) * dilation - low_padding < in; }
   // Windows stand side by side without overlap, gap or padding.
   bool tiles() const { return stride == kernel && low_padding == 0 && dilation == 1; }
 };
@@ -27,6 +27,8 @@ struct TapRange {
 };
 // Taps of window `o` that read inside.
 TapRange tap_range(const Window& window, const ir::Index& o);
+// Windows whose tap `tap` reads inside.
+TapRange covering_outputs(const Window& window, const ir::Index& tap);
 // Windows that have `pixel` between their first and last tap.
 TapRange covering_windows(const Window& window, const ir::Index& pixel);
 

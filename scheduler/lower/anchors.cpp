@@ -1,0 +1,175 @@
+#include "scheduler/lower/anchors.h"
+
+#include "ir/base/check.h"
+#include "scheduler/lower/tile.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Index;
+using ir::Op;
+
+namespace {
+
+int operand_id(const ir::Graph& graph, const ir::Node& node, std::size_t i) {
+  return graph.index_of(node.operands[i].value.get());
+}
+
+void check_groups(const ir::Node& node) {
+  if (node.attrs.integer("groups") == 1) return;
+  throw UnsupportedError(fmt::format("{}: groups={} cannot be compiled yet (result {}); groups=1 can, and the graph interpreter runs it",
+                                     ir::name(node.op), node.attrs.integer("groups"), node.type.str()));
+}
+
+Window window(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t out, std::int64_t kernel) {
+  return {in, out, kernel, node.attrs.ints("stride")[axis], node.attrs.ints("padding")[axis], node.attrs.ints("dilation")[axis]};
+}
+
+TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
+  check_groups(node);
+  const ir::Graph& graph = kernel.graph();
+  const int x = operand_id(graph, node, 0), w = operand_id(graph, node, 1);
+  const Shape &in = graph.value(x).type().shape, &out = node.type.shape, &weight = graph.value(w).type().shape;
+  TileProblem p;
+  p.images = in[0], p.outputs = out[1], p.channels = in[1];
+  p.rows = window(node, 0, in[2], out[2], weight[2]), p.columns = window(node, 1, in[3], out[3], weight[3]);
+  p.input = [&kernel, x](const Index& n, const Index& h, const Index& v, const Index& c) {
+    return kernel.expression().value(x, {n, c, h, v});
+  };
+  p.move_to = [&kernel](const Index& n, const Index& r, const Index& q, const Index& k) { kernel.move_to_dims({n, k, r, q}); };
+  p.weight = [w](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) { return e.value(w, {k, c, r, s}); };
+  return p;
+}
+
+// One phase of the input gradient: rows h = stride * i + a (columns likewise). Only taps with r = first + stride * m
+// meet them, so each phase is a convolution of stride 1 over dy with those taps in reverse (dilation 1 where stride > 1).
+struct Phase {
+  Window window;
+  std::int64_t offset = 0, stride = 1;  // pixel of output i: i * stride + offset
+  std::int64_t first = 0;               // tap of window tap m: first + stride * (kernel - 1 - m)
+};
+
+std::vector<Phase> phases(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t dy, std::int64_t kernel) {
+  const std::int64_t stride = node.attrs.ints("stride")[axis], pad = node.attrs.ints("padding")[axis],
+                     dilation = node.attrs.ints("dilation")[axis];
+  if (stride == 1) return {{{dy, in, kernel, 1, dilation * (kernel - 1) - pad, dilation}, 0, 1, 0}};
+  if (dilation != 1) {
+    throw UnsupportedError(fmt::format("conv2d_input_grad: stride {} with dilation {} cannot be compiled yet; the graph interpreter runs it",
+                                       stride, dilation));
+  }
+  std::vector<Phase> all;
+  for (std::int64_t a = 0; a < stride && a < in; ++a) {
+    Phase phase;
+    phase.offset = a, phase.stride = stride;
+    phase.first = (a + pad) % stride;
+    const std::int64_t taps = phase.first < kernel ? (kernel - phase.first + stride - 1) / stride : 0;
+    const std::int64_t base = (a + pad - phase.first) / stride;
+    phase.window = {dy, (in - a + stride - 1) / stride, taps, 1, taps - 1 - base, 1};
+    all.push_back(phase);
+  }
+  return all;
+}
+
+std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& node) {
+  check_groups(node);
+  const ir::Graph& graph = kernel.graph();
+  const int dy = operand_id(graph, node, 0), w = operand_id(graph, node, 1);
+  const Shape &out = graph.value(dy).type().shape, &in = node.type.shape, &weight = graph.value(w).type().shape;
+  std::vector<TileProblem> problems;
+  for (const Phase& row : phases(node, 0, in[2], out[2], weight[2])) {
+    for (const Phase& column : phases(node, 1, in[3], out[3], weight[3])) {
+      TileProblem p;
+      p.images = in[0], p.outputs = in[1], p.channels = weight[0];
+      p.rows = row.window, p.columns = column.window;
+      if (p.rows.kernel == 0 || p.columns.kernel == 0) p.channels = 0;  // no window touches these pixels: zeros
+      p.input = [&kernel, dy](const Index& n, const Index& h, const Index& v, const Index& c) {
+        return kernel.expression().value(dy, {n, c, h, v});
+      };
+      p.move_to = [&kernel, row, column](const Index& n, const Index& i, const Index& j, const Index& k) {
+        kernel.move_to_dims({n, k, i * row.stride + Index(row.offset), j * column.stride + Index(column.offset)});
+      };
+      p.weight = [w, row, column](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) {
+        const auto tap = [](const Phase& phase, const Index& m) {
+          return (Index(phase.window.kernel - 1) - m) * phase.stride + Index(phase.first);
+        };
+        return e.value(w, {c, k, tap(row, r), tap(column, s)});
+      };
+      problems.push_back(p);
+    }
+  }
+  return problems;
+}
+
+// matmul(a [M,K], b [K,N]) and linear(x [..., I], w [O, I]) with the rows of the result as columns of the tile.
+TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
+  const ir::Graph& graph = kernel.graph();
+  const int a = operand_id(graph, node, 0), b = operand_id(graph, node, 1);
+  const Shape &left = graph.value(a).type().shape, &right = graph.value(b).type().shape, &out = node.type.shape;
+  if (right.rank() != 2) {
+    throw UnsupportedError(fmt::format("{}: batched right-hand sides cannot be compiled yet (b: {}); the graph interpreter runs them",
+                                       ir::name(node.op), graph.value(b).type().str()));
+  }
+  const int rank = out.rank();
+  const std::int64_t outputs = out[rank - 1], rows = outputs == 0 ? 0 : out.elements() / outputs;
+  const Shape leading(out.dims().first(static_cast<std::size_t>(rank - 1)));
+  TileProblem p;
+  p.outputs = outputs, p.channels = left[left.rank() - 1];
+  p.columns.in = p.columns.out = rows;
+  const auto split_row = [leading](const Index& row) {
+    LogicalIndex at = leading.rank() == 1 ? LogicalIndex{row} : delinearise(row, leading);
+    return at;
+  };
+  p.input = [&kernel, a, split_row](const Index&, const Index&, const Index& row, const Index& c) {
+    LogicalIndex at = split_row(row);
+    at.push_back(c);
+    return kernel.expression().value(a, at);
+  };
+  p.move_to = [&kernel, split_row](const Index&, const Index&, const Index& row, const Index& k) {
+    LogicalIndex at = split_row(row);
+    at.push_back(k);
+    kernel.move_to_dims(at);
+  };
+  const bool transposed = node.op == Op::linear;
+  p.weight = [b, transposed](Expression& e, const Index& k, const Index&, const Index&, const Index& c) {
+    return transposed ? e.value(b, {k, c}) : e.value(b, {c, k});
+  };
+  return p;
+}
+
+}  // namespace
+
+LoweredGroup lower_tiled(const LowerContext& context, const Group& group) {
+  const ir::Node& node = *context.graph.value(group.anchor);
+  GroupKernel kernel(context, group, false);
+  std::vector<TileProblem> problems;
+  if (node.op == Op::conv2d) {
+    problems = {forward(kernel, node)};
+  } else if (node.op == Op::conv2d_input_grad) {
+    problems = input_gradient(kernel, node);
+  } else {
+    problems = {matrix(kernel, node)};
+  }
+  LoweredGroup lowered;
+  bool first = true;
+  for (TileProblem& problem : problems) {
+    if (problem.images * problem.rows.out * problem.columns.out * problem.outputs == 0) continue;
+    problem.compute = compute_type(node.type.dtype);
+    const TileShape tile = choose_tile(context.target, problem.columns.out, problem.outputs, kernel.lanes());
+    ir::MemId packed = -1;
+    if (problem.channels > 0) {
+      const int id = context.first_extra + static_cast<int>(lowered.extras.size());
+      const std::string name = "pack_" + std::string(ir::name(node.op));
+      lowered.kernels.push_back(lower_packing(context, problem, tile, kernel.lanes(), id, name));
+      const std::vector<std::int64_t> dims = packed_dims(problem, tile, kernel.lanes());
+      lowered.extras.push_back({problem.compute, dims, label(context.graph, operand_id(context.graph, node, 1)) + " packed"});
+      packed = kernel.extra_buffer(ir::MemKind::read, problem.compute, dims, id);
+    }
+    if (!first) kernel.builder().next_phase();
+    first = false;
+    emit_tiles(kernel, problem, tile, packed);
+  }
+  if (!first) lowered.kernels.push_back(std::move(kernel).finish());
+  return lowered;
+}
+
+}  // namespace fusejit::scheduler

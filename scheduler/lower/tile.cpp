@@ -1,0 +1,365 @@
+#include "scheduler/lower/tile.h"
+
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/partials.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Binding;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+using ir::Op;
+
+TileShape choose_tile(const Target& target, std::int64_t columns, std::int64_t outputs, int lanes) {
+  const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
+  TileShape tile;
+  tile.vectors = outputs > lanes ? 2 : 1;
+  const int registers = wide ? 31 : 15;
+  const int most = std::min((registers - 1 - tile.vectors) / tile.vectors, wide && target.fma_per_cycle < 2 ? 8 : 14);
+  const std::int64_t tiles = std::max<std::int64_t>(1, (columns + most - 1) / most);
+  tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);  // balanced: 26 columns are 2 x 13
+  return tile;
+}
+
+std::vector<std::int64_t> packed_dims(const TileProblem& problem, const TileShape& tile, int lanes) {
+  const std::int64_t block = tile.vectors * lanes;
+  return {(problem.outputs + block - 1) / block, problem.rows.kernel, problem.columns.kernel, problem.channels, block};
+}
+
+LoweredKernel lower_packing(const LowerContext& context, const TileProblem& problem, const TileShape& tile, int lanes,
+                            int packed, const std::string& name) {
+  KernelBuilder builder(name, context.target.isa);
+  LoweredKernel lowered;
+  std::map<int, ir::MemId> buffers;
+  ExpressionHooks hooks;
+  hooks.is_stored = [&](int node) { return static_cast<bool>(context.grouping.stored[static_cast<std::size_t>(node)]); };
+  hooks.resolve = [](const Index& index) { return index; };
+  hooks.ranges = [](const ir::IndexAtom&) -> std::optional<ir::Interval> { return std::nullopt; };
+  hooks.load = [&](int node, const std::vector<Index>& physical) -> Arg {
+    const auto [place, fresh] = buffers.try_emplace(node, -1);
+    if (fresh) {
+      const Type& type = context.graph.value(node).type();
+      place->second = builder.buffer(MemKind::read, type.dtype, physical_dims(type));
+      lowered.values.push_back(node);
+    }
+    return builder.load(place->second, physical);
+  };
+  Expression expression(context.graph, builder, hooks);
+  const std::vector<std::int64_t> dims = packed_dims(problem, tile, lanes);
+  std::vector<std::int64_t> last_dims = dims;
+  const auto element = [&](const Index& k, const Index& r, const Index& s, const Index& c) -> Arg {
+    const auto real = [&] { return problem.weight(expression, k, r, s, c); };
+    if (problem.outputs % dims[4] == 0) return expression.nested(real);
+    return builder.choose({compare(k, CompareKind::lt, problem.outputs)}, {problem.compute},
+                          [&] { return std::vector<Arg>{expression.nested(real)}; },
+                          [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem.compute)}; })[0];
+  };
+  ir::MemId to = -1;
+  // Buffers are declared by their first use, so the written one comes last.
+  const auto inner = [&](const Index& block, const Index& r, const Index& s, const Index& c) {
+    builder.loop(Index(0), Index(tile.vectors), Binding::unroll, [&](Index v) {
+      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
+        const Arg value = element(block * dims[4] + v * lanes + lane, r, s, c);
+        if (to < 0) to = builder.buffer(MemKind::write, problem.compute, dims, 64);
+        builder.store(to, {block, r, s, c, v * lanes + lane}, value);
+      });
+    });
+  };
+  const auto serial = [&](std::int64_t extent, const std::function<void(Index)>& body) {
+    builder.loop(Index(0), Index(extent), Binding::none, body);
+  };
+  const std::int64_t per_block = dims[1] * dims[2] * dims[3];
+  const Split channels = split(dims[3], per_block < 256 ? 1 : (context.target.tasks + dims[0] - 1) / dims[0]);
+  builder.loop(Index(0), Index(dims[0]), Binding::threads, [&](Index block) {
+    builder.loop(Index(0), Index(channels.chunks), Binding::threads, [&](Index part) {
+      serial(dims[1], [&](Index r) {
+        serial(dims[2], [&](Index s) { loop_chunk(builder, channels, part, [&](Index c) { inner(block, r, s, c); }); });
+      });
+    });
+  });
+  lowered.values.push_back(packed);
+  lowered.kernel = std::move(builder).finish();
+  return lowered;
+}
+
+namespace {
+
+constexpr int kUnrolledChannels = 4;
+constexpr std::int64_t kFewChannels = 8;  // fewer: taps and channels are unrolled together
+
+class TileEmitter {
+ public:
+  TileEmitter(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, ir::MemId packed)
+      : kernel_(kernel), builder_(kernel.builder()), problem_(problem), tile_(tile), packed_(packed), lanes_(kernel.lanes()),
+        accumulators_(kernel) {}
+
+  void emit() {
+    const Target& target = kernel_.context().target;
+    const std::int64_t blocks = (problem_.outputs + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
+    // A problem of one row (a matrix) is cut along its columns instead.
+    const bool matrix = problem_.rows.out == 1 && problem_.images == 1;
+    tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
+    row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target));
+    column_blocks_ = matrix ? split(tiles_, (target.tasks + blocks - 1) / blocks) : split(tiles_, 1);
+    const std::int64_t tasks = problem_.images * row_blocks_.chunks * column_blocks_.chunks;
+    parts_ = tasks;
+    if (!accumulators_.list().empty()) work_ = declare_partials(kernel_, accumulators_, parts_);
+    const bool parallel_outputs = tasks * 2 < target.tasks;
+    const auto over_outputs = [&](Binding binding) {
+      builder_.loop(Index(0), Index(blocks), binding, [&](Index block) { output_block(block); });
+    };
+    const auto over_parts = [&](const std::function<void()>& inner) {
+      if (matrix) {
+        return builder_.loop(Index(0), Index(column_blocks_.chunks), Binding::threads, [&](Index b) { column_block_ = b, inner(); });
+      }
+      builder_.loop(Index(0), Index(problem_.images), Binding::threads, [&](Index n) {
+        image_ = n;
+        builder_.loop(Index(0), Index(row_blocks_.chunks), Binding::threads, [&](Index b) { row_block_ = b, inner(); });
+      });
+    };
+    over_parts([&] { over_outputs(parallel_outputs ? Binding::threads : Binding::none); });
+    if (work_.empty()) return;
+    combine_partials(kernel_, accumulators_, work_, parts_,
+                     problem_.images * problem_.rows.out * problem_.columns.out);
+  }
+
+ private:
+  // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2.
+  std::int64_t rows_wanted(const Target& target) const {
+    const std::int64_t row_bytes = problem_.columns.in * problem_.channels * 4 * problem_.rows.stride;
+    const std::int64_t for_cache = problem_.rows.out * row_bytes / std::max<std::int64_t>(1, target.l2_bytes / 4) + 1;
+    const std::int64_t for_tasks = (target.tasks + problem_.images - 1) / problem_.images;
+    return std::min(problem_.rows.out, std::max(for_cache, for_tasks));
+  }
+
+  void output_block(const Index& block) {
+    block_ = block;
+    builder_.loop(Index(0), Index(lanes_), Binding::vector, [&](Index lane) {
+      lane_ = lane;
+      state_ = accumulators_.open(tile_.vectors);
+      if (problem_.rows.out == 1) {
+        row_in_block_ = 0;
+        row(Index(0));
+      } else {
+        std::vector<Index> high{Index(row_blocks_.chunk)};
+        if (!row_blocks_.even()) high.push_back(Index(row_blocks_.count) - row_block_ * row_blocks_.chunk);
+        builder_.loop({Index(0)}, high, Binding::none, [&](Index i) {
+          row_in_block_ = i;
+          row(row_block_ * row_blocks_.chunk + i);
+        });
+      }
+      if (!work_.empty()) deliver();
+    });
+  }
+
+  // Columns of one row: interior tiles in a loop, tiles with taps outside or of another width one by one.
+  void row(const Index& p) {
+    row_ = p;
+    const Window& w = problem_.columns;
+    const auto interior = [&](std::int64_t tile) {
+      const std::int64_t first = tile * tile_.pixels, last = first + tile_.pixels - 1;
+      return last < w.out && first * w.stride - w.low_padding >= 0 &&
+             last * w.stride + (w.kernel - 1) * w.dilation - w.low_padding < w.in;
+    };
+    if (column_blocks_.chunks > 1) return matrix_tiles();
+    std::int64_t tile = 0;
+    while (tile < tiles_) {
+      std::int64_t end = tile;
+      while (end < tiles_ && interior(end)) ++end;
+      if (end > tile + 1) {
+        builder_.loop(Index(0), Index(end - tile), Binding::none, [&](Index i) {
+          first_tile_ = tile == 0 ? std::optional<Index>(i) : std::nullopt;
+          one_tile((i + Index(tile)) * tile_.pixels, tile_.pixels, true);
+        });
+        tile = end;
+        continue;
+      }
+      const std::int64_t first = tile * tile_.pixels;
+      first_tile_ = tile == 0 ? std::optional<Index>(0) : std::nullopt;
+      one_tile(Index(first), static_cast<int>(std::min<std::int64_t>(tile_.pixels, w.out - first)), end > tile);
+      ++tile;
+    }
+  }
+
+  // The tiles of one block of columns: whole ones in a loop, the narrower last one of the matrix by itself.
+  void matrix_tiles() {
+    const std::int64_t whole = problem_.columns.out / tile_.pixels;
+    const int rest = static_cast<int>(problem_.columns.out % tile_.pixels);
+    std::vector<Index> high{Index(column_blocks_.chunk)};
+    const Split& s = column_blocks_;
+    if (!(s.even() && rest == 0)) high.push_back(Index(whole) - column_block_ * s.chunk);
+    builder_.loop({Index(0)}, high, Binding::none, [&](Index i) {
+      first_tile_ = i;
+      one_tile((column_block_ * s.chunk + i) * tile_.pixels, tile_.pixels, true);
+    });
+    if (rest == 0) return;
+    builder_.when({compare(column_block_, CompareKind::eq, s.chunks - 1)}, [&] {
+      first_tile_ = s.last() == 1 ? std::optional<Index>(0) : std::nullopt;
+      one_tile(Index(whole * tile_.pixels), rest, true);
+    });
+  }
+
+  void one_tile(const Index& q, int pixels, bool interior) {
+    acc_ = builder_.local(MemKind::register_local, problem_.compute, {pixels, tile_.vectors}, 0);
+    if (problem_.channels > 0) taps(q, pixels, interior);
+    epilogue(q, pixels);
+  }
+
+  void taps(const Index& q, int pixels, bool interior) {
+    const TapRange r_range = tap_range(problem_.rows, row_);
+    const bool few = problem_.channels < kFewChannels;
+    const std::int64_t taps = problem_.columns.kernel;
+    const auto row_tap = [&](const Index& r) {
+      const Index h = problem_.rows.input(row_, r);
+      const auto column_tap = [&](const Index& s) { channels(q, pixels, interior, r, h, s); };
+      const bool unroll = !interior || (few && taps * problem_.channels <= 32);
+      if (taps == 1) return column_tap(Index(0));
+      builder_.loop(Index(0), Index(taps), unroll ? Binding::unroll : Binding::none, column_tap);
+    };
+    if (problem_.rows.kernel == 1 && r_range.constant) return row_tap(Index(0));
+    builder_.loop(r_range.low, r_range.high, Binding::none, row_tap);
+  }
+
+  void channels(const Index& q, int pixels, bool interior, const Index& r, const Index& h, const Index& s) {
+    const auto one = [&](const Index& c) { multiply(q, pixels, interior, r, h, s, c); };
+    const std::int64_t n = problem_.channels, whole = n / kUnrolledChannels, rest = n % kUnrolledChannels;
+    if (whole > 0) {
+      const auto unrolled = [&](const Index& base) {
+        builder_.loop(Index(0), Index(kUnrolledChannels), Binding::unroll, [&](Index u) { one(base + u); });
+      };
+      if (whole == 1) {
+        unrolled(Index(0));
+      } else {
+        builder_.loop(Index(0), Index(whole), Binding::none, [&](Index c) { unrolled(c * kUnrolledChannels); });
+      }
+    }
+    for (std::int64_t c = n - rest; c < n; ++c) one(Index(c));
+  }
+
+  // One channel of one tap: a row of weights against every pixel of the tile.
+  void multiply(const Index& q, int pixels, bool interior, const Index& r, const Index& h, const Index& s, const Index& c) {
+    const ir::MemId weights = builder_.local(MemKind::register_local, problem_.compute, {tile_.vectors});
+    builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, [&](Index j) {
+      builder_.store(weights, {j}, builder_.load(packed_, {block_, r, s, c, j * lanes_ + lane_}));
+    });
+    builder_.loop(Index(0), Index(pixels), Binding::unroll, [&](Index i) {
+      const Index w = problem_.columns.input(q + i, s);
+      const auto body = [&] {
+        kernel_.expression().nested([&] {
+          const Arg x = problem_.input(image_, h, w, c);
+          builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, [&](Index j) {
+            const Arg wv = builder_.load(weights, {j}), old = builder_.load(acc_, {i, j});
+            builder_.store(acc_, {i, j}, multiply_add(x, wv, old));
+          });
+        });
+      };
+      if (interior) return body();
+      builder_.when(within(w, problem_.columns.in), body);
+    });
+  }
+
+  Arg multiply_add(Arg a, Arg b, Arg c) {
+    if (kernel_.context().target.isa != Isa::x86_v2) return builder_.def(Op::fma, {a, b, c}, problem_.compute);
+    return builder_.def(Op::add, {Arg(builder_.def(Op::mul, {a, b}, problem_.compute)), c}, problem_.compute);
+  }
+
+  // While the tile is in registers: everything that the group stores or sums.
+  void epilogue(const Index& q, int pixels) {
+    const auto at = [&](const Index& i, const Index& j, const std::function<void()>& body) {
+      const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_;
+      const auto inner = [&] {
+        problem_.move_to(image_, row_, q + i, k);
+        kernel_.expression().nested([&] {
+          kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, {i, j}));
+          body();
+        });
+      };
+      if (problem_.outputs % (tile_.vectors * lanes_) == 0) return inner();
+      builder_.when({compare(k, CompareKind::lt, problem_.outputs)}, inner);
+    };
+    const auto each_vector = [&](const std::function<void(Index)>& body) {
+      builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, body);
+    };
+    if (!work_.empty() && first_tile_) {
+      const auto pivots = [&] {
+        each_vector([&](Index j) { at(Index(0), j, [&] { accumulators_.set_pivots(state_, j); }); });
+      };
+      std::vector<ir::Compare> first;
+      for (const Index& index : {*first_tile_, row_in_block_}) {
+        if (!index.is_constant()) first.push_back(compare(index, CompareKind::eq, 0));
+      }
+      first.empty() ? pivots() : builder_.when(first, pivots);
+    }
+    builder_.loop(Index(0), Index(pixels), Binding::unroll, [&](Index i) {
+      each_vector([&](Index j) {
+        at(i, j, [&] {
+          for (const int node : kernel_.group().stores) kernel_.store(node);
+          if (!work_.empty()) accumulators_.add(state_, j, Index(0));
+        });
+      });
+    });
+  }
+
+  // Leaves this part's partial states in `work`.
+  void deliver() {
+    const bool matrix = problem_.rows.out == 1 && problem_.images == 1;
+    const Index part = matrix ? column_block_ : image_ * row_blocks_.chunks + row_block_;
+    const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
+    Arg count;
+    const Split& s = row_blocks_;
+    if (matrix) {
+      const std::int64_t chunk = column_blocks_.chunk * tile_.pixels;
+      count = uneven(column_block_, column_blocks_.chunks, literal(chunk),
+                     literal(problem_.columns.out - chunk * (column_blocks_.chunks - 1)));
+    } else {
+      count = uneven(row_block_, s.chunks, literal(s.chunk * problem_.columns.out), literal(s.last() * problem_.columns.out));
+    }
+    builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, [&](Index j) {
+      const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_;
+      const auto inner = [&] {
+        problem_.move_to(image_, row_block_ * s.chunk, Index(0), k);
+        const std::vector<Arg> state = accumulators_.partial(state_, j, count);
+        const std::vector<Index> index = partial_index(kernel_, part, kernel_.point());
+        for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, state[c]);
+      };
+      if (problem_.outputs % (tile_.vectors * lanes_) == 0) return inner();
+      builder_.when({compare(k, CompareKind::lt, problem_.outputs)}, inner);
+    });
+  }
+
+  Arg uneven(const Index& chunk, std::int64_t chunks, Arg whole, Arg last) {
+    if (whole == last || chunks == 1) return chunks == 1 ? last : whole;
+    return builder_.choose({compare(chunk, CompareKind::lt, chunks - 1)}, {DType::f64},
+                           [&] { return std::vector<Arg>{whole}; }, [&] { return std::vector<Arg>{last}; })[0];
+  }
+
+  GroupKernel& kernel_;
+  KernelBuilder& builder_;
+  const TileProblem& problem_;
+  const TileShape tile_;
+  const ir::MemId packed_;
+  const int lanes_;
+  Accumulators accumulators_;
+  std::vector<ir::MemId> work_;
+  Accumulators::State state_;
+  Split row_blocks_, column_blocks_;
+  std::int64_t tiles_ = 1, parts_ = 1;
+  Index image_ = 0, row_block_ = 0, column_block_ = 0, block_ = 0, lane_ = 0, row_ = 0, row_in_block_ = 0;
+  std::optional<Index> first_tile_;  // position of the current tile among those that may be the part's first
+  ir::MemId acc_ = -1;
+};
+
+}  // namespace
+
+void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, ir::MemId packed) {
+  TileEmitter(kernel, problem, tile, packed).emit();
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,271 @@
+// conv2d_weight_grad: a tile of weights (channels x vectors of outputs) stays in registers while a block of pixels passes;
+// partial sums of image blocks are added in a fixed order (docs/kernel-ir.md, worked kernel (g)).
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/lower/anchors.h"
+#include "scheduler/lower/group_kernel.h"
+#include "scheduler/lower/split.h"
+#include "scheduler/lower/window.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Binding;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+using ir::Op;
+
+namespace {
+
+class WeightGradient {
+ public:
+  WeightGradient(GroupKernel& kernel, const ir::Node& node)
+      : kernel_(kernel), builder_(kernel.builder()), graph_(kernel.graph()), lanes_(kernel.lanes()),
+        compute_(compute_type(node.type.dtype)) {
+    x_ = graph_.index_of(node.operands[0].value.get()), dy_ = graph_.index_of(node.operands[1].value.get());
+    const Shape &in = graph_.value(x_).type().shape, &out = graph_.value(dy_).type().shape, &weight = node.type.shape;
+    images_ = in[0], channels_ = in[1], outputs_ = out[1];
+    const auto window = [&](std::size_t axis, std::int64_t i, std::int64_t o, std::int64_t k) {
+      return Window{i, o, k, node.attrs.ints("stride")[axis], node.attrs.ints("padding")[axis], node.attrs.ints("dilation")[axis]};
+    };
+    rows_ = window(0, in[2], out[2], weight[2]), columns_ = window(1, in[3], out[3], weight[3]);
+    vectors_ = outputs_ > lanes_ ? 2 : 1;
+    block_ = vectors_ * lanes_;
+    blocks_ = (outputs_ + block_ - 1) / block_;
+    const Target& target = kernel.context().target;
+    const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
+    most_ = std::min((wide ? 31 : 15) - 1 - vectors_, 14 * vectors_) / vectors_;
+    parts_ = split(images_, (target.tasks + blocks_ - 1) / blocks_);
+    // Rows of one image whose pixels, of both operands, stay in half of L2.
+    const std::int64_t row_bytes = (columns_.in * rows_.stride * channels_ + columns_.out * block_) * 4;
+    row_blocks_ = split(rows_.out, rows_.out * row_bytes / std::max<std::int64_t>(1, target.l2_bytes / 2) + 1);
+  }
+
+  void emit() {
+    const std::vector<std::int64_t> dims{parts_.chunks, blocks_, rows_.kernel, columns_.kernel, channels_, block_};
+    work_ = builder_.work(compute_, dims);
+    builder_.loop(Index(0), Index(parts_.chunks), Binding::threads, [&](Index part) {
+      part_ = part;
+      builder_.loop(Index(0), Index(blocks_), Binding::threads, [&](Index block) {
+        output_block_ = block;
+        clear();
+        loop_chunk(builder_, parts_, part, [&](Index n) {
+          image_ = n;
+          serial(row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); });
+        });
+      });
+    });
+    builder_.next_phase();
+    add_parts();
+  }
+
+ private:
+  void serial(std::int64_t extent, const std::function<void(Index)>& body) {
+    if (extent == 1) return body(Index(0));
+    builder_.loop(Index(0), Index(extent), Binding::none, body);
+  }
+  void over_vectors(const std::function<void(Index)>& body) {
+    builder_.loop(Index(0), Index(vectors_), Binding::unroll, body);
+  }
+  void over_lanes(const std::function<void()>& body) {
+    builder_.loop(Index(0), Index(lanes_), Binding::vector, [&](Index lane) { lane_ = lane, body(); });
+  }
+  std::vector<Index> part_index(const Index& part, const Index& r, const Index& s, const Index& c, const Index& j) const {
+    return {part, output_block_, r, s, c, j * lanes_ + lane_};
+  }
+
+  void clear() {
+    serial(rows_.kernel, [&](Index r) {
+      serial(columns_.kernel, [&](Index s) {
+        serial(channels_, [&](Index c) {
+          over_vectors([&](Index j) {
+            over_lanes([&] { builder_.store(work_, part_index(part_, r, s, c, j), KernelBuilder::literal(0, compute_)); });
+          });
+        });
+      });
+    });
+  }
+
+  // Every tile of weights against this block of pixels. With few channels the taps of a row share a tile.
+  void weights() {
+    serial(rows_.kernel, [&](Index r) {
+      if (channels_ < 8) {
+        std::vector<std::pair<Index, Index>> all;
+        for (std::int64_t s = 0; s < columns_.kernel; ++s) {
+          for (std::int64_t c = 0; c < channels_; ++c) all.push_back({Index(s), Index(c)});
+        }
+        for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(most_)) {
+          const std::size_t last = std::min(all.size(), first + static_cast<std::size_t>(most_));
+          listed_tile(r, {all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(last)});
+        }
+        return;
+      }
+      serial(columns_.kernel, [&](Index s) {
+        const std::int64_t tiles = (channels_ + most_ - 1) / most_;
+        std::int64_t width = (channels_ + tiles - 1) / tiles;
+        while (width > 4 && channels_ % width != 0 && channels_ % (width - 1) == 0) --width;
+        serial(channels_ / width, [&](Index t) { channel_tile(r, s, t * width, static_cast<int>(width)); });
+        if (channels_ % width != 0) {
+          channel_tile(r, s, Index(channels_ / width * width), static_cast<int>(channels_ % width));
+        }
+      });
+    });
+  }
+
+  // Rows of the block for which tap r reads inside.
+  void over_rows(const Index& r, const std::function<void(Index p, Index h)>& body) {
+    const auto step = [&](Index p) { body(p, rows_.input(p, r)); };
+    const Index first = row_block_ * row_blocks_.chunk, end = first + Index(row_blocks_.chunk);
+    if (rows_.inside() && row_blocks_.even()) return builder_.loop(first, end, Binding::none, step);
+    builder_.loop(first, end, Binding::none, [&](Index p) {
+      std::vector<ir::Compare> inside;
+      if (!row_blocks_.even()) inside.push_back(compare(p, CompareKind::lt, rows_.out));
+      if (!rows_.inside()) {
+        for (const ir::Compare& c : within(rows_.input(p, r), rows_.in)) inside.push_back(c);
+      }
+      builder_.when(inside, [&] { step(p); });
+    });
+  }
+
+  void load_outputs(const Index& p, const Index& q, ir::MemId to) {
+    over_vectors([&](Index j) {
+      const Index k = output_block_ * block_ + j * lanes_ + lane_;
+      const auto load = [&] { return kernel_.expression().nested([&] { return kernel_.expression().value(dy_, {image_, k, p, q}); }); };
+      Arg value;
+      if (outputs_ % block_ == 0) {
+        value = load();
+      } else {
+        value = builder_.choose({compare(k, CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
+                                [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
+      }
+      builder_.store(to, {j}, value);
+    });
+  }
+
+  void accumulate(ir::MemId acc, const Index& i, ir::MemId outputs, Arg x) {
+    over_vectors([&](Index j) {
+      const Arg d = builder_.load(outputs, {j}), old = builder_.load(acc, {i, j});
+      const Arg sum = kernel_.context().target.isa != Isa::x86_v2
+                          ? Arg(builder_.def(Op::fma, {x, d, old}, compute_))
+                          : Arg(builder_.def(Op::add, {Arg(builder_.def(Op::mul, {x, d}, compute_)), old}, compute_));
+      builder_.store(acc, {i, j}, sum);
+    });
+  }
+
+  Arg input(const Index& c, const Index& h, const Index& w) {
+    return kernel_.expression().nested([&] { return kernel_.expression().value(x_, {image_, c, h, w}); });
+  }
+
+  void channel_tile(const Index& r, const Index& s, const Index& channel, int width) {
+    over_lanes([&] {
+      const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {width, vectors_});
+      const auto each = [&](const std::function<void(Index, Index)>& body) {
+        builder_.loop(Index(0), Index(width), Binding::unroll, [&](Index i) { over_vectors([&](Index j) { body(i, j); }); });
+      };
+      each([&](Index i, Index j) { builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, s, channel + i, j))); });
+      over_rows(r, [&](const Index& p, const Index& h) {
+        const TapRange range = covering_outputs(columns_, s);
+        builder_.loop(range.low, range.high, Binding::none, [&](Index q) {
+          const ir::MemId outputs = builder_.local(MemKind::register_local, compute_, {vectors_});
+          load_outputs(p, q, outputs);
+          builder_.loop(Index(0), Index(width), Binding::unroll, [&](Index i) {
+            accumulate(acc, i, outputs, input(channel + i, h, columns_.input(q, s)));
+          });
+        });
+      });
+      each([&](Index i, Index j) { builder_.store(work_, part_index(part_, r, s, channel + i, j), builder_.load(acc, {i, j})); });
+    });
+  }
+
+  // A tile over listed (tap, channel) pairs of one row of taps; a tap outside the image adds nothing.
+  void listed_tile(const Index& r, const std::vector<std::pair<Index, Index>>& pairs) {
+    over_lanes([&] {
+      const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {static_cast<std::int64_t>(pairs.size()), vectors_});
+      const auto each = [&](const std::function<void(Index, const std::pair<Index, Index>&, Index)>& body) {
+        for (std::size_t i = 0; i < pairs.size(); ++i) over_vectors([&](Index j) { body(Index(static_cast<std::int64_t>(i)), pairs[i], j); });
+      };
+      each([&](Index i, const auto& pair, Index j) {
+        builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, pair.first, pair.second, j)));
+      });
+      over_rows(r, [&](const Index& p, const Index& h) {
+        builder_.loop(Index(0), Index(columns_.out), Binding::none, [&](Index q) {
+          const ir::MemId outputs = builder_.local(MemKind::register_local, compute_, {vectors_});
+          load_outputs(p, q, outputs);
+          for (std::size_t i = 0; i < pairs.size(); ++i) {
+            const Index w = columns_.input(q, pairs[i].first);
+            const auto add = [&] { accumulate(acc, Index(static_cast<std::int64_t>(i)), outputs, input(pairs[i].second, h, w)); };
+            columns_.inside() ? add() : builder_.when(within(w, columns_.in), add);
+          }
+        });
+      });
+      each([&](Index i, const auto& pair, Index j) {
+        builder_.store(work_, part_index(part_, r, pair.first, pair.second, j), builder_.load(acc, {i, j}));
+      });
+    });
+  }
+
+  // Second phase: parts in ascending order; what the group stores is computed from the finished gradient.
+  void add_parts() {
+    builder_.loop(Index(0), Index(blocks_), Binding::threads, [&](Index block) {
+      output_block_ = block;
+      const Split channels = split(channels_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
+      builder_.loop(Index(0), Index(channels.chunks), Binding::threads, [&](Index chunk) {
+        loop_chunk(builder_, channels, chunk, [&](Index c) {
+          serial(rows_.kernel, [&](Index r) {
+            serial(columns_.kernel, [&](Index s) { over_vectors([&](Index j) { over_lanes([&] { finish(r, s, c, j); }); }); });
+          });
+        });
+      });
+    });
+  }
+
+  void finish(const Index& r, const Index& s, const Index& c, const Index& j) {
+    const Index k = output_block_ * block_ + j * lanes_ + lane_;
+    const auto body = [&] {
+      const std::vector<ir::ValueId> sum = builder_.reduce(
+          {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
+            return std::vector<Arg>{builder_.load(work_, part_index(part, r, s, c, j))};
+          });
+      kernel_.move_to_dims({k, c, r, s});
+      kernel_.expression().nested([&] {
+        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
+        for (const int node : kernel_.group().stores) kernel_.store(node);
+      });
+    };
+    if (outputs_ % block_ == 0) return body();
+    builder_.when({compare(k, CompareKind::lt, outputs_)}, body);
+  }
+
+  GroupKernel& kernel_;
+  KernelBuilder& builder_;
+  const ir::Graph& graph_;
+  const int lanes_;
+  const DType compute_;
+  int x_ = -1, dy_ = -1;
+  std::int64_t images_ = 1, channels_ = 1, outputs_ = 1, block_ = 1, blocks_ = 1;
+  int vectors_ = 1, most_ = 1;
+  Window rows_, columns_;
+  Split parts_, row_blocks_;
+  ir::MemId work_ = -1;
+  Index part_ = 0, output_block_ = 0, image_ = 0, row_block_ = 0, lane_ = 0;
+};
+
+}  // namespace
+
+LoweredGroup lower_weight_grad(const LowerContext& context, const Group& group) {
+  const ir::Node& node = *context.graph.value(group.anchor);
+  if (node.attrs.integer("groups") != 1) {
+    throw UnsupportedError(fmt::format("conv2d_weight_grad: groups={} cannot be compiled yet (result {}); groups=1 can, and the graph interpreter runs it",
+                                       node.attrs.integer("groups"), node.type.str()));
+  }
+  GroupKernel kernel(context, group, false);
+  LoweredGroup lowered;
+  WeightGradient(kernel, node).emit();
+  lowered.kernels.push_back(std::move(kernel).finish());
+  return lowered;
+}
+
+}  // namespace fusejit::scheduler
