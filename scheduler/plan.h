@@ -40,6 +40,7 @@ struct PlanStep {
   std::int64_t read_bytes = 0;      // distinct bytes, work included (kernel-ir.md §9)
   std::int64_t written_bytes = 0;
   std::int64_t work_bytes = 0;
+  std::int64_t work_offset = -1;    // in the arena, for this step alone
   double flop = 0;
 };
 

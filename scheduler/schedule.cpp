@@ -1,0 +1,247 @@
+#include "scheduler/schedule.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/base/check.h"
+#include "ir/interp.h"
+#include "ir/kernel/cost.h"
+#include "ir/passes/passes.h"
+#include "scheduler/draft.h"
+#include "scheduler/lower/lower.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Fills in what the cost model reads off the kernel.
+PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::string> ops) {
+  PlanStep step;
+  const ir::KernelCost cost = ir::cost(kernel);
+  for (const ir::MemoryTraffic& traffic : cost.traffic) {
+    step.read_bytes += traffic.read_bytes, step.written_bytes += traffic.written_bytes;
+  }
+  step.work_bytes = cost.work_bytes, step.flop = cost.flop;
+  step.kernel = std::make_shared<const ir::Kernel>(std::move(kernel));
+  step.values = std::move(values), step.ops = std::move(ops);
+  return step;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place)
+      : graph_(graph), options_(options), in_place_(in_place), grouping_(make_groups(graph)) {}
+
+  Draft run() {
+    drop_unread();
+    find_last_readers();
+    declare_values();
+    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) lower_group(g);
+    for (const ir::Value& result : graph_.results()) draft_.results.push_back(value_of_[at(graph_.index_of(result.get()))]);
+    draft_.refusals = std::move(grouping_.refusals);
+    return std::move(draft_);
+  }
+
+ private:
+  // What only its own group uses never reaches memory.
+  void drop_unread() {
+    readers_.resize(at(graph_.value_count()));
+    std::vector<bool> needed(readers_.size());
+    for (const ir::Value& result : graph_.results()) needed[at(graph_.index_of(result.get()))] = true;
+    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) {
+      const Group& group = grouping_.groups[at(g)];
+      for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+        for (const int node : *list) {
+          for (Access& access : accesses_of(graph_, grouping_.stored, node)) {
+            if (grouping_.group_of[at(access.node)] == g) continue;
+            needed[at(access.node)] = true;
+            readers_[at(access.node)].push_back({g, access});
+          }
+        }
+      }
+    }
+    for (Group& group : grouping_.groups) {
+      std::erase_if(group.stores, [&](int node) { return !needed[at(node)]; });
+    }
+  }
+
+  void find_last_readers() {
+    last_reader_.assign(readers_.size(), -1);
+    for (std::size_t v = 0; v < readers_.size(); ++v) {
+      for (const auto& [group, access] : readers_[v]) last_reader_[v] = std::max(last_reader_[v], group);
+    }
+  }
+
+  void declare_values() {
+    value_of_.assign(readers_.size(), -1);
+    for (int v = 0; v < graph_.value_count(); ++v) {
+      const ir::Node& node = *graph_.value(v);
+      const bool parameter = node.op == ir::Op::parameter, constant = node.op == ir::Op::constant;
+      if (!parameter && !constant && grouping_.group_of[at(v)] < 0) continue;
+      DraftValue value{parameter ? DraftKind::parameter : constant ? DraftKind::constant : DraftKind::temporary,
+                       parameter ? v : -1, node.type.dtype, node.type.bytes(), label(graph_, v), {}};
+      if (constant) {
+        ir::Array array(node.type);
+        ir::op_def(node.op).evaluate({node, {}, array});
+        value.data = std::move(array.bytes);
+      }
+      value_of_[at(v)] = static_cast<int>(draft_.values.size());
+      draft_.values.push_back(std::move(value));
+    }
+  }
+
+  // A value that this group reads for the last time, element by element, and that `node` may overwrite.
+  int overwritable(int g, int node, const std::map<int, int>& taken) const {
+    const Type& type = graph_.value(node).type();
+    const bool is_result = std::any_of(graph_.results().begin(), graph_.results().end(),
+                                       [&](const ir::Value& r) { return r.get() == graph_.value(node).get(); });
+    for (std::size_t v = 0; v < readers_.size(); ++v) {
+      if (last_reader_[v] != g || value_of_[v] < 0) continue;
+      const int candidate = static_cast<int>(v);
+      const bool donated = v < options_.donated.size() && options_.donated[v];
+      const bool parameter = v < graph_.parameters().size();
+      if (parameter ? !(donated && is_result) : is_result) continue;
+      if (graph_.value(candidate)->op == ir::Op::constant || graph_.value(candidate).type() != type) continue;
+      if (std::any_of(taken.begin(), taken.end(), [&](const auto& t) { return t.second == candidate; })) continue;
+      if (std::any_of(graph_.results().begin(), graph_.results().end(),
+                      [&](const ir::Value& r) { return r.get() == graph_.value(candidate).get(); })) {
+        continue;
+      }
+      // Memory that an earlier value took over belongs to that value now.
+      if (overwritten_.count(value_of_[v]) && overwritten_.at(value_of_[v]) != candidate) continue;
+      bool elementwise = true;
+      for (const auto& [group, access] : readers_[v]) {
+        if (group == g) elementwise &= is_identity(access, grouping_.groups[at(g)].domain, type);
+      }
+      if (elementwise) return candidate;
+    }
+    return -1;
+  }
+
+  void lower_group(int g) {
+    const Group& group = grouping_.groups[at(g)];
+    LowerContext context{graph_, grouping_, options_.target, graph_.value_count(), {}, {}};
+    if (in_place_) {
+      for (const int node : group.stores) {
+        const int over = overwritable(g, node, context.in_place);
+        if (over < 0) continue;
+        context.in_place[node] = over;
+      }
+    }
+    for (int v = 0; v < graph_.value_count(); ++v) {
+      context.plan_owned.push_back(value_of_[at(v)] >= 0 && draft_.values[at(value_of_[at(v)])].kind == DraftKind::temporary);
+    }
+    LoweredGroup lowered = lower(context, group);
+    for (const auto& [node, over] : context.in_place) {
+      value_of_[at(node)] = value_of_[at(over)];
+      overwritten_[value_of_[at(over)]] = node;
+    }
+    const int first_extra = static_cast<int>(draft_.values.size());
+    for (const ExtraValue& extra : lowered.extras) {
+      std::int64_t elements = 1;
+      for (const std::int64_t d : extra.dims) elements *= d;
+      draft_.values.push_back({DraftKind::temporary, -1, extra.dtype, bytes(extra.dtype, elements), extra.label, {}});
+    }
+    std::vector<std::string> ops;
+    for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+      for (const int node : *list) ops.push_back(label(graph_, node));
+    }
+    if (group.anchor >= 0 && std::find(group.stores.begin(), group.stores.end(), group.anchor) == group.stores.end()) {
+      ops.insert(ops.begin(), label(graph_, group.anchor));
+    }
+    for (LoweredKernel& kernel : lowered.kernels) {
+      std::vector<int> values;
+      for (const int v : kernel.values) {
+        values.push_back(v < graph_.value_count() ? value_of_[at(v)] : first_extra + v - graph_.value_count());
+      }
+      const bool last = &kernel == &lowered.kernels.back();
+      draft_.steps.push_back(make_step(std::move(kernel.kernel), std::move(values),
+                                       last ? ops : std::vector<std::string>{lowered.extras[0].label}));
+    }
+  }
+
+  const ir::Graph& graph_;
+  const ScheduleOptions& options_;
+  const bool in_place_;
+  Grouping grouping_;
+  Draft draft_;
+  std::vector<std::vector<std::pair<int, Access>>> readers_;  // by graph value
+  std::vector<int> last_reader_;
+  std::vector<int> value_of_;                                 // draft value of a graph value
+  std::map<int, int> overwritten_;                            // draft value -> graph value that lives there now
+};
+
+Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, bool in_place) {
+  return Scheduler(graph, options, in_place).run();
+}
+
+// rules=none: every recorded node is a graph of its own, its operands parameters.
+Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options) {
+  const ir::Graph graph = ir::choose_layouts(recorded, options.target);
+  Draft all;
+  std::vector<int> value_of(at(graph.value_count()), -1);
+  for (int p = 0; p < static_cast<int>(graph.parameters().size()); ++p) {
+    const Type& type = graph.value(p).type();
+    value_of[at(p)] = static_cast<int>(all.values.size());
+    all.values.push_back({DraftKind::parameter, p, type.dtype, type.bytes(), label(graph, p), {}});
+  }
+  for (int v = static_cast<int>(graph.parameters().size()); v < graph.value_count(); ++v) {
+    const ir::Node& node = *graph.value(v);
+    std::vector<ir::Value> parameters;
+    std::vector<int> given;
+    std::vector<ir::Operand> operands;
+    std::map<int, ir::Value> made;
+    for (const ir::Operand& operand : node.operands) {
+      if (operand.is_number()) {
+        operands.push_back(operand);
+        continue;
+      }
+      const int id = graph.index_of(operand.value.get());
+      const auto [place, fresh] = made.try_emplace(id);
+      if (fresh) {
+        place->second = ir::parameter(operand.value.type(), "p" + std::to_string(parameters.size()));
+        parameters.push_back(place->second), given.push_back(id);
+      }
+      operands.push_back(place->second);
+    }
+    const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
+    const ir::Graph one = ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
+    const Draft draft = schedule_fused(one, options, false);
+    std::vector<int> renamed;
+    for (const DraftValue& value : draft.values) {
+      if (value.kind == DraftKind::parameter) {
+        renamed.push_back(value_of[at(given[at(value.parameter)])]);
+        continue;
+      }
+      renamed.push_back(static_cast<int>(all.values.size()));
+      all.values.push_back(value);
+      all.values.back().label = label(graph, v);
+    }
+    for (PlanStep step : draft.steps) {
+      for (int& value : step.values) value = renamed[at(value)];
+      step.ops = {label(graph, v)};
+      all.steps.push_back(std::move(step));
+    }
+    value_of[at(v)] = renamed[at(draft.results[0])];
+  }
+  for (const ir::Value& result : graph.results()) all.results.push_back(value_of[at(graph.index_of(result.get()))]);
+  return all;
+}
+
+}  // namespace
+
+Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
+  FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
+  Plan plan;
+  if (options.rules == "none") {
+    plan = give_memory(graph, schedule_unfused(graph, options), options.target, options.rules);
+  } else {
+    const ir::Graph optimised = ir::optimise(graph, options.target);
+    plan = give_memory(optimised, schedule_fused(optimised, options, true), options.target, options.rules);
+  }
+  verify(plan);
+  return plan;
+}
+
+}  // namespace fusejit::scheduler
