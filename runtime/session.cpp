@@ -1,9 +1,16 @@
 #include "runtime/session.h"
 
+#include <chrono>
 #include <cstring>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
 
 #include "ir/base/check.h"
 #include "ir/interp.h"
+#include "runtime/kernel_cache.h"
+#include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -51,23 +58,116 @@ std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buff
 
 struct Session::State {
   SessionOptions options;
+  ThreadPool pool;
+  KernelCache kernels;
+  std::mutex running;  // one step at a time: the pool runs one region at a time
+  std::mutex mutex;    // of what follows
   SessionStatistics statistics;
+  std::unordered_map<ir::Hash, std::shared_ptr<const Executable>, ir::HashOfHash> plans;
+  std::deque<ir::Hash> oldest;
+
+  explicit State(SessionOptions o)
+      : options(std::move(o)),
+        pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
+
+  std::shared_ptr<const Executable> executable(const ir::Graph& graph, std::span<const bool> donated);
 };
 
-Session::Session(SessionOptions options) : state_(std::make_unique<State>()) { state_->options = std::move(options); }
+namespace {
+
+constexpr std::size_t kMostPlans = 256;
+
+// Graph, donation pattern and every option that changes a plan (design: the plan key).
+ir::Hash plan_key(const ir::Graph& graph, std::span<const bool> donated, const SessionOptions& options) {
+  std::string key = ir::hash(graph).hex() + options.target.str() + options.rules;
+  for (const bool d : donated) key += d ? '1' : '0';
+  return ir::hash_text(key);
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, std::span<const bool> donated) {
+  const ir::Hash key = plan_key(graph, donated, options);
+  {
+    std::lock_guard lock(mutex);
+    const auto found = plans.find(key);
+    if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  auto made = std::make_shared<Executable>();
+  made->plan = scheduler::schedule(graph, {options.target, options.rules, {donated.begin(), donated.end()}});
+  if (options.engine == Engine::compiled) {
+    std::vector<std::shared_ptr<const ir::Kernel>> wanted;
+    for (const scheduler::PlanStep& step : made->plan.steps) wanted.push_back(step.kernel);
+    made->kernels = kernels.get(wanted, options.target, pool.threads());
+  }
+  std::lock_guard lock(mutex);
+  statistics.compile_milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  ++statistics.plans_made;
+  if (!plans.count(key)) oldest.push_back(key);
+  plans[key] = made;
+  if (oldest.size() > kMostPlans) {
+    plans.erase(oldest.front());
+    oldest.pop_front();
+  }
+  return made;
+}
+
+Session::Session(SessionOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 Session::~Session() = default;
 const SessionOptions& Session::options() const { return state_->options; }
-SessionStatistics Session::statistics() const { return state_->statistics; }
 
-std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool>) {
+SessionStatistics Session::statistics() const {
+  std::lock_guard lock(state_->mutex);
+  SessionStatistics all = state_->statistics;
+  const KernelCacheStatistics kernels = state_->kernels.statistics();
+  all.kernels_compiled = kernels.compiled, all.kernel_cache_hits = kernels.hits;
+  return all;
+}
+
+std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std::span<const bool> donated) {
+  const auto executable = state_->executable(graph, donated);
+  return {executable, &executable->plan};
+}
+
+std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool> donated) {
   FJ_CHECK(arguments.size() == graph.parameters().size(), "graph @{} takes {} arguments, {} were given", graph.name(),
            graph.parameters().size(), arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     FJ_CHECK(arguments[i].type() == graph.parameters()[i].type(), "argument {} of graph @{} is {}, the parameter is {}", i,
              graph.name(), arguments[i].type().str(), graph.parameters()[i].type().str());
   }
-  ++state_->statistics.runs;
-  return interpret_graph(graph, arguments);
+  {
+    std::lock_guard lock(state_->mutex);
+    ++state_->statistics.runs;
+  }
+  if (state_->options.engine == Engine::graph_interpreter) return interpret_graph(graph, arguments);
+  const auto executable = state_->executable(graph, donated);
+  const scheduler::Plan& plan = executable->plan;
+  std::vector<Buffer> results(plan.results.size());
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const Type& type = graph.results()[r].type();
+    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
+    switch (value.storage) {
+      case scheduler::Storage::argument: case scheduler::Storage::donated:
+        results[r] = arguments[static_cast<std::size_t>(value.index)].as(type);
+        break;
+      case scheduler::Storage::result:
+        results[r] = value.index == static_cast<int>(r) ? Buffer::allocate(type) : results[static_cast<std::size_t>(value.index)];
+        break;
+      default: {
+        results[r] = Buffer::allocate(type);
+        std::memcpy(results[r].data(), value.data.data(), value.data.size());
+      }
+    }
+  }
+  Checks checks = state_->options.checks;
+  checks.kernel_interpreter |= state_->options.engine == Engine::kernel_interpreter;
+  std::lock_guard running(state_->running);
+  const RunReport report = execute(*executable, arguments, results, state_->pool, checks);
+  std::lock_guard lock(state_->mutex);
+  state_->statistics.end_of_first_result_bytes = report.end_of_first_result_bytes;
+  return results;
 }
 
 }  // namespace fusejit::runtime

@@ -10,6 +10,7 @@
 #include "fusejit/target.h"
 #include "ir/graph.h"
 #include "runtime/buffer.h"
+#include "runtime/executor.h"
 
 namespace fusejit::runtime {
 
@@ -24,6 +25,7 @@ struct SessionOptions {
   Engine engine = Engine::compiled;
   std::string rules = "all";   // "all", or "none": one kernel per recorded op, nothing in place
   int threads = 0;             // 0: every processor
+  Checks checks = {};          // for tests: ways to run that must change no bit
 };
 
 struct SessionStatistics {
@@ -32,7 +34,8 @@ struct SessionStatistics {
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
-  double compile_milliseconds = 0;
+  double compile_milliseconds = 0;   // wall time of plans and kernels
+  std::int64_t end_of_first_result_bytes = 0;  // of the last run: alive when result 0 was written
 };
 
 class Session {
@@ -42,6 +45,8 @@ class Session {
   // One buffer per parameter, in order, of exactly its type; `donated[i]`: the caller gives argument i up, its memory
   // may be reused for a result. Results in order; a result that is a parameter shares its buffer.
   std::vector<Buffer> run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool> donated = {});
+  // The plan that run() would use, for tools.
+  std::shared_ptr<const scheduler::Plan> plan(const ir::Graph& graph, std::span<const bool> donated = {});
   const SessionOptions& options() const;
   SessionStatistics statistics() const;
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/graph.h"
 #include "scheduler/plan.h"
 
 namespace fusejit::scheduler {

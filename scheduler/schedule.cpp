@@ -22,7 +22,11 @@ PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::
   for (const ir::MemoryTraffic& traffic : cost.traffic) {
     step.read_bytes += traffic.read_bytes, step.written_bytes += traffic.written_bytes;
   }
-  step.work_bytes = cost.work_bytes, step.flop = cost.flop;
+  step.flop = cost.flop;
+  for (const ir::MemId work : kernel.works) {  // each array starts on a line of its own
+    const ir::Memory& memory = kernel.memories[static_cast<std::size_t>(work)];
+    step.work_bytes += (bytes(memory.dtype, memory.elements()) + 127) / 64 * 64;
+  }
   step.kernel = std::make_shared<const ir::Kernel>(std::move(kernel));
   step.values = std::move(values), step.ops = std::move(ops);
   return step;

@@ -1,0 +1,38 @@
+// Executor: runs the steps of a Plan in order on the thread pool.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "codegen/compiled_kernel.h"
+#include "ir/kernel/interp.h"
+#include "runtime/buffer.h"
+#include "runtime/thread_pool.h"
+#include "scheduler/plan.h"
+
+namespace fusejit::runtime {
+
+using ir::TaskOrder;
+
+// Ways to run that must change no bit of any result (design: tests). Tests set them; users do not.
+struct Checks {
+  bool separate_values = false;           // one allocation a value instead of the arena
+  bool poison = false;                    // freed ranges of the arena are filled with NaN
+  TaskOrder order = TaskOrder::ascending;
+  bool kernel_interpreter = false;
+};
+
+struct Executable {
+  scheduler::Plan plan;
+  std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;  // one a step; empty with kernel_interpreter
+};
+
+// `results[i]` are filled; donated arguments become results. Returns what was alive after the step that wrote result 0
+// (the loss of a training step): bytes of the arena, arguments and results.
+struct RunReport {
+  std::int64_t end_of_first_result_bytes = 0;
+};
+RunReport execute(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results,
+                  ThreadPool& pool, const Checks& checks);
+
+}  // namespace fusejit::runtime

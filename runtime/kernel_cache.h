@@ -1,0 +1,50 @@
+// KernelCache: kernel text + target -> machine code, in memory. Equal groups of different layers share one entry. A
+// compile happens outside the lock, once per key, in parallel over the kernels of a plan.
+#pragma once
+
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/compiled_kernel.h"
+#include "fusejit/target.h"
+#include "ir/base/hash.h"
+#include "ir/kernel/kernel.h"
+
+namespace fusejit::runtime {
+
+struct KernelCacheStatistics {
+  std::int64_t hits = 0;
+  std::int64_t compiled = 0;
+  double compile_milliseconds = 0;  // summed over kernels
+};
+
+class KernelCache {
+ public:
+  using Compiled = std::shared_ptr<const codegen::CompiledKernel>;
+  explicit KernelCache(std::size_t capacity = 4096) : capacity_(capacity) {}
+
+  // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler throws.
+  std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target, int threads);
+  KernelCacheStatistics statistics() const;
+
+ private:
+  struct Entry {
+    Compiled kernel;
+    std::list<ir::Hash>::iterator age;
+  };
+  Compiled find(const ir::Hash& key);
+  void insert(const ir::Hash& key, const Compiled& kernel);
+
+  const std::size_t capacity_;
+  mutable std::mutex mutex_;
+  std::unordered_map<ir::Hash, Entry, ir::HashOfHash> entries_;
+  std::list<ir::Hash> order_;  // most recently used first
+  KernelCacheStatistics statistics_;
+};
+
+}  // namespace fusejit::runtime
