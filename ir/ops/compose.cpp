@@ -103,8 +103,8 @@ Centred centred(const Value& x, const Dims& dims) {
   return {average, x - reshape(average, kept(x.type().shape, dims))};
 }
 
-Value centred_square_sum(const Centred& centred, const Dims& dims) {
-  return sum(build(Op::square, {centred.difference}), dims);
+Value variance(const Value& x, const Dims& dims, std::int64_t correction) {
+  return build(Op::var, {x}, {{"dim", std::span<const std::int64_t>(dims)}, {"correction", correction}});
 }
 
 }  // namespace fusejit::ir::compose

@@ -54,7 +54,7 @@ struct Centred {
   Value difference;  // x - mean, shape of x
 };
 Centred centred(const Value& x, const Dims& dims);
-// The sum of squared differences over `dims`, dims gone.
-Value centred_square_sum(const Centred& centred, const Dims& dims);
+// The variance of x over `dims`, dims gone; with `mean` of the same x and dims it is one reduction.
+Value variance(const Value& x, const Dims& dims, std::int64_t correction);
 
 }  // namespace fusejit::ir::compose

@@ -64,13 +64,6 @@ double divisor(std::int64_t count, const Attrs& attrs) {
   return left == 0 ? std::numeric_limits<double>::quiet_NaN() : std::max(left, 0.0);
 }
 
-Value expand_var(Operands operands, const Attrs& attrs, const Type& result) {
-  const Value x = wide(operands[0].value);
-  const Dims dims = reduced_dims(attrs);
-  const Value squares = centred_square_sum(centred(x, dims), dims);
-  return cast_to(reshape(squares / divisor(extent(x.type().shape, dims), attrs), result.shape), result.dtype);
-}
-
 std::vector<Value> grad_var(const GradContext& context) {
   const Value x = wide(context.x(0));
   const Attrs& attrs = context.y->attrs;
@@ -115,8 +108,8 @@ constexpr OpDef kRows[] = {
      .expand = [](Operands o, const Attrs&, const Type& r) { return reshape(o[0].value, r.shape); },
      .evaluate = evaluate_flatten, .copies_bits = true, .cost = 0,
      .meaning = "dims start_dim to end_dim become one"},
-    {.op = Op::var, .name = "var", .family = Family::composite, .operand_names = kX, .attrs = kVar,
-     .infer = infer_var, .grad = grad_var, .expand = expand_var, .evaluate = evaluate_var, .cost = 4,
+    {.op = Op::var, .name = "var", .family = Family::reduce, .operand_names = kX, .attrs = kVar,
+     .infer = infer_var, .grad = grad_var, .evaluate = evaluate_var, .cost = 4,
      .meaning = "sum of (x - mean)^2 over dim, divided by max(0, n - correction)"},
 };
 // clang-format on

@@ -1,9 +1,11 @@
 // Normalisation (ops.md §6). Everything is computed in the compute type; the normalised value is formed from the
-// difference x - mean. Batch norm in training and its two gradient ops expand to the same mean, difference and centred
-// sum, and so does `var`: equal nodes merge, and the statistics of one x are computed once.
+// difference x - mean. Batch norm in training and its two gradient ops expand to the same mean, difference and
+// variance: equal nodes merge, and the statistics of one x are computed once.
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
@@ -106,7 +108,7 @@ Statistics statistics(const Value& x, const Attrs& attrs) {
   s.divisor = batch_norm_divisor(s.count, attrs);
   const Centred c = centred(x, s.dims);
   s.difference = c.difference;
-  const Value variance = centred_square_sum(c, s.dims) / s.divisor;
+  const Value variance = compose::variance(x, s.dims, attrs.integer("correction"));
   const double eps = attrs.number("eps");
   if (attrs.flag("eps_outside")) {
     s.root = call(Op::sqrt, variance);
@@ -204,9 +206,8 @@ Type infer_instance_norm(const InferContext& context) {
 
 // (x - mean) / sqrt(var + eps) over `dims`.
 Value normalised(const Value& x, const Dims& dims, double eps) {
-  const Centred c = centred(x, dims);
-  const Value variance = centred_square_sum(c, dims) / static_cast<double>(extent(x.type().shape, dims));
-  return c.difference * reshape(call(Op::rsqrt, variance + eps), kept(x.type().shape, dims));
+  const Value invstd = call(Op::rsqrt, variance(x, dims, 0) + eps);
+  return centred(x, dims).difference * reshape(invstd, kept(x.type().shape, dims));
 }
 
 Value expand_layer_norm(Operands operands, const Attrs& attrs, const Type& result) {
