@@ -132,6 +132,7 @@ struct OpDef {
   TensorEvalFn evaluate = nullptr;            // all other families
   ViewMapFn view_map = nullptr;               // views of one operand but reshape, which keeps the row-major order
 
+  unsigned images = 0;                        // anchors: bit 0 result, bit i + 1 operand i is an image [N,C,H,W]
   bool tiled = false;                         // anchor that runs as a register tile: convolutions, matrix products
   bool matrix = false;                        // tiled: reads its operands through views of rank 2
   bool packs_second = false;                  // tiled: the second operand is packed before it is read

@@ -259,11 +259,11 @@ constexpr OpDef kRows[] = {
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::max_pool2d_grad, {c.x(0), c.dy}, c.y->attrs)};
      },
-     .evaluate = evaluate_max_pool, .meaning = "the maximum of each window"},
+     .evaluate = evaluate_max_pool, .images = 0b011, .meaning = "the maximum of each window"},
     {.op = Op::max_pool2d_grad, .name = "max_pool2d_grad", .family = Family::anchor, .min_operands = 2,
      .max_operands = 2, .operand_names = kXDy, .attrs = kMax, .infer = infer_max_pool_grad,
      .grad = grad_max_pool_grad, .evaluate = evaluate_max_pool_grad,
-     .meaning = "dy at the first maximum of each window, added up"},
+     .images = 0b111, .meaning = "dy at the first maximum of each window, added up"},
     {.op = Op::avg_pool2d, .name = "avg_pool2d", .family = Family::anchor, .operand_names = kX, .attrs = kAvg,
      .infer = infer_avg_pool,
      .grad = [](const GradContext& c) -> std::vector<Value> {
@@ -271,52 +271,52 @@ constexpr OpDef kRows[] = {
        return {averaged(c, Op::avg_pool2d_grad, &size)};
      },
      .evaluate = [](const EvalContext& c) { evaluate_avg_pool(c, Direction::forward); },
-     .meaning = "the mean of each window"},
+     .images = 0b011, .meaning = "the mean of each window"},
     {.op = Op::avg_pool2d_grad, .name = "avg_pool2d_grad", .family = Family::anchor, .operand_names = kDy,
      .attrs = kAvgGrad, .infer = infer_avg_pool_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> { return {averaged(c, Op::avg_pool2d, nullptr)}; },
      .evaluate = [](const EvalContext& c) { evaluate_avg_pool(c, Direction::transposed); },
-     .meaning = "the transpose of avg_pool2d"},
+     .images = 0b011, .meaning = "the transpose of avg_pool2d"},
     {.op = Op::adaptive_avg_pool2d, .name = "adaptive_avg_pool2d", .family = Family::anchor, .operand_names = kX,
      .attrs = kToOutput, .infer = infer_adaptive,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::adaptive_avg_pool2d_grad, {c.dy}, {size_of("input_size", c.x(0))})};
      },
      .evaluate = [](const EvalContext& c) { evaluate_adaptive(c, Direction::forward); },
-     .meaning = "the mean of output_size windows that cover x evenly"},
+     .images = 0b011, .meaning = "the mean of output_size windows that cover x evenly"},
     {.op = Op::adaptive_avg_pool2d_grad, .name = "adaptive_avg_pool2d_grad", .family = Family::anchor,
      .operand_names = kDy, .attrs = kToInput, .infer = infer_adaptive_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::adaptive_avg_pool2d, {c.dy}, {size_of("output_size", c.x(0))})};
      },
      .evaluate = [](const EvalContext& c) { evaluate_adaptive(c, Direction::transposed); },
-     .meaning = "the transpose of adaptive_avg_pool2d"},
+     .images = 0b011, .meaning = "the transpose of adaptive_avg_pool2d"},
     {.op = Op::upsample_nearest2d, .name = "upsample_nearest2d", .family = Family::anchor, .operand_names = kX,
      .attrs = kToOutput, .infer = infer_adaptive,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_nearest2d_grad, {c.dy}, {size_of("input_size", c.x(0))})};
      },
-     .evaluate = evaluate_upsample_nearest, .meaning = "rows and columns repeated to output_size"},
+     .evaluate = evaluate_upsample_nearest, .images = 0b011, .meaning = "rows and columns repeated to output_size"},
     {.op = Op::upsample_nearest2d_grad, .name = "upsample_nearest2d_grad", .family = Family::anchor,
      .operand_names = kDy, .attrs = kToInput, .infer = infer_adaptive_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_nearest2d, {c.dy}, {size_of("output_size", c.x(0))})};
      },
-     .evaluate = evaluate_upsample_nearest_grad, .meaning = "the transpose of upsample_nearest2d"},
+     .evaluate = evaluate_upsample_nearest_grad, .images = 0b011, .meaning = "the transpose of upsample_nearest2d"},
     {.op = Op::upsample_bilinear2d, .name = "upsample_bilinear2d", .family = Family::anchor, .operand_names = kX,
      .attrs = kBilinear, .infer = infer_adaptive,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_bilinear2d_grad, {c.dy},
                      {size_of("input_size", c.x(0)), {"align_corners", c.y->attrs.flag("align_corners")}})};
      },
-     .evaluate = evaluate_upsample_bilinear, .meaning = "linear interpolation between rows and columns"},
+     .evaluate = evaluate_upsample_bilinear, .images = 0b011, .meaning = "linear interpolation between rows and columns"},
     {.op = Op::upsample_bilinear2d_grad, .name = "upsample_bilinear2d_grad", .family = Family::anchor,
      .operand_names = kDy, .attrs = kBilinearGrad, .infer = infer_adaptive_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_bilinear2d, {c.dy},
                      {size_of("output_size", c.x(0)), {"align_corners", c.y->attrs.flag("align_corners")}})};
      },
-     .evaluate = evaluate_upsample_bilinear_grad, .meaning = "the transpose of upsample_bilinear2d"},
+     .evaluate = evaluate_upsample_bilinear_grad, .images = 0b011, .meaning = "the transpose of upsample_bilinear2d"},
 };
 // clang-format on
 static_assert(rows_fill(kRows, kPool), "a row is missing or out of order");

@@ -1,9 +1,71 @@
-// Layouts around the anchors. Until code generation wants another order, every node keeps the layout it was recorded
-// in.
+// Layouts: on x86 every activation is NHWC, so that lanes run over channels (design: layouts; cpu: NHWC within 2 points
+// of blocked layouts). Activations are what anchors and pools read or write as images, and everything element-wise
+// around them. Weights, their gradients and optimiser state keep the standard order; parameters and results bind.
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
 #include "ir/passes/passes.h"
 
 namespace fusejit::ir {
+namespace {
 
-Graph choose_layouts(const Graph& graph, const Target&) { return graph; }
+// Operands and result of an anchor or pool that are images [N,C,H,W] rather than weights.
+bool result_is_image(const OpDef& row) { return row.images & 1u; }
+bool operand_is_image(const OpDef& row, std::size_t i) { return row.images >> (i + 1) & 1u; }
+
+std::unordered_set<const Node*> activations(const Graph& graph) {
+  std::unordered_set<const Node*> images;
+  const auto same_shape = [](const Node& a, const Node& b) { return a.type.shape == b.type.shape; };
+  for (const Value& value : graph.nodes()) {
+    const OpDef& row = op_def(value->op);
+    if (row.images == 0) continue;
+    if (result_is_image(row)) images.insert(value.get());
+    for (std::size_t i = 0; i < value->operands.size(); ++i) {
+      if (operand_is_image(row, i) && !value->operands[i].is_number()) images.insert(value->operands[i].value.get());
+    }
+  }
+  // Element-wise neighbours of the same shape, forward then backward: two sweeps reach every chain.
+  const auto elementwise = [](const Node& n) { return op_def(n.op).family == Family::elementwise && n.type.shape.rank() == 4; };
+  for (const Value& value : graph.nodes()) {
+    if (!elementwise(*value) || images.count(value.get())) continue;
+    for (const Operand& operand : value->operands) {
+      if (!operand.is_number() && images.count(operand.value.get()) && same_shape(*operand.value, *value)) images.insert(value.get());
+    }
+  }
+  for (auto it = graph.nodes().rbegin(); it != graph.nodes().rend(); ++it) {
+    if (!elementwise(**it) || !images.count(it->get())) continue;
+    for (const Operand& operand : (*it)->operands) {
+      if (!operand.is_number() && same_shape(*operand.value, **it)) images.insert(operand.value.get());
+    }
+  }
+  return images;
+}
+
+}  // namespace
+
+Graph choose_layouts(const Graph& graph, const Target& target) {
+  if (target.isa == Isa::cuda) return graph;
+  const std::unordered_set<const Node*> images = activations(graph);
+  std::unordered_set<const Node*> bound;
+  for (const Value& result : graph.results()) bound.insert(result.get());
+  std::unordered_map<const Node*, Value> replaced;
+  for (const Value& parameter : graph.parameters()) replaced.emplace(parameter.get(), parameter);
+  for (const Value& value : graph.nodes()) {
+    const Node& node = *value;
+    Layout layout = node.type.layout;
+    if (node.type.shape.rank() == 4 && !bound.count(&node)) {
+      layout = images.count(&node) ? Layout::nhwc : Layout::standard;
+    }
+    std::vector<Operand> operands = node.operands;
+    for (Operand& operand : operands) {
+      if (!operand.is_number()) operand.value = replaced.at(operand.value.get());
+    }
+    replaced.emplace(&node, build_in(layout, node.op, std::move(operands), node.attrs, node.region));
+  }
+  std::vector<Value> results;
+  for (const Value& result : graph.results()) results.push_back(replaced.at(result.get()));
+  return capture(graph.name(), graph.parameters(), std::move(results));
+}
 
 }  // namespace fusejit::ir
