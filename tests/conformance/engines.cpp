@@ -1,0 +1,94 @@
+#include "tests/conformance/engines.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include <fmt/format.h>
+
+#include "codegen/x86/compile.h"
+
+namespace fusejit::testing {
+
+using runtime::Buffer;
+
+std::vector<Buffer> random_arguments(const ir::Graph& graph, std::uint64_t seed, std::int64_t integer_bound) {
+  std::mt19937_64 random(seed);
+  std::vector<Buffer> arguments;
+  for (const ir::Value& parameter : graph.parameters()) {
+    const Type& type = parameter.type();
+    Buffer buffer = Buffer::allocate(type);
+    for (std::int64_t i = 0; i < type.elements(); ++i) {
+      const double u = static_cast<double>(random() >> 11) * 0x1p-53;
+      const ir::Scalar scalar = is_float(type.dtype) ? ir::Scalar::of(2 * u - 1)
+                                                     : ir::Scalar::of(static_cast<std::int64_t>(u * static_cast<double>(integer_bound)));
+      ir::store_element(buffer.data(), type.dtype, i, ir::cast(scalar, type.dtype));
+    }
+    arguments.push_back(buffer);
+  }
+  return arguments;
+}
+
+double excess(const std::vector<Buffer>& got, const std::vector<Buffer>& want, Tolerance tolerance) {
+  double worst = -1e300;
+  for (std::size_t r = 0; r < want.size(); ++r) {
+    for (std::int64_t i = 0; i < want[r].type().elements(); ++i) {
+      const double a = ir::load_element(got[r].data(), want[r].type().dtype, i).as_double();
+      const double b = ir::load_element(want[r].data(), want[r].type().dtype, i).as_double();
+      if (std::isnan(a) && std::isnan(b)) continue;
+      if (a == b) continue;
+      const double difference = std::abs(a - b) - (tolerance.absolute + tolerance.relative * std::abs(b));
+      worst = std::max(worst, std::isnan(difference) ? HUGE_VAL : difference);
+    }
+  }
+  return worst;
+}
+
+bool same_bits(const std::vector<Buffer>& a, const std::vector<Buffer>& b) {
+  for (std::size_t r = 0; r < a.size(); ++r) {
+    if (std::memcmp(a[r].data(), b[r].data(), static_cast<std::size_t>(a[r].bytes())) != 0) return false;
+  }
+  return true;
+}
+
+std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Tolerance tolerance, std::int64_t integer_bound,
+                            bool kernel_interpreter) {
+  const std::vector<Buffer> arguments = random_arguments(graph, seed, integer_bound);
+  const auto run = [&](runtime::SessionOptions options) { return runtime::Session(std::move(options)).run(graph, arguments); };
+  const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
+  for (const char* name : {"x86:avx512,tasks=7", "x86:avx2,tasks=7", "x86:v2,tasks=7"}) {
+    const Target target = Target::parse(name);
+    for (const char* rules : {"all", "none"}) {
+      const std::string where = fmt::format("{} rules={}", name, rules);
+      const runtime::SessionOptions base{.target = target, .rules = rules, .threads = 1};
+      std::vector<Buffer> plain;
+      if (codegen::x86::host_supports(target.isa)) {
+        plain = run(base);
+        if (const double e = excess(plain, want, tolerance); e > 0) return fmt::format("compiled {}: off by {} beyond the tolerance", where, e);
+        struct Way {
+          const char* what;
+          runtime::Checks checks;
+          int threads;
+        };
+        for (const Way& way : {Way{"separate values, poisoned", {.separate_values = true, .poison = true}, 2},
+                               Way{"poisoned arena", {.poison = true}, 3},
+                               Way{"tasks descending", {.order = runtime::TaskOrder::descending}, 1},
+                               Way{"tasks shuffled", {.order = runtime::TaskOrder::shuffled}, 8}}) {
+          runtime::SessionOptions options = base;
+          options.checks = way.checks, options.threads = way.threads;
+          if (!same_bits(run(options), plain)) return fmt::format("compiled {}: other bits with {}", where, way.what);
+        }
+      }
+      if (kernel_interpreter) {
+        runtime::SessionOptions options = base;
+        options.engine = runtime::Engine::kernel_interpreter;
+        const std::vector<Buffer> interpreted = run(options);
+        if (!plain.empty() && !same_bits(interpreted, plain)) return fmt::format("kernel interpreter {}: other bits than compiled", where);
+        if (const double e = excess(interpreted, want, tolerance); e > 0) return fmt::format("kernel interpreter {}: off by {}", where, e);
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace fusejit::testing

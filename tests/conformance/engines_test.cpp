@@ -1,0 +1,135 @@
+// Graphs that reach every path of the scheduler, on every engine.
+#include <gtest/gtest.h>
+
+#include "tests/conformance/engines.h"
+
+namespace fusejit {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* text;
+};
+
+class Engines : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Engines, Agree) {
+  const ir::Graph graph = ir::parse_graph(GetParam().text);
+  EXPECT_EQ(testing::compare_engines(graph, 1), "") << GetParam().text;
+}
+
+constexpr Case kCases[] = {
+    {"chain", R"(graph @g(%x: f32[5,37], %b: f32[37]) {
+  %0 = mul(%x, 2.5) : f32[5,37]
+  %1 = add(%0, %b) : f32[5,37]
+  %2 = maximum(%1, 0) : f32[5,37]
+  return %2, %1
+})"},
+    {"long_chain", R"(graph @g(%x: f32[20011]) {
+  %0 = square(%x) : f32[20011]
+  %1 = sub(%0, %x) : f32[20011]
+  return %1
+})"},
+    {"transpose", R"(graph @g(%x: f32[6,33,5]) {
+  %0 = permute(%x) {dims=[2,0,1]} : f32[5,6,33]
+  %1 = add(%0, 1) : f32[5,6,33]
+  return %1
+})"},
+    {"views", R"(graph @g(%x: f32[4,6], %y: f32[4,2]) {
+  %0 = concat(%x, %y) {dim=1} : f32[4,8]
+  %1 = flip(%0) {dims=[0]} : f32[4,8]
+  %2 = slice(%1) {starts=[0,1], stops=[4,8], steps=[1,2]} : f32[4,4]
+  %3 = pad(%2) {low=[1,0], high=[0,2], value=3} : f32[5,6]
+  %4 = reshape(%3) {shape=[3,10]} : f32[3,10]
+  return %4
+})"},
+    {"reduce_rows", R"(graph @g(%x: f32[7,50]) {
+  %0 = sum(%x) {dim=[1]} : f32[7]
+  %1 = amax(%x) {dim=[1], keepdim=true} : f32[7,1]
+  %2 = argmax(%x) {dim=1} : i64[7]
+  return %0, %1, %2
+})"},
+    {"reduce_columns", R"(graph @g(%x: f32[300,50]) {
+  %0 = square(%x) : f32[300,50]
+  %1 = sum(%0) {dim=[0]} : f32[50]
+  %2 = mean(%x) {dim=[0]} : f32[50]
+  %3 = var(%x) {dim=[0], correction=1} : f32[50]
+  return %1, %2, %3, %0
+})"},
+    {"reduce_all", R"(graph @g(%x: f32[123,77]) {
+  %0 = sum(%x) {dim=[0,1]} : f32[]
+  %1 = var(%x) {dim=[0,1], correction=0} : f32[]
+  return %0, %1
+})"},
+    {"softmax_loss", R"(graph @g(%x: f32[9,10], %t: i64[9]) {
+  %0 = log_softmax(%x) {dim=1} : f32[9,10]
+  %1 = nll_loss(%0, %t) : f32[]
+  return %1, %0
+})"},
+    {"batch_norm", R"(graph @g(%x: f32[3,5,6,7], %w: f32[5], %b: f32[5]) {
+  %0 = batch_norm_train(%x, %w, %b) : f32[3,5,6,7]
+  %1 = relu(%0) : f32[3,5,6,7]
+  return %1
+})"},
+    {"conv", R"(graph @g(%x: f32[2,3,9,8], %w: f32[5,3,3,3], %b: f32[5]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,5,9,8]
+  %1 = bias_add(%0, %b) : f32[2,5,9,8]
+  %2 = relu(%1) : f32[2,5,9,8]
+  return %2
+})"},
+    {"conv_wide", R"(graph @g(%x: f32[2,9,7,31]:nhwc, %w: f32[40,9,3,2]) {
+  %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
+  return %0
+})"},
+    {"conv_bn_stats", R"(graph @g(%x: f32[3,8,10,10], %w: f32[20,8,3,3]) {
+  %0 = conv2d(%x, %w) : f32[3,20,8,8]
+  %1 = batch_norm_train(%0, 1, 0) : f32[3,20,8,8]
+  %2 = relu(%1) : f32[3,20,8,8]
+  return %2
+})"},
+    {"conv_grads", R"(graph @g(%x: f32[2,10,9,8], %w: f32[18,10,3,3], %g: f32[2,18,5,4]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[9,8], stride=[2,2], padding=[1,1,1,1]} : f32[2,10,9,8]
+  %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[18,10,3,3]
+  return %0, %1
+})"},
+    {"conv_grads_one_channel", R"(graph @g(%x: f32[3,1,9,8], %w: f32[32,1,3,3], %g: f32[3,32,7,6]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[9,8]} : f32[3,1,9,8]
+  %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3]} : f32[32,1,3,3]
+  return %0, %1
+})"},
+    {"linear", R"(graph @g(%x: f32[19,33], %w: f32[20,33], %b: f32[20]) {
+  %0 = linear(%x, %w) : f32[19,20]
+  %1 = add(%0, %b) : f32[19,20]
+  %2 = permute(%1) {dims=[1,0]} : f32[20,19]
+  %3 = matmul(%2, %x) : f32[20,33]
+  return %1, %3
+})"},
+    {"pool", R"(graph @g(%x: f32[2,5,8,8], %g: f32[2,5,4,4], %h: f32[2,5,4,4]) {
+  %0 = max_pool2d(%x) {kernel_size=[2,2]} : f32[2,5,4,4]
+  %1 = max_pool2d_grad(%x, %g) {kernel_size=[2,2]} : f32[2,5,8,8]
+  %2 = max_pool2d(%x) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,4,4]
+  %3 = max_pool2d_grad(%x, %h) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,8,8]
+  return %0, %1, %2, %3
+})"},
+    {"dropout", R"(graph @g(%x: f32[11,13], %s: i64[]) {
+  %0 = dropout(%x, %s) {p=0.5, stream=3} : f32[11,13]
+  return %0
+})"},
+    {"half", R"(graph @g(%x: f16[5,40], %y: bf16[5,40]) {
+  %0 = add(%x, 1) : f16[5,40]
+  %1 = mul(%y, 0.5) : bf16[5,40]
+  %2 = sum(%1) {dim=[1]} : bf16[5]
+  return %0, %1, %2
+})"},
+    {"double", R"(graph @g(%x: f64[2,3,6,6], %w: f64[4,3,3,3]) {
+  %0 = conv2d(%x, %w) : f64[2,4,4,4]
+  %1 = batch_norm_train(%0, 1, 0) {eps=0.001, correction=1, eps_outside=true} : f64[2,4,4,4]
+  return %1
+})"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Graphs, Engines, ::testing::ValuesIn(kCases),
+                         [](const ::testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace fusejit
