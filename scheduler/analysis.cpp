@@ -16,6 +16,20 @@ int expression_of(const ir::Graph& graph, int node) {
   return ir::op_def(value->op).family == ir::Family::reduce ? graph.index_of(value->operands[0].value.get()) : node;
 }
 
+std::vector<bool> reduced_dims(const ir::Node& node) {
+  std::vector<bool> reduced(static_cast<std::size_t>(node.operands[0].value.type().shape.rank()));
+  for (std::size_t a = 0; a < node.attrs.size(); ++a) {
+    const ir::AttrDef& attr = node.attrs.schema()[a];
+    if (attr.name != "dim") continue;
+    if (attr.kind == ir::AttrKind::dims) {
+      for (const std::int64_t d : node.attrs[a].ints) reduced[static_cast<std::size_t>(d)] = true;
+    } else {
+      reduced[static_cast<std::size_t>(node.attrs[a].integer)] = true;
+    }
+  }
+  return reduced;
+}
+
 std::string label(const ir::Graph& graph, int node) {
   const auto parameters = static_cast<int>(graph.parameters().size());
   const ir::Node& n = *graph.value(node);
@@ -29,6 +43,7 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
   ir::KernelBuilder scratch("analysis", Isa::any);  // written to, never finished
   ExpressionHooks hooks;
   hooks.is_stored = [&](int n) { return (n != node || n != root) && stored[static_cast<std::size_t>(n)]; };
+  hooks.varies_by_lane = [](const ir::Index&) { return false; };
   hooks.resolve = [](const ir::Index& index) { return index; };
   hooks.ranges = [&](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
     const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;

@@ -86,8 +86,7 @@ class Grower {
     if (as == JoinAs::final) group.finals.push_back(candidate.node);
     if (as == JoinAs::reduction) {
       group.reductions.push_back(candidate.node);
-      group.reduced.assign(at(group.domain.shape.rank()), false);
-      for (const std::int64_t d : node.attrs.ints("dim")) group.reduced[static_cast<std::size_t>(d)] = true;
+      group.reduced = reduced_dims(node);
     }
     for (const Access& access : candidate.accesses) {
       const int producer = grouping_.group_of[at(access.node)];

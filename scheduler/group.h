@@ -31,6 +31,8 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
 const Type& domain_of(const ir::Node& node);
 // The expressions to evaluate over the domain: the node itself, or the operand of a reduction.
 int expression_of(const ir::Graph& graph, int node);
+// By dim of its operand: reduced by this reduce node.
+std::vector<bool> reduced_dims(const ir::Node& node);
 // "%3 conv2d"
 std::string label(const ir::Graph& graph, int node);
 

@@ -24,12 +24,6 @@ std::vector<std::int64_t> extents_above_one(const Type& type) {
   return extents;
 }
 
-std::vector<bool> reduced_dims(const ir::Node& node) {
-  std::vector<bool> reduced(static_cast<std::size_t>(node.operands[0].value.type().shape.rank()));
-  for (const std::int64_t d : node.attrs.ints("dim")) reduced[static_cast<std::size_t>(d)] = true;
-  return reduced;
-}
-
 bool contains(const std::vector<int>& list, int node) { return std::find(list.begin(), list.end(), node) != list.end(); }
 
 Verdict no(RefusalCode code, std::string why) { return {false, JoinAs::store, code, std::move(why)}; }
@@ -93,6 +87,9 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
   const std::vector<bool> reduced = reduced_dims(node);
   if (!group.reductions.empty() && reduced != group.reduced) {
     return no(RefusalCode::different_space, fmt::format("{} reduces other dims than the kernel does", self));
+  }
+  if (group.anchor >= 0 && !ir::op_def(graph.value(group.anchor)->op).packs_second) {
+    return no(RefusalCode::different_space, fmt::format("{} would be summed over weights", self));
   }
   if (group.anchor >= 0 && !suits_tile(graph, group, reduced)) {
     return no(RefusalCode::different_space, fmt::format("{} reduces along the lanes of the anchor's tile", self));

@@ -54,14 +54,12 @@ std::vector<Index> KernelBuilder::canonical(std::vector<Index> list) const {
 // --- signature ---
 
 MemId KernelBuilder::buffer(MemKind access, DType dtype, std::vector<std::int64_t> dims, std::int64_t align) {
-  FJ_ASSERT(kernel_.phases.empty(), "kernel {}: a parameter after the first statement", kernel_.name);
   if (align == bytes(dtype)) align = 0;
   kernel_.params.push_back({new_memory({access, dtype, std::move(dims), align, false, {}}), -1});
   return kernel_.params.back().memory;
 }
 
 ValueId KernelBuilder::scalar(DType dtype) {
-  FJ_ASSERT(kernel_.phases.empty(), "kernel {}: a parameter after the first statement", kernel_.name);
   kernel_.params.push_back({-1, new_value(dtype)});
   return kernel_.params.back().scalar;
 }

@@ -1,5 +1,6 @@
 #include "ir/kernel/prove.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fusejit::ir {
@@ -48,6 +49,32 @@ int Facts::depth(const IndexAtom& atom) const {
   return -1;
 }
 
+std::optional<Interval> Facts::constant_range(const Index& index) const {
+  return index.interval([this](const IndexAtom& atom) -> std::optional<Interval> {
+    const int loop_depth = depth(atom);
+    if (atom.kind != AtomKind::variable || loop_depth < 0) return std::nullopt;
+    const ForStmt& loop = *loops_[static_cast<std::size_t>(loop_depth)];
+    std::optional<Interval> range;
+    for (const Index& low : loop.low) {
+      const auto bound = constant_range(low);
+      if (bound && (!range || bound->low > range->low)) range = Interval{bound->low, INT64_MAX};
+    }
+    if (!range) return std::nullopt;
+    bool bounded = false;
+    for (const Index& high : loop.high) {
+      const auto bound = constant_range(high);
+      if (bound) range->high = std::min(range->high, bound->high - 1), bounded = true;
+    }
+    if (!bounded) return std::nullopt;
+    for (const Index& fact : conditions_) {  // those that speak of this variable alone: +-v + c >= 0
+      if (fact.terms().size() != 1 || !(fact.terms()[0].atom == atom)) continue;
+      if (fact.terms()[0].coefficient == 1) range->low = std::max(range->low, -fact.constant());
+      if (fact.terms()[0].coefficient == -1) range->high = std::min(range->high, fact.constant());
+    }
+    return range;
+  });
+}
+
 // Replaces the innermost atom by its bounds until a constant is left; index / scale is the expression asked about.
 void Facts::lower(const Index& index, std::int64_t scale, Search& search) const {
   if (++search.steps > kMaxSteps || scale > kMaxScale || (search.best && *search.best >= search.enough)) return;
@@ -85,6 +112,10 @@ void Facts::lower(const Index& index, std::int64_t scale, Search& search) const 
         lower(rest * c + (*term.atom.inner - Index(c - 1)) * k, scale * c, search);
       } else {
         lower(rest * c + *term.atom.inner * k, scale * c, search);
+        // The quotient grows with E: the floor of its largest value, which the rational bound above misses.
+        if (const auto range = constant_range(*term.atom.inner)) {
+          lower(rest + Index(floor_div(range->high, c) * k), scale, search);
+        }
       }
       return;
     case AtomKind::remainder: {

@@ -27,6 +27,8 @@ class Facts {
   bool proves_non_negative(const Index& index) const;
 
  private:
+  // What the extents of the loops alone say, by interval arithmetic: cheap.
+  std::optional<Interval> constant_range(const Index& index) const;
   struct Search {
     int steps = 0;
     std::optional<std::int64_t> best;

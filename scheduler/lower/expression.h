@@ -12,6 +12,7 @@
 
 #include "ir/graph.h"
 #include "ir/kernel/builder.h"
+#include "scheduler/lower/window.h"
 
 namespace fusejit::scheduler {
 
@@ -24,6 +25,8 @@ struct ExpressionHooks {
   std::function<ir::Arg(int node, const std::vector<ir::Index>& physical)> load;
   // Replaces placeholders by the kernel's loop variables.
   std::function<ir::Index(const ir::Index&)> resolve;
+  // True if the index differs between lanes: it may then bound no loop.
+  std::function<bool(const ir::Index&)> varies_by_lane;
   // Ranges of the placeholders: they let views cancel.
   ir::RangeOf ranges;
 };
@@ -69,6 +72,11 @@ class Expression {
   ir::Arg random(const ir::Node& node, const LogicalIndex& at);
   ir::Arg gather(const ir::Node& node, const LogicalIndex& at);
   ir::Arg gather_grad(const ir::Node& node, const LogicalIndex& at);
+  std::vector<ir::ValueId> over_taps(const Window& window, const ir::Index& out, ir::Combiner combiner,
+                                     const std::vector<DType>& types,
+                                     const std::function<std::vector<ir::Arg>(ir::Index)>& body,
+                                     const std::vector<ir::Arg>& outside);
+  ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, const std::function<ir::Arg(ir::Index)>& body);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);

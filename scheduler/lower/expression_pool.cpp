@@ -1,5 +1,8 @@
 // Expression: pooling and its gradients as small loops over the window; a gradient asks the windows over its pixel
 // (kernel-ir.md §12 (i)), so there is no scatter.
+#include <cmath>
+#include <limits>
+
 #include "ir/base/check.h"
 #include "scheduler/lower/expression.h"
 #include "scheduler/lower/window.h"
@@ -8,6 +11,7 @@ namespace fusejit::scheduler {
 
 using ir::Arg;
 using ir::Combiner;
+using ir::Compare;
 using ir::Index;
 using ir::KernelBuilder;
 using ir::Op;
@@ -30,25 +34,66 @@ Window pool_window(const ir::Node& node, int axis, std::int64_t in, std::int64_t
 
 constexpr std::int64_t kUnrolledTaps = 4;
 
+ir::Binding tap_binding(const Window& window, const TapRange& taps) {
+  return taps.constant && window.kernel <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
+}
+
 }  // namespace
+
+// Taps of window `out`; where lanes have windows of their own, all taps, and those outside yield `outside`.
+std::vector<ir::ValueId> Expression::over_taps(const Window& window, const Index& out, ir::Combiner combiner,
+                                               const std::vector<DType>& types,
+                                               const std::function<std::vector<Arg>(Index)>& body,
+                                               const std::vector<Arg>& outside) {
+  const bool masked = !window.inside() && hooks_.varies_by_lane(out);
+  const TapRange taps = masked ? TapRange{{Index(0)}, {Index(window.kernel)}, true} : tap_range(window, resolve(out));
+  return builder_.reduce(taps.low, taps.high, tap_binding(window, taps), {combiner}, types, [&](Index tap) {
+    return nested([&] {
+      if (!masked) return body(tap);
+      std::vector<Compare> inside;
+      for (const Compare& c : within(window.input(out, tap), window.in)) inside.push_back(compare(resolve(c.left), c.kind, c.right));
+      const std::vector<ir::ValueId> chosen = builder_.choose(
+          inside, types, [&] { return nested([&] { return body(tap); }); }, [&] { return outside; });
+      return std::vector<Arg>(chosen.begin(), chosen.end());
+    });
+  });
+}
 
 Arg Expression::max_pool(const ir::Node& node, const LogicalIndex& at) {
   const ir::Value& x = node.operands[0].value;
   const DType type = compute_type(node.type.dtype);
   const Window rows = pool_window(node, 0, x.type().shape[2], node.type.shape[2]);
   const Window columns = pool_window(node, 1, x.type().shape[3], node.type.shape[3]);
-  const auto loop = [&](const Window& window, const Index& out, const std::function<Arg(Index)>& body) {
-    const TapRange taps = tap_range(window, resolve(out));
-    const auto binding = taps.constant && window.kernel <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
-    return Arg(builder_.reduce(taps.low, taps.high, binding, {Combiner::maximum}, {type}, [&](Index tap) {
-      return nested([&] { return std::vector<Arg>{body(tap)}; });
-    })[0]);
-  };
-  return loop(rows, at[2], [&](const Index& r) {
-    return loop(columns, at[3], [&](const Index& s) {
-      return value(id(x), {at[0], at[1], rows.input(at[2], r), columns.input(at[3], s)});
+  const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, type)};
+  return over_taps(rows, at[2], Combiner::maximum, {type}, [&](const Index& r) {
+    return std::vector<Arg>{over_taps(columns, at[3], Combiner::maximum, {type}, [&](const Index& s) {
+      return std::vector<Arg>{value(id(x), {at[0], at[1], rows.input(at[2], r), columns.input(at[3], s)})};
+    }, outside)[0]};
+  }, outside)[0];
+}
+
+// Sum over the windows that cover `pixel`.
+Arg Expression::over_windows(const Window& window, const Index& pixel, DType type, const std::function<Arg(Index)>& body) {
+  const Arg zero = KernelBuilder::literal(0, type);
+  if (window.tiles()) {  // windows that do not overlap: exactly one, or none behind the last
+    const Index o = (pixel / window.stride).simplify(hooks_.ranges);
+    if (window.in <= window.out * window.stride) return body(o);
+    return choose({compare(o, ir::CompareKind::lt, window.out)}, type, [&] { return body(o); }, zero);
+  }
+  if (!hooks_.varies_by_lane(pixel)) {
+    const TapRange windows = covering_windows(window, resolve(pixel));
+    return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type}, [&](Index o) {
+      return nested([&] { return std::vector<Arg>{body(o)}; });
+    })[0];
+  }
+  const std::int64_t most = ((window.kernel - 1) * window.dilation) / window.stride + 1;
+  const Index last = (pixel + Index(window.low_padding)) / window.stride;
+  return builder_.reduce({Index(0)}, {Index(most)}, ir::Binding::none, {Combiner::add}, {type}, [&](Index t) {
+    return nested([&] {
+      const Index o = last - Index(most - 1) + t;
+      return std::vector<Arg>{choose(within(o, window.out), type, [&] { return body(o); }, zero)};
     });
-  });
+  })[0];
 }
 
 Arg Expression::max_pool_grad(const ir::Node& node, const LogicalIndex& at) {
@@ -57,39 +102,26 @@ Arg Expression::max_pool_grad(const ir::Node& node, const LogicalIndex& at) {
   const Shape &in = x.type().shape, &out = dy.type().shape;
   const Window rows = pool_window(node, 0, in[2], out[2]), columns = pool_window(node, 1, in[3], out[3]);
   FJ_ASSERT(in[2] * in[3] < (std::int64_t{1} << 31), "max_pool2d_grad: image {} too large", x.type().str());
+  const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, type),
+                                 Arg(ir::Scalar::of(std::numeric_limits<std::int32_t>::max()))};
   // dy of window (p, q) if this pixel is its first maximum, else 0.
   const auto share = [&](const Index& p, const Index& q) -> Arg {
-    const auto scan = [&](const Window& window, const Index& o, const std::function<std::vector<Arg>(Index)>& body) {
-      const TapRange taps = tap_range(window, resolve(o));
-      const auto binding = taps.constant && window.kernel <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
-      return builder_.reduce(taps.low, taps.high, binding, {Combiner::argmax}, {type, DType::i32},
-                             [&](Index tap) { return nested([&] { return body(tap); }); });
-    };
-    const std::vector<ir::ValueId> best = scan(rows, p, [&](const Index& r) {
-      const std::vector<ir::ValueId> row = scan(columns, q, [&](const Index& s) {
+    const std::vector<DType> types{type, DType::i32};
+    const std::vector<ir::ValueId> best = over_taps(rows, p, Combiner::argmax, types, [&](const Index& r) {
+      const std::vector<ir::ValueId> row = over_taps(columns, q, Combiner::argmax, types, [&](const Index& s) {
         const Index h = rows.input(p, r), w = columns.input(q, s);
         const Arg candidate = value(id(x), {at[0], at[1], h, w});
         return std::vector<Arg>{candidate, builder_.index(resolve(h * in[3] + w), DType::i32)};
-      });
+      }, outside);
       return std::vector<Arg>{row[0], row[1]};
-    });
+    }, outside);
     const Arg own = builder_.index(resolve(at[2] * in[3] + at[3]), DType::i32);
     const Arg hit = def(Op::eq, {best[1], own}, DType::boolean);
     return def(Op::where, {hit, value(id(dy), {at[0], at[1], p, q}), KernelBuilder::literal(0, type)}, type);
   };
-  const auto over = [&](const Window& window, const Index& pixel, const std::function<Arg(Index)>& body) -> Arg {
-    if (window.tiles()) {  // windows that do not overlap: exactly one, or none behind the last
-      const Index o = (pixel / window.stride).simplify(hooks_.ranges);
-      if (window.in <= window.out * window.stride) return body(o);
-      return choose({compare(o, ir::CompareKind::lt, window.out)}, type, [&] { return body(o); },
-                    KernelBuilder::literal(0, type));
-    }
-    const TapRange windows = covering_windows(window, resolve(pixel));
-    return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type}, [&](Index o) {
-      return nested([&] { return std::vector<Arg>{body(o)}; });
-    })[0];
-  };
-  return over(rows, at[2], [&](const Index& p) { return over(columns, at[3], [&](const Index& q) { return share(p, q); }); });
+  return over_windows(rows, at[2], type, [&](const Index& p) {
+    return over_windows(columns, at[3], type, [&](const Index& q) { return share(p, q); });
+  });
 }
 
 Arg Expression::average_pool(const ir::Node& node, const LogicalIndex&) {

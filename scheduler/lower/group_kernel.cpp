@@ -106,6 +106,11 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
     return builder_.load(from.memory, place(from, physical));
   };
   hooks.resolve = [this](const Index& index) { return resolve(index); };
+  hooks.varies_by_lane = [this](const Index& index) {
+    if (space_.axes.empty()) return false;
+    const std::vector<int>& lanes = space_.axes.back().dims;
+    return std::any_of(lanes.begin(), lanes.end(), [&](int d) { return index.mentions(kPlaceholder + d); });
+  };
   hooks.ranges = [this](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
     const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
     if (d < 0) return std::nullopt;

@@ -40,6 +40,7 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   std::map<int, ir::MemId> buffers;
   ExpressionHooks hooks;
   hooks.is_stored = [&](int node) { return static_cast<bool>(context.grouping.stored[static_cast<std::size_t>(node)]); };
+  hooks.varies_by_lane = [](const ir::Index&) { return false; };
   hooks.resolve = [](const Index& index) { return index; };
   hooks.ranges = [](const ir::IndexAtom&) -> std::optional<ir::Interval> { return std::nullopt; };
   hooks.load = [&](int node, const std::vector<Index>& physical) -> Arg {
@@ -281,8 +282,7 @@ class TileEmitter {
           body();
         });
       };
-      if (problem_.outputs % (tile_.vectors * lanes_) == 0) return inner();
-      builder_.when({compare(k, CompareKind::lt, problem_.outputs)}, inner);
+      real_outputs(k, inner);
     };
     const auto each_vector = [&](const std::function<void(Index)>& body) {
       builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, body);
@@ -329,9 +329,15 @@ class TileEmitter {
         const std::vector<Index> index = partial_index(kernel_, part, kernel_.point());
         for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, state[c]);
       };
-      if (problem_.outputs % (tile_.vectors * lanes_) == 0) return inner();
-      builder_.when({compare(k, CompareKind::lt, problem_.outputs)}, inner);
+      real_outputs(k, inner);
     });
+  }
+
+  // Lanes beyond the last output do nothing.
+  void real_outputs(const Index& k, const std::function<void()>& body) {
+    if (problem_.outputs % (tile_.vectors * lanes_) == 0) return body();
+    const bool single = problem_.outputs == 1;  // `==` pins the lane, so that one writer is provable
+    builder_.when({compare(k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : problem_.outputs)}, body);
   }
 
   Arg uneven(const Index& chunk, std::int64_t chunks, Arg whole, Arg last) {
