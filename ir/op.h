@@ -44,6 +44,9 @@ enum class Op : std::uint8_t {
   count_
 };
 
+// How a reduction combines two partial states (kernel-ir.md §5).
+enum class Combiner : std::uint8_t { add, mul, maximum, minimum, logical_and, logical_or, argmax, argmin, welford };
+
 enum class Family : std::uint8_t { elementwise, composite, reduce, view, anchor, source, leaf, kernel };
 
 // How the dtype of an element-wise result follows from its promoted operands (ops.md §4).
@@ -130,6 +133,7 @@ struct OpDef {
   ExpandFn expand = nullptr;                  // composite
   EvalFn eval = nullptr;                      // element-wise
   TensorEvalFn evaluate = nullptr;            // all other families
+  Combiner combiner = Combiner::add;          // reduce
   ViewMapFn view_map = nullptr;               // views of one operand but reshape, which keeps the row-major order
 
   unsigned images = 0;                        // anchors: bit 0 result, bit i + 1 operand i is an image [N,C,H,W]

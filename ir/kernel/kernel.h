@@ -49,7 +49,6 @@ struct Arg {
 enum class Binding : std::uint8_t {
   none, threads, unroll, vector, grid_x, grid_y, grid_z, block_x, block_y, block_z
 };
-enum class Combiner : std::uint8_t { add, mul, maximum, minimum, logical_and, logical_or, argmax, argmin, welford };
 // Components: 1, argmax and argmin 2, welford 3.
 int components(Combiner combiner);
 

@@ -109,7 +109,7 @@ constexpr OpDef kRows[] = {
      .evaluate = evaluate_flatten, .copies_bits = true, .cost = 0,
      .meaning = "dims start_dim to end_dim become one"},
     {.op = Op::var, .name = "var", .family = Family::reduce, .operand_names = kX, .attrs = kVar,
-     .infer = infer_var, .grad = grad_var, .evaluate = evaluate_var, .cost = 4,
+     .infer = infer_var, .grad = grad_var, .evaluate = evaluate_var, .combiner = Combiner::welford, .cost = 4,
      .meaning = "sum of (x - mean)^2 over dim, divided by max(0, n - correction)"},
 };
 // clang-format on

@@ -46,20 +46,6 @@ Op combine_op(Combiner combiner) {
   }
 }
 
-Combiner combiner_of(Op op) {
-  switch (op) {
-    case Op::prod: return Combiner::mul;
-    case Op::amax: return Combiner::maximum;
-    case Op::amin: return Combiner::minimum;
-    case Op::any: return Combiner::logical_or;
-    case Op::all: return Combiner::logical_and;
-    case Op::argmax: return Combiner::argmax;
-    case Op::argmin: return Combiner::argmin;
-    case Op::var: return Combiner::welford;
-    default: return Combiner::add;
-  }
-}
-
 bool pairs(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
 
 }  // namespace
@@ -75,7 +61,7 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
     const ir::Node& n = *graph.value(node);
     const int expression = expression_of(graph, node);
     const bool moments = n.op == Op::var || (n.op == Op::mean && has_var[expression]);
-    const Combiner combiner = moments ? Combiner::welford : combiner_of(n.op);
+    const Combiner combiner = moments ? Combiner::welford : ir::op_def(n.op).combiner;
     const auto [place, fresh] = known.try_emplace({expression, combiner}, list_.size());
     if (fresh) {
       const DType element = compute_type(graph.value(expression).type().dtype);
