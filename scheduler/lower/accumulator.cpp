@@ -83,6 +83,12 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
   }
 }
 
+std::vector<int> Accumulators::expressions() const {
+  std::vector<int> nodes;
+  for (const Accumulation& a : list_) nodes.push_back(a.expression);
+  return nodes;
+}
+
 std::vector<Combiner> Accumulators::combiners() const {
   std::vector<Combiner> all;
   for (const Accumulation& a : list_) all.insert(all.end(), a.combiners.begin(), a.combiners.end());

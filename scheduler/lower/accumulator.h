@@ -25,6 +25,8 @@ class Accumulators {
  public:
   explicit Accumulators(GroupKernel& kernel);
   const std::vector<Accumulation>& list() const { return list_; }
+  // The graph nodes whose elements are accumulated.
+  std::vector<int> expressions() const;
   std::vector<ir::Combiner> combiners() const;
   std::vector<DType> types() const;
 

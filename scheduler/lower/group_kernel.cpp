@@ -213,7 +213,11 @@ void GroupKernel::store_at(int node, const LogicalIndex& at, Arg value) {
   builder_.store(to.memory, place(to, physical), converted);
 }
 
-void GroupKernel::store(int node) { store_at(node, here(), value(node)); }
+void GroupKernel::store_all(const std::vector<int>& also) {
+  for (const int node : group_.stores) value(node);
+  for (const int node : also) value(node);
+  for (const int node : group_.stores) store_at(node, here(), value(node));
+}
 
 void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }
 

@@ -31,8 +31,9 @@ class GroupKernel {
   LogicalIndex here() const;
   // Evaluates a domain-shaped value here in its compute type.
   ir::Arg value(int node) { return expression_->value(node, here()); }
-  // Evaluates and stores a domain-shaped value here.
-  void store(int node);
+  // Evaluates the group's stores and `also` here, then stores: every load comes before the first store, because a store
+  // may overwrite, in place, what another value of the group still reads at this element.
+  void store_all(const std::vector<int>& also = {});
   // Stores a value of the reduced class (a reduction or final) for the kept part of the point.
   void store_class(int node, ir::Arg value);
   // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.

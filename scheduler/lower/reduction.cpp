@@ -120,7 +120,7 @@ class Reducer {
   void visit(const Accumulators::State& state, const Index& column) {
     kernel_.move_to(point_);
     kernel_.expression().nested([&] {
-      for (const int node : kernel_.group().stores) kernel_.store(node);
+      kernel_.store_all(accumulators_.expressions());
       accumulators_.add(state, column, flat());
     });
   }

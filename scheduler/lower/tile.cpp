@@ -300,7 +300,7 @@ class TileEmitter {
     builder_.loop(Index(0), Index(pixels), Binding::unroll, [&](Index i) {
       each_vector([&](Index j) {
         at(i, j, [&] {
-          for (const int node : kernel_.group().stores) kernel_.store(node);
+          kernel_.store_all(accumulators_.expressions());
           if (!work_.empty()) accumulators_.add(state_, j, Index(0));
         });
       });

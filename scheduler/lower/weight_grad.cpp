@@ -232,7 +232,7 @@ class WeightGradient {
       kernel_.move_to_dims({k, c, r, s});
       kernel_.expression().nested([&] {
         kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
-        for (const int node : kernel_.group().stores) kernel_.store(node);
+        kernel_.store_all();
       });
     };
     if (outputs_ % block_ == 0) return body();
