@@ -102,6 +102,8 @@ class Folder {
   }
 
   void statement(ForStmt s, Position at, Block& into) {
+    bounds(s.low, true);
+    bounds(s.high, false);
     const Facts facts(path_);
     const auto at_least = [&](std::int64_t extent) {  // is low + extent <= high proven?
       for (const Index& low : s.low)
@@ -116,8 +118,6 @@ class Folder {
     bool at_most_one = false;
     for (const Index& high : s.high) at_most_one = at_most_one || facts.proves_non_negative(s.low[0] + Index(1) - high);
     if (serial && s.low.size() == 1 && at_most_one && at_least(1) && once(s, into)) return;
-    bounds(s.low, true);
-    bounds(s.high, false);
     ranges_.enter(s);
     path_.push_back({&s, nullptr, false});
     s.body = block(std::move(s.body));
@@ -157,9 +157,13 @@ class Folder {
       if (c == Combiner::add && is_float(type)) {
         const auto sum = static_cast<ValueId>(k_.values.size());
         k_.values.push_back(type);
-        const Stmt stmt{DefStmt{{sum}, Op::add, {cast(Scalar::of(0.0), type), yielded}, {}}, {}};
-        body.statements.push_back(stmt);
-        yielded = Arg(sum);
+        const DefStmt def{{sum}, Op::add, {cast(Scalar::of(0.0), type), yielded}, {}};
+        if (const std::optional<Arg> folded = constant(def)) {
+          yielded = *folded;
+        } else {
+          keep(def, {}, body);
+          yielded = Arg(sum);
+        }
       }
       next += static_cast<std::size_t>(components(c));
     }
