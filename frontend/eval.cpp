@@ -294,7 +294,11 @@ Statistics stats() {
           .kernels_compiled = s.kernels_compiled,
           .kernel_cache_hits = s.kernel_cache_hits,
           .compile_milliseconds = s.compile_milliseconds,
-          .last_plan = {}};
+          .last_plan = {.kernels = s.last_run.kernels,
+                        .ledger_bytes = s.last_run.ledger_bytes,
+                        .bound_bytes = s.last_run.bound_bytes,
+                        .arena_bytes = s.last_run.arena_bytes,
+                        .end_of_forward_bytes = s.last_run.end_of_first_result_bytes}};
 }
 
 namespace memory {

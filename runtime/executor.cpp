@@ -34,12 +34,12 @@ class Run {
   RunReport operator()() {
     bind();
     const int steps = static_cast<int>(plan_.steps.size());
-    RunReport report;
+    RunReport report{steps, plan_.ledger_bytes(), plan_.bound_bytes, plan_.arena_bytes, 0};
     const int loss = plan_.results.empty() ? -1 : last_write(plan_.results[0]);
     for (int s = 0; s < steps; ++s) {
       step(s);
       if (checks_.poison) poison_freed(s);
-      if (s == loss) report.end_of_first_result_bytes = scheduler::live_arena_bytes_after(plan_, s);
+      if (s == loss) report.end_of_first_result_bytes = scheduler::live_arena_bytes_after(plan_, s) + held_outside_;
     }
     return report;
   }
@@ -49,6 +49,9 @@ class Run {
   int last_write(int id) const { return value(id).first_step; }
 
   void bind() {
+    for (const PlanValue& planned : plan_.values) {
+      if (planned.storage != Storage::arena) held_outside_ += planned.bytes;
+    }
     if (!checks_.separate_values) arena_ = take(plan_.arena_bytes);
     if (checks_.poison && arena_) fill_nan(arena_.get(), plan_.arena_bytes);
     auto* base = static_cast<std::byte*>(arena_.get());
@@ -144,7 +147,7 @@ class Run {
   Block arena_, scratch_;
   std::vector<Block> blocks_;
   std::vector<void*> addresses_;
-  std::int64_t scratch_stride_ = 0;
+  std::int64_t scratch_stride_ = 0, held_outside_ = 0;
   std::vector<std::int64_t> order_;
   std::mt19937_64 random_{1};
 };

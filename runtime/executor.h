@@ -27,11 +27,16 @@ struct Executable {
   std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;  // one a step; empty with kernel_interpreter
 };
 
-// `results[i]` are filled; donated arguments become results. Returns what was alive after the step that wrote result 0
-// (the loss of a training step): bytes of the arena, arguments and results.
 struct RunReport {
+  std::int64_t kernels = 0;        // launches
+  std::int64_t ledger_bytes = 0;
+  std::int64_t bound_bytes = 0;
+  std::int64_t arena_bytes = 0;
+  // Alive after the step that wrote result 0, the loss of a training step: arena, arguments and results.
   std::int64_t end_of_first_result_bytes = 0;
 };
+
+// `results[i]` are filled in; donated arguments become results.
 RunReport execute(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results,
                   ThreadPool& pool, const Checks& checks);
 

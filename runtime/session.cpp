@@ -1,6 +1,8 @@
 #include "runtime/session.h"
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -77,6 +79,16 @@ namespace {
 
 constexpr std::size_t kMostPlans = 256;
 
+// FUSEJIT_DUMP=plan or plan,kernel: every new plan on stderr, with its kernels.
+void dump(const scheduler::Plan& plan) {
+  const char* stages = std::getenv("FUSEJIT_DUMP");
+  if (stages == nullptr) return;
+  const std::string_view wanted(stages);
+  if (wanted.find("plan") != std::string_view::npos) std::fputs(scheduler::print(plan).c_str(), stderr);
+  if (wanted.find("kernel") == std::string_view::npos) return;
+  for (const scheduler::PlanStep& step : plan.steps) std::fputs(ir::print(*step.kernel).c_str(), stderr);
+}
+
 // Graph, donation pattern and every option that changes a plan (design: the plan key).
 ir::Hash plan_key(const ir::Graph& graph, std::span<const bool> donated, const SessionOptions& options) {
   std::string key = ir::hash(graph).hex() + options.target.str() + options.rules;
@@ -101,6 +113,7 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     for (const scheduler::PlanStep& step : made->plan.steps) wanted.push_back(step.kernel);
     made->kernels = kernels.get(wanted, options.target, pool.threads());
   }
+  dump(made->plan);
   std::lock_guard lock(mutex);
   statistics.compile_milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   ++statistics.plans_made;
@@ -166,7 +179,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
   std::lock_guard running(state_->running);
   const RunReport report = execute(*executable, arguments, results, state_->pool, checks);
   std::lock_guard lock(state_->mutex);
-  state_->statistics.end_of_first_result_bytes = report.end_of_first_result_bytes;
+  state_->statistics.last_run = report;
   return results;
 }
 

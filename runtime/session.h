@@ -35,7 +35,7 @@ struct SessionStatistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
   double compile_milliseconds = 0;   // wall time of plans and kernels
-  std::int64_t end_of_first_result_bytes = 0;  // of the last run: alive when result 0 was written
+  RunReport last_run;                // of the plan that ran last
 };
 
 class Session {

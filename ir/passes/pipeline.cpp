@@ -10,6 +10,8 @@ constexpr Pass kPipeline[] = {
      "first: every later pass and the scheduler know primitive ops only, and equal parts of composites merge"},
     {"simplify", [](const Graph& g, const Target&) { return simplify(g); },
      "after expand: expansions leave casts, reshapes and constants to clean up"},
+    {"reuse_recomputed", [](const Graph& g, const Target&) { return reuse_recomputed(g); },
+     "after simplify, which makes equal forward expressions one; before layout, which gives the new nodes theirs"},
     {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
      "last: layouts are chosen for the nodes that will run; nothing after it moves values"},
 };
