@@ -52,7 +52,7 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
   };
   hooks.load = [&](int n, const std::vector<ir::Index>& physical) -> ir::Arg {
     const Type& type = graph.value(n).type();
-    Access access{n, physical, physical_dims(type)};
+    Access access{n, physical, physical_dims(type), false};
     if (std::find(found.begin(), found.end(), access) == found.end()) found.push_back(std::move(access));
     // A gathered index must be an SSA value; a load of anything gives one.
     const ir::MemId buffer = scratch.buffer(ir::MemKind::read, type.dtype, {});
@@ -77,6 +77,7 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
       for (int d = 0; d < type.shape.rank(); ++d) all.push_back(type.shape[d] == 1 ? ir::Index(0) : placeholder(d));
       operand_expression.value(graph.index_of(operand.value.get()), all);
     }
+    for (Access& access : found) access.whole = true;
     return found;
   }
   expression.value(root, at);

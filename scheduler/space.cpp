@@ -26,7 +26,7 @@ int plain_dim(const ir::Index& index) {
 }
 
 bool is_identity(const Access& access, const Type& domain, const Type& value) {
-  if (value.shape != domain.shape) return false;
+  if (access.whole || value.shape != domain.shape) return false;
   const std::vector<int> order = physical_order(value);
   for (std::size_t p = 0; p < order.size(); ++p) {
     const int extent_one = value.shape[order[p]] == 1;

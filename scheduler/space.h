@@ -26,6 +26,7 @@ struct Access {
   int node = -1;
   std::vector<ir::Index> index;
   std::vector<std::int64_t> dims;  // physical extents of the value
+  bool whole = false;              // an operand of a tile: every element is read, at any point of the domain
   friend bool operator==(const Access&, const Access&) = default;
 };
 // The placeholder that an index is, with coefficient 1 and nothing else; -1 if it is something else.

@@ -58,7 +58,7 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
         class_values.insert(node);
         continue;
       }
-      Access write{node, {}, physical_dims(type)};
+      Access write{node, {}, physical_dims(type), false};
       for (const int d : physical_order(type)) write.index.push_back(type.shape[d] == 1 ? Index(0) : placeholder(d));
       add(write);
     }

@@ -121,6 +121,47 @@ constexpr Case kCases[] = {
   %2 = sum(%1) {dim=[1]} : bf16[5]
   return %0, %1, %2
 })"},
+    {"update_in_place", R"(graph @g(%w: f32[3,17], %m: f32[3,17], %v: f32[3,17], %g: f32[3,17], %lr: f32[]) {
+  %0 = mul(%g, %lr) : f32[3,17]
+  %1 = add(%m, %0) : f32[3,17]
+  %2 = square(%g) : f32[3,17]
+  %3 = add(%v, %2) : f32[3,17]
+  %4 = mul(%1, %v) : f32[3,17]
+  %5 = sub(%w, %4) : f32[3,17]
+  return %3, %1, %5
+})"},
+    {"sums_over_a_donated_value", R"(graph @g(%x: f32[4,7,3,3], %y: f32[4,7,3,3]) {
+  %0 = sub(%x, %y) : f32[4,7,3,3]
+  %1 = mul(%x, %y) : f32[4,7,3,3]
+  %2 = sum(%1) {dim=[0,2,3]} : f32[7]
+  %3 = mean(%y) {dim=[0,2,3]} : f32[7]
+  return %0, %2, %3
+})"},
+    {"squeeze_between", R"(graph @g(%x: f32[1,3,2,3], %w: f32[3,3,2,3], %b: f32[3]) {
+  %0 = conv2d(%x, %w) : f32[1,3,1,1]
+  %1 = squeeze(%0) {dim=[2,3]} : f32[1,3]
+  %2 = add(%1, %b) : f32[1,3]
+  return %2
+})"},
+    {"same_padding_nhwc", R"(graph @g(%x: f32[1,3,2,3]:nhwc, %w: f32[3,3,2,2], %b: f32[3]) {
+  %0 = conv2d(%x, %w) {padding=[0,0,1,1]} : f32[1,3,2,3]:nhwc
+  %1 = bias_add(%0, %b) : f32[1,3,2,3]:nhwc
+  %2 = relu(%1) : f32[1,3,2,3]:nhwc
+  return %2
+})"},
+    {"recomputed_layer", R"(graph @g(%x: f32[2,3,8,8], %w: f32[5,3,3,3], %t: f32[2,5,6,6]) {
+  %0 = conv2d(%x, %w) : f32[2,5,6,6]
+  %1 = batch_norm_train(%0, 1, 0) : f32[2,5,6,6]
+  %2 = relu(%1) : f32[2,5,6,6]
+  %3 = mul(%2, %t) : f32[2,5,6,6]
+  %4 = sum(%3) {dim=[0,1,2,3]} : f32[]
+  %5 = le(%1, 0) : bool[2,5,6,6]
+  %6 = where(%5, 0, %t) : f32[2,5,6,6]
+  %7 = conv2d(%x, %w) @1 : f32[2,5,6,6]
+  %8 = batch_norm_train_input_grad(%7, 1, %6) @1 : f32[2,5,6,6]
+  %9 = conv2d_weight_grad(%x, %8) {kernel_size=[3,3]} : f32[5,3,3,3]
+  return %4, %9
+})"},
     {"double", R"(graph @g(%x: f64[2,3,6,6], %w: f64[4,3,3,3]) {
   %0 = conv2d(%x, %w) : f64[2,4,4,4]
   %1 = batch_norm_train(%0, 1, 0) {eps=0.001, correction=1, eps_outside=true} : f64[2,4,4,4]
