@@ -236,6 +236,10 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
 }  // namespace
 
 Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
+  for (int v = 0; v < graph.value_count(); ++v) {
+    if (graph.value(v).type().elements() > 0) continue;
+    throw UnsupportedError(fmt::format("{} is empty ({}); the graph interpreter runs it", label(graph, v), graph.value(v).type().str()));
+  }
   FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
   Plan plan;
   if (options.rules == "none") {

@@ -50,19 +50,29 @@ int Facts::depth(const IndexAtom& atom) const {
 }
 
 std::optional<Interval> Facts::constant_range(const Index& index) const {
+  std::optional<Interval> whole = loop_range(index);
+  if (!whole) return std::nullopt;
+  for (const Index& fact : conditions_) {  // E = (E + fact) - fact <= E + fact, and likewise below
+    if (const auto above = loop_range(fact + index)) whole->high = std::min(whole->high, above->high);
+    if (const auto below = loop_range(index - fact)) whole->low = std::max(whole->low, below->low);
+  }
+  return whole;
+}
+
+std::optional<Interval> Facts::loop_range(const Index& index) const {
   return index.interval([this](const IndexAtom& atom) -> std::optional<Interval> {
     const int loop_depth = depth(atom);
     if (atom.kind != AtomKind::variable || loop_depth < 0) return std::nullopt;
     const ForStmt& loop = *loops_[static_cast<std::size_t>(loop_depth)];
     std::optional<Interval> range;
     for (const Index& low : loop.low) {
-      const auto bound = constant_range(low);
+      const auto bound = loop_range(low);
       if (bound && (!range || bound->low > range->low)) range = Interval{bound->low, INT64_MAX};
     }
     if (!range) return std::nullopt;
     bool bounded = false;
     for (const Index& high : loop.high) {
-      const auto bound = constant_range(high);
+      const auto bound = loop_range(high);
       if (bound) range->high = std::min(range->high, bound->high - 1), bounded = true;
     }
     if (!bounded) return std::nullopt;
@@ -110,6 +120,9 @@ void Facts::lower(const Index& index, std::int64_t scale, Search& search) const 
       if (k > 0) {
         if (proves_non_negative(*term.atom.inner)) lower(rest, scale, search);
         lower(rest * c + (*term.atom.inner - Index(c - 1)) * k, scale * c, search);
+        if (const auto range = constant_range(*term.atom.inner)) {
+          lower(rest + Index(floor_div(range->low, c) * k), scale, search);
+        }
       } else {
         lower(rest * c + *term.atom.inner * k, scale * c, search);
         // The quotient grows with E: the floor of its largest value, which the rational bound above misses.

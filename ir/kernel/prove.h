@@ -28,6 +28,8 @@ class Facts {
 
  private:
   // What the extents of the loops alone say, by interval arithmetic: cheap.
+  std::optional<Interval> loop_range(const Index& index) const;
+  // The same, and what conditions say of exactly this expression.
   std::optional<Interval> constant_range(const Index& index) const;
   struct Search {
     int steps = 0;

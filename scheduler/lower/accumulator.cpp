@@ -67,7 +67,8 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
       const DType element = compute_type(graph.value(expression).type().dtype);
       Accumulation a{expression, {combiner}, {}, moments, {}};
       if (moments) {
-        a.types = {DType::f64, DType::f64, DType::f64};
+        a.combiners.push_back(Combiner::add);  // a plain sum beside them, for means that are infinite
+        a.types = {DType::f64, DType::f64, DType::f64, DType::f64};
       } else if (combiner == Combiner::logical_and || combiner == Combiner::logical_or) {
         a.types = {DType::boolean};
       } else if (pairs(combiner)) {
@@ -144,7 +145,15 @@ Accumulators::State Accumulators::open(int columns) {
 void Accumulators::set_pivots(const State& state, const Index& column) {
   std::size_t next = 0;
   for (const Accumulation& a : list_) {
-    if (a.moments) kernel_.builder().store(state.registers[next], {column}, kernel_.value(a.expression));
+    if (a.moments) {
+      // An infinite or NaN element is no pivot: inf - inf would hide that the mean is inf.
+      KernelBuilder& builder = kernel_.builder();
+      const Arg first = kernel_.value(a.expression);
+      const DType type = builder.dtype(first);
+      const Arg zero = KernelBuilder::literal(0, type);
+      const Arg finite = builder.def(Op::eq, {Arg(builder.def(Op::sub, {first, first}, type)), zero}, DType::boolean);
+      builder.store(state.registers[next], {column}, builder.def(Op::where, {finite, first, zero}, type));
+    }
     next += a.moments ? 3 : a.types.size();
   }
 }
@@ -217,7 +226,8 @@ std::vector<Arg> Accumulators::partial(const State& state, const Index& column, 
       mean = builder.def(Op::where, {none, zero, mean}, DType::f64);
       m2 = builder.def(Op::where, {none, zero, m2}, DType::f64);
     }
-    result.insert(result.end(), {count, mean, m2});
+    const Arg sum = f64_op(Op::add, s1, f64_op(Op::mul, pivot, count));
+    result.insert(result.end(), {count, mean, m2, sum});
   }
   return result;
 }
@@ -226,7 +236,12 @@ Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const
   KernelBuilder& builder = kernel_.builder();
   Expression& expression = kernel_.expression();
   const DType type = compute_type(node.type.dtype);
-  if (a.moments && node.op == Op::mean) return expression.convert(state[1], type);
+  if (a.moments && node.op == Op::mean) {
+    // Welford's merge of an infinite mean is NaN (inf - inf); the sum is not.
+    const Arg plain = builder.def(Op::div, {state[3], KernelBuilder::literal(static_cast<double>(total), DType::f64)}, DType::f64);
+    const Arg broken = builder.def(Op::ne, {state[2], state[2]}, DType::boolean);
+    return expression.convert(builder.def(Op::where, {broken, plain, state[1]}, DType::f64), type);
+  }
   if (a.moments) {
     const double n = static_cast<double>(total) - static_cast<double>(node.attrs.integer("correction"));
     const Arg divisor = KernelBuilder::literal(n > 0 ? n : 0, DType::f64);

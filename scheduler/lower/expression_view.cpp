@@ -152,7 +152,6 @@ Arg Expression::source(const ir::Node& node, const LogicalIndex& at) {
 // ops.md §11: element e takes word e mod 4 of counter e / 4.
 Arg Expression::random(const ir::Node& node, const LogicalIndex& at) {
   const DType type = compute_type(node.type.dtype);
-  FJ_ASSERT(node.type.dtype == type, "rand of {} is cast by the expand pass", node.type.str());
   const Index element = resolve(linearise(at, node.type.shape).simplify(hooks_.ranges));
   const Arg seed = value(id(node.operands[0].value), {});
   const Arg counter = builder_.index(element / 4, DType::i64);
@@ -166,7 +165,13 @@ Arg Expression::random(const ir::Node& node, const LogicalIndex& at) {
     word = def(Op::where, {hit, words[static_cast<std::size_t>(w)], word}, DType::u32);
   }
   const Arg high = def(Op::shr, {word, Arg(ir::Scalar::of(std::uint32_t{8}))}, DType::u32);
-  return def(Op::mul, {convert(high, type), KernelBuilder::literal(0x1p-24, type)}, type);
+  const Arg uniform = def(Op::mul, {convert(high, type), KernelBuilder::literal(0x1p-24, type)}, type);
+  if (node.type.dtype == type) return uniform;
+  // f16 and bf16 are rounded toward zero, so that u < 1: the bits beyond their significand are cut. Below 2^-14, where
+  // f16 is subnormal, u has no such bits.
+  const Arg mask = ir::Scalar::of(std::uint32_t{node.type.dtype == DType::f16 ? 0xffffe000u : 0xffff0000u});
+  const Arg bits = def(Op::bitwise_and, {def(Op::bits, {uniform}, DType::u32), mask}, DType::u32);
+  return def(Op::from_bits, {bits}, type);
 }
 
 }  // namespace fusejit::scheduler

@@ -14,7 +14,22 @@ namespace {
 
 constexpr std::int64_t kUnrolledVectors = 4;
 
+void loop(KernelBuilder& builder, std::int64_t extent, Binding binding, const std::function<void(Index)>& body) {
+  if (extent == 1) return body(Index(0));
+  builder.loop(Index(0), Index(extent), binding, body);
+}
+
 }  // namespace
+
+void parallel(KernelBuilder& builder, std::int64_t extent, const std::function<void(Index)>& body) {
+  loop(builder, extent, Binding::threads, body);
+}
+void unrolled(KernelBuilder& builder, std::int64_t extent, const std::function<void(Index)>& body) {
+  loop(builder, extent, Binding::unroll, body);
+}
+void serial(KernelBuilder& builder, std::int64_t extent, const std::function<void(Index)>& body) {
+  loop(builder, extent, Binding::none, body);
+}
 
 Split split(std::int64_t count, std::int64_t tasks) {
   Split s;

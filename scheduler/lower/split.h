@@ -15,6 +15,11 @@ struct Split {
 };
 Split split(std::int64_t count, std::int64_t tasks);
 
+// `extent` parallel iterations, and copies; one iteration is no loop, so that its variable stands in no index.
+void parallel(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);
+void unrolled(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);
+void serial(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);
+
 // for unit in chunk `task`: body(unit), ascending.
 void loop_chunk(ir::KernelBuilder& builder, const Split& split, const ir::Index& task,
                 const std::function<void(ir::Index)>& body);

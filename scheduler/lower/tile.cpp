@@ -65,7 +65,7 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   ir::MemId to = -1;
   // Buffers are declared by their first use, so the written one comes last.
   const auto inner = [&](const Index& block, const Index& r, const Index& s, const Index& c) {
-    builder.loop(Index(0), Index(tile.vectors), Binding::unroll, [&](Index v) {
+    unrolled(builder, tile.vectors, [&](Index v) {
       builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
         const Arg value = element(block * dims[4] + v * lanes + lane, r, s, c);
         if (to < 0) to = builder.buffer(MemKind::write, problem.compute, dims, 64);
@@ -73,15 +73,12 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       });
     });
   };
-  const auto serial = [&](std::int64_t extent, const std::function<void(Index)>& body) {
-    builder.loop(Index(0), Index(extent), Binding::none, body);
-  };
   const std::int64_t per_block = dims[1] * dims[2] * dims[3];
   const Split channels = split(dims[3], per_block < 256 ? 1 : (context.target.tasks + dims[0] - 1) / dims[0]);
-  builder.loop(Index(0), Index(dims[0]), Binding::threads, [&](Index block) {
-    builder.loop(Index(0), Index(channels.chunks), Binding::threads, [&](Index part) {
-      serial(dims[1], [&](Index r) {
-        serial(dims[2], [&](Index s) { loop_chunk(builder, channels, part, [&](Index c) { inner(block, r, s, c); }); });
+  parallel(builder, dims[0], [&](Index block) {
+    parallel(builder, channels.chunks, [&](Index part) {
+      serial(builder, dims[1], [&](Index r) {
+        serial(builder, dims[2], [&](Index s) { loop_chunk(builder, channels, part, [&](Index c) { inner(block, r, s, c); }); });
       });
     });
   });
@@ -113,19 +110,19 @@ class TileEmitter {
     parts_ = tasks;
     if (!accumulators_.list().empty()) work_ = declare_partials(kernel_, accumulators_, parts_);
     const bool parallel_outputs = tasks * 2 < target.tasks;
-    const auto over_outputs = [&](Binding binding) {
-      builder_.loop(Index(0), Index(blocks), binding, [&](Index block) { output_block(block); });
+    const auto over_outputs = [&] {
+      (parallel_outputs ? parallel : serial)(builder_, blocks, [&](Index block) { output_block(block); });
     };
     const auto over_parts = [&](const std::function<void()>& inner) {
       if (matrix) {
-        return builder_.loop(Index(0), Index(column_blocks_.chunks), Binding::threads, [&](Index b) { column_block_ = b, inner(); });
+        return parallel(builder_, column_blocks_.chunks, [&](Index b) { column_block_ = b, inner(); });
       }
-      builder_.loop(Index(0), Index(problem_.images), Binding::threads, [&](Index n) {
+      parallel(builder_, problem_.images, [&](Index n) {
         image_ = n;
-        builder_.loop(Index(0), Index(row_blocks_.chunks), Binding::threads, [&](Index b) { row_block_ = b, inner(); });
+        parallel(builder_, row_blocks_.chunks, [&](Index b) { row_block_ = b, inner(); });
       });
     };
-    over_parts([&] { over_outputs(parallel_outputs ? Binding::threads : Binding::none); });
+    over_parts(over_outputs);
     if (work_.empty()) return;
     combine_partials(kernel_, accumulators_, work_, parts_,
                      problem_.images * problem_.rows.out * problem_.columns.out);
@@ -232,13 +229,13 @@ class TileEmitter {
     const auto one = [&](const Index& c) { multiply(q, pixels, interior, r, h, s, c); };
     const std::int64_t n = problem_.channels, whole = n / kUnrolledChannels, rest = n % kUnrolledChannels;
     if (whole > 0) {
-      const auto unrolled = [&](const Index& base) {
-        builder_.loop(Index(0), Index(kUnrolledChannels), Binding::unroll, [&](Index u) { one(base + u); });
+      const auto four = [&](const Index& base) {
+        unrolled(builder_, kUnrolledChannels, [&](Index u) { one(base + u); });
       };
       if (whole == 1) {
-        unrolled(Index(0));
+        four(Index(0));
       } else {
-        builder_.loop(Index(0), Index(whole), Binding::none, [&](Index c) { unrolled(c * kUnrolledChannels); });
+        builder_.loop(Index(0), Index(whole), Binding::none, [&](Index c) { four(c * kUnrolledChannels); });
       }
     }
     for (std::int64_t c = n - rest; c < n; ++c) one(Index(c));
@@ -247,15 +244,15 @@ class TileEmitter {
   // One channel of one tap: a row of weights against every pixel of the tile.
   void multiply(const Index& q, int pixels, bool interior, const Index& r, const Index& h, const Index& s, const Index& c) {
     const ir::MemId weights = builder_.local(MemKind::register_local, problem_.compute, {tile_.vectors});
-    builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, [&](Index j) {
+    unrolled(builder_, tile_.vectors, [&](Index j) {
       builder_.store(weights, {j}, builder_.load(packed_, {block_, r, s, c, j * lanes_ + lane_}));
     });
-    builder_.loop(Index(0), Index(pixels), Binding::unroll, [&](Index i) {
+    unrolled(builder_, pixels, [&](Index i) {
       const Index w = problem_.columns.input(q + i, s);
       const auto body = [&] {
         kernel_.expression().nested([&] {
           const Arg x = problem_.input(image_, h, w, c);
-          builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, [&](Index j) {
+          unrolled(builder_, tile_.vectors, [&](Index j) {
             const Arg wv = builder_.load(weights, {j}), old = builder_.load(acc_, {i, j});
             builder_.store(acc_, {i, j}, multiply_add(x, wv, old));
           });
@@ -285,7 +282,7 @@ class TileEmitter {
       real_outputs(k, inner);
     };
     const auto each_vector = [&](const std::function<void(Index)>& body) {
-      builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, body);
+      unrolled(builder_, tile_.vectors, body);
     };
     if (!work_.empty() && first_tile_) {
       const auto pivots = [&] {
@@ -297,7 +294,7 @@ class TileEmitter {
       }
       first.empty() ? pivots() : builder_.when(first, pivots);
     }
-    builder_.loop(Index(0), Index(pixels), Binding::unroll, [&](Index i) {
+    unrolled(builder_, pixels, [&](Index i) {
       each_vector([&](Index j) {
         at(i, j, [&] {
           kernel_.store_all(accumulators_.expressions());
@@ -321,7 +318,7 @@ class TileEmitter {
     } else {
       count = uneven(row_block_, s.chunks, literal(s.chunk * problem_.columns.out), literal(s.last() * problem_.columns.out));
     }
-    builder_.loop(Index(0), Index(tile_.vectors), Binding::unroll, [&](Index j) {
+    unrolled(builder_, tile_.vectors, [&](Index j) {
       const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_;
       const auto inner = [&] {
         problem_.move_to(image_, row_block_ * s.chunk, Index(0), k);

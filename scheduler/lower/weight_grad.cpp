@@ -47,14 +47,14 @@ class WeightGradient {
   void emit() {
     const std::vector<std::int64_t> dims{parts_.chunks, blocks_, rows_.kernel, columns_.kernel, channels_, block_};
     work_ = builder_.work(compute_, dims);
-    builder_.loop(Index(0), Index(parts_.chunks), Binding::threads, [&](Index part) {
+    parallel(builder_, parts_.chunks, [&](Index part) {
       part_ = part;
-      builder_.loop(Index(0), Index(blocks_), Binding::threads, [&](Index block) {
+      parallel(builder_, blocks_, [&](Index block) {
         output_block_ = block;
         clear();
         loop_chunk(builder_, parts_, part, [&](Index n) {
           image_ = n;
-          serial(row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); });
+          serial(builder_, row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); });
         });
       });
     });
@@ -63,12 +63,8 @@ class WeightGradient {
   }
 
  private:
-  void serial(std::int64_t extent, const std::function<void(Index)>& body) {
-    if (extent == 1) return body(Index(0));
-    builder_.loop(Index(0), Index(extent), Binding::none, body);
-  }
   void over_vectors(const std::function<void(Index)>& body) {
-    builder_.loop(Index(0), Index(vectors_), Binding::unroll, body);
+    unrolled(builder_, vectors_, body);
   }
   void over_lanes(const std::function<void()>& body) {
     builder_.loop(Index(0), Index(lanes_), Binding::vector, [&](Index lane) { lane_ = lane, body(); });
@@ -78,9 +74,9 @@ class WeightGradient {
   }
 
   void clear() {
-    serial(rows_.kernel, [&](Index r) {
-      serial(columns_.kernel, [&](Index s) {
-        serial(channels_, [&](Index c) {
+    serial(builder_, rows_.kernel, [&](Index r) {
+      serial(builder_, columns_.kernel, [&](Index s) {
+        serial(builder_, channels_, [&](Index c) {
           over_vectors([&](Index j) {
             over_lanes([&] { builder_.store(work_, part_index(part_, r, s, c, j), KernelBuilder::literal(0, compute_)); });
           });
@@ -91,7 +87,7 @@ class WeightGradient {
 
   // Every tile of weights against this block of pixels. With few channels the taps of a row share a tile.
   void weights() {
-    serial(rows_.kernel, [&](Index r) {
+    serial(builder_, rows_.kernel, [&](Index r) {
       if (channels_ < 8) {
         std::vector<std::pair<Index, Index>> all;
         for (std::int64_t s = 0; s < columns_.kernel; ++s) {
@@ -103,11 +99,11 @@ class WeightGradient {
         }
         return;
       }
-      serial(columns_.kernel, [&](Index s) {
+      serial(builder_, columns_.kernel, [&](Index s) {
         const std::int64_t tiles = (channels_ + most_ - 1) / most_;
         std::int64_t width = (channels_ + tiles - 1) / tiles;
         while (width > 4 && channels_ % width != 0 && channels_ % (width - 1) == 0) --width;
-        serial(channels_ / width, [&](Index t) { channel_tile(r, s, t * width, static_cast<int>(width)); });
+        serial(builder_, channels_ / width, [&](Index t) { channel_tile(r, s, t * width, static_cast<int>(width)); });
         if (channels_ % width != 0) {
           channel_tile(r, s, Index(channels_ / width * width), static_cast<int>(channels_ % width));
         }
@@ -163,7 +159,7 @@ class WeightGradient {
     over_lanes([&] {
       const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {width, vectors_});
       const auto each = [&](const std::function<void(Index, Index)>& body) {
-        builder_.loop(Index(0), Index(width), Binding::unroll, [&](Index i) { over_vectors([&](Index j) { body(i, j); }); });
+        unrolled(builder_, width, [&](Index i) { over_vectors([&](Index j) { body(i, j); }); });
       };
       each([&](Index i, Index j) { builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, s, channel + i, j))); });
       over_rows(r, [&](const Index& p, const Index& h) {
@@ -171,7 +167,7 @@ class WeightGradient {
         builder_.loop(range.low, range.high, Binding::none, [&](Index q) {
           const ir::MemId outputs = builder_.local(MemKind::register_local, compute_, {vectors_});
           load_outputs(p, q, outputs);
-          builder_.loop(Index(0), Index(width), Binding::unroll, [&](Index i) {
+          unrolled(builder_, width, [&](Index i) {
             accumulate(acc, i, outputs, input(channel + i, h, columns_.input(q, s)));
           });
         });
@@ -209,13 +205,13 @@ class WeightGradient {
 
   // Second phase: parts in ascending order; what the group stores is computed from the finished gradient.
   void add_parts() {
-    builder_.loop(Index(0), Index(blocks_), Binding::threads, [&](Index block) {
+    parallel(builder_, blocks_, [&](Index block) {
       output_block_ = block;
       const Split channels = split(channels_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
-      builder_.loop(Index(0), Index(channels.chunks), Binding::threads, [&](Index chunk) {
+      parallel(builder_, channels.chunks, [&](Index chunk) {
         loop_chunk(builder_, channels, chunk, [&](Index c) {
-          serial(rows_.kernel, [&](Index r) {
-            serial(columns_.kernel, [&](Index s) { over_vectors([&](Index j) { over_lanes([&] { finish(r, s, c, j); }); }); });
+          serial(builder_, rows_.kernel, [&](Index r) {
+            serial(builder_, columns_.kernel, [&](Index s) { over_vectors([&](Index j) { over_lanes([&] { finish(r, s, c, j); }); }); });
           });
         });
       });
@@ -236,7 +232,8 @@ class WeightGradient {
       });
     };
     if (outputs_ % block_ == 0) return body();
-    builder_.when({compare(k, CompareKind::lt, outputs_)}, body);
+    const bool single = outputs_ == 1;  // `==` pins the lane, so that one writer is provable
+    builder_.when({compare(k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : outputs_)}, body);
   }
 
   GroupKernel& kernel_;
