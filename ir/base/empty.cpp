@@ -1,1 +1,1 @@
-// A folder without sources yet needs one translation unit.
+// A folder that has no source in this configuration (codegen without x86) still needs a translation unit.
