@@ -1,5 +1,5 @@
 // Prints the largest error of every fragment, with fma and with mul + add (x86:v2): unary f32 over every n-th of the
-// 2^32 bit patterns (--step 1: all), f64 and binary functions over random ones.
+// 2^32 bit patterns (--step 1: all; --from and --to: a range), f64 and binary functions over random ones.
 //
 //   bin/fragment_ulp --step 1 --only tanh
 #include <fmt/format.h>
@@ -22,11 +22,12 @@ struct Worst {
 
 constexpr std::size_t kBlock = 2048;
 
-Worst f32_unary(const FunctionCase& c, const ir::Fragment& fragment, std::uint64_t step) {
+Worst f32_unary(const FunctionCase& c, const ir::Fragment& fragment, std::uint64_t from, std::uint64_t to,
+                std::uint64_t step) {
   test::FragmentEvaluator evaluator(fragment, kBlock);
   float* x = evaluator.argument<float>(0);
   Worst worst;
-  for (std::uint64_t start = 0; start < (1ull << 32); start += step * kBlock) {
+  for (std::uint64_t start = from; start < to; start += step * kBlock) {
     for (std::size_t i = 0; i < kBlock; ++i) x[i] = std::bit_cast<float>(static_cast<std::uint32_t>(start + i * step));
     evaluator.run();
     const float* y = evaluator.result<float>();
@@ -87,18 +88,23 @@ int main(int argc, char** argv) {
   std::string only;
   std::string dtype;
   app.add_option("--step", step, "f32 unary: every n-th bit pattern");
+  float from = 0, to = 0;
+  app.add_option("--from", from, "f32 unary: first of a range of one sign");
+  app.add_option("--to", to, "f32 unary: the end of the range, the larger magnitude; 0: all bit patterns");
   app.add_option("--count", count, "random arguments elsewhere");
   app.add_option("--seed", seed, "of the random arguments");
   app.add_option("--only", only, "one function");
   app.add_option("--dtype", dtype, "f32 or f64");
   CLI11_PARSE(app, argc, argv);
+  const std::uint64_t first = std::bit_cast<std::uint32_t>(from);
+  const std::uint64_t end = to != 0 ? std::bit_cast<std::uint32_t>(to) : 1ull << 32;
   for (const FunctionCase& c : test::function_cases()) {
     if (!only.empty() && ir::name(c.op) != only) continue;
     for (const bool fma : {true, false}) {
       if (!c.f32_text.empty() && dtype != "f64") {
         const ir::Fragment f = ir::parse_fragment(c.f32_text, c.arguments, f32, fma);
         print(c, "f32", fma, f.definitions.size(),
-              c.fast_reference ? f32_unary(c, f, step) : sampled<float>(c, f, count, seed));
+              c.fast_reference ? f32_unary(c, f, first, end, step) : sampled<float>(c, f, count, seed));
       }
       if (!c.f64_text.empty() && dtype != "f32") {
         const ir::Fragment f = ir::parse_fragment(c.f64_text, c.arguments, f64, fma);
