@@ -14,6 +14,7 @@ struct Group {
   Type domain;                  // what is iterated over
   std::vector<bool> reduced;    // dims of the domain that `reductions` reduce; empty without reductions
   std::vector<int> stores;      // values of the domain's shape that are stored, in graph order
+  std::vector<int> inner;       // values of the domain's shape that only this group uses: computed, never stored
   std::vector<int> reductions;  // reduce nodes over the domain, one class
   std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)
 };

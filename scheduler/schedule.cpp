@@ -66,6 +66,9 @@ class Scheduler {
       }
     }
     for (Group& group : grouping_.groups) {
+      for (const int node : group.stores) {
+        if (!needed[at(node)]) group.inner.push_back(node);
+      }
       std::erase_if(group.stores, [&](int node) { return !needed[at(node)]; });
     }
   }
@@ -148,11 +151,8 @@ class Scheduler {
       draft_.values.push_back({DraftKind::temporary, -1, extra.dtype, bytes(extra.dtype, elements), extra.label, {}});
     }
     std::vector<std::string> ops;
-    for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+    for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
       for (const int node : *list) ops.push_back(label(graph_, node));
-    }
-    if (group.anchor >= 0 && std::find(group.stores.begin(), group.stores.end(), group.anchor) == group.stores.end()) {
-      ops.insert(ops.begin(), label(graph_, group.anchor));
     }
     for (LoweredKernel& kernel : lowered.kernels) {
       std::vector<int> values;

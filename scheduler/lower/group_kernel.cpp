@@ -21,7 +21,7 @@ std::string kernel_name(const ir::Graph& graph, const Group& group) {
     if (seen.insert(op).second && name.size() < 60) name += (name.empty() ? "" : "_") + op;
   };
   if (group.anchor >= 0) add(group.anchor);
-  for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+  for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
     for (const int node : *list) add(node);
   }
   return name;
@@ -37,13 +37,8 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
     auto& list = accesses[access.node];
     if (std::find(list.begin(), list.end(), access) == list.end()) list.push_back(access);
   };
-  const auto own = [&](int node) {
-    return std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
-  };
   const auto id = static_cast<int>(&group - context.grouping.groups.data());
-  std::vector<int> domain_values = group.stores;
-  if (group.anchor >= 0 && !own(group.anchor)) domain_values.push_back(group.anchor);
-  for (const std::vector<int>* list : std::initializer_list<const std::vector<int>*>{&domain_values, &group.reductions}) {
+  for (const auto* list : {&group.stores, &group.inner, &group.reductions}) {
     for (const int node : *list) {
       const Type& type = context.graph.value(node).type();
       if (ir::op_def(context.graph.value(node)->op).tiled) {
@@ -54,10 +49,8 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
           if (context.grouping.group_of[static_cast<std::size_t>(access.node)] != id) add(access);
         }
       }
-      if (list == &group.reductions) {
-        class_values.insert(node);
-        continue;
-      }
+      if (list == &group.reductions) class_values.insert(node);
+      if (list != &group.stores) continue;
       Access write{node, {}, physical_dims(type), false};
       for (const int d : physical_order(type)) write.index.push_back(type.shape[d] == 1 ? Index(0) : placeholder(d));
       add(write);

@@ -162,6 +162,19 @@ constexpr Case kCases[] = {
   %9 = conv2d_weight_grad(%x, %8) {kernel_size=[3,3]} : f32[5,3,3,3]
   return %4, %9
 })"},
+    {"value_read_twice", R"(graph @g(%x: f32[2,5,8,8], %g: f32[2,6,4,4], %w: f32[6,5,3,3]) {
+  %c0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,6,8,8]
+  %r = relu(%c0) : f32[2,6,8,8]
+  %p = max_pool2d(%r) {kernel_size=[2,2]} : f32[2,6,4,4]
+  %q = relu(%p) : f32[2,6,4,4]
+  %m = le(%p, 0) : bool[2,6,4,4]
+  %g1 = where(%m, 0, %g) : f32[2,6,4,4]
+  %gx = max_pool2d_grad(%r, %g1) {kernel_size=[2,2]} : f32[2,6,8,8]
+  %m2 = le(%c0, 0) : bool[2,6,8,8]
+  %gc = where(%m2, 0, %gx) : f32[2,6,8,8]
+  %dw = conv2d_weight_grad(%x, %gc) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[6,5,3,3]
+  return %q, %dw
+})"},
     {"double", R"(graph @g(%x: f64[2,3,6,6], %w: f64[4,3,3,3]) {
   %0 = conv2d(%x, %w) : f64[2,4,4,4]
   %1 = batch_norm_train(%0, 1, 0) {eps=0.001, correction=1, eps_outside=true} : f64[2,4,4,4]
