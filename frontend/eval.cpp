@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <list>
 #include <unordered_map>
 #include <utility>
 
 #include "frontend/context.h"
+#include "frontend/graph_cache.h"
 #include "frontend/slot.h"
 #include "frontend/trace.h"
 #include "ir/base/check.h"
@@ -14,32 +14,6 @@
 #include "runtime/session.h"
 
 namespace fusejit {
-
-// Graphs by trace key, the least recently used ones forgotten.
-class GraphCache {
- public:
-  std::shared_ptr<const ir::Graph> find(const ir::Hash& key) {
-    const auto found = graphs_.find(key);
-    if (found == graphs_.end()) return nullptr;
-    order_.splice(order_.begin(), order_, found->second.place);
-    return found->second.graph;
-  }
-  void add(const ir::Hash& key, std::shared_ptr<const ir::Graph> graph) {
-    constexpr std::size_t kMost = 512;
-    if (graphs_.contains(key)) return;
-    order_.push_front(key);
-    graphs_[key] = {std::move(graph), order_.begin()};
-    if (graphs_.size() > kMost) graphs_.erase(order_.back()), order_.pop_back();
-  }
-
- private:
-  struct Entry {
-    std::shared_ptr<const ir::Graph> graph;
-    std::list<ir::Hash>::iterator place;
-  };
-  std::unordered_map<ir::Hash, Entry, ir::HashOfHash> graphs_;
-  std::list<ir::Hash> order_;
-};
 
 // The default session with what belongs to it.
 struct Engine {

@@ -143,7 +143,7 @@ ir::Hash Trace::key() const {
   return ir::hash_bytes(words.data(), words.size() * sizeof(std::uint64_t));
 }
 
-ir::Graph Trace::graph(const std::string& name) const {
+ir::Graph Trace::graph(const std::string& name, const std::unordered_map<const ir::Node*, std::string>& names) const {
   const std::vector<std::uint32_t> regions = dense_regions();
   std::vector<ir::Value> copies;
   copies.reserve(entries_.size());
@@ -151,7 +151,9 @@ ir::Graph Trace::graph(const std::string& name) const {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const ir::Node& node = *entries_[i].node;
     if (entries_[i].argument) {
-      copies.push_back(ir::parameter(node.type, "p" + std::to_string(parameters.size())));
+      const auto known = names.find(&node);
+      copies.push_back(
+          ir::parameter(node.type, known != names.end() ? known->second : "p" + std::to_string(parameters.size())));
       parameters.push_back(copies.back());
       continue;
     }

@@ -7,6 +7,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "frontend/state.h"
@@ -56,7 +58,8 @@ class Trace {
   // Structure, types and constants; not the identity of arguments.
   ir::Hash key() const;
   // The graph with parameters of its own: it keeps no buffer and no recorded node alive.
-  ir::Graph graph(const std::string& name) const;
+  // Parameters are called p0, p1, ... unless `names` knows better.
+  ir::Graph graph(const std::string& name, const std::unordered_map<const ir::Node*, std::string>& names = {}) const;
 
  private:
   std::vector<std::uint32_t> dense_regions() const;

@@ -1,0 +1,150 @@
+#include "frontend/models/named.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "frontend/context.h"
+#include "frontend/step.h"
+#include "frontend/trace.h"
+#include "fusejit/grad.h"
+#include "fusejit/models.h"
+#include "ir/base/check.h"
+
+namespace fusejit::models {
+namespace {
+
+struct Source {
+  std::string name;
+  std::vector<std::int64_t> numbers;  // after '@', between 'x'
+  bool train = false;
+};
+
+Source parse_source(std::string_view text) {
+  const std::string whole(text);
+  Source source;
+  if (text.ends_with(":train")) source.train = true, text.remove_suffix(6);
+  const std::size_t at = text.find('@');
+  source.name = text.substr(0, at);
+  while (at != std::string_view::npos && text.size() > 0) {
+    const std::size_t start = source.numbers.empty() ? at + 1 : 0;
+    text = text.substr(start);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    FJ_CHECK(error == std::errc() && number >= 1, "model '{}': the shape after '@' must be numbers like 16x3x224x224",
+             whole);
+    source.numbers.push_back(number);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    if (text.empty()) break;
+    FJ_CHECK(text[0] == 'x', "model '{}': the shape after '@' must be numbers like 16x3x224x224", whole);
+    text.remove_prefix(1);
+  }
+  FJ_CHECK(!source.numbers.empty(), "model '{}': a shape is missing, such as {}@16", whole, source.name);
+  return source;
+}
+
+// "0.weight" -> "layer0_weight": a name of the text form.
+std::string text_name(std::string name) {
+  std::replace(name.begin(), name.end(), '.', '_');
+  return name[0] >= '0' && name[0] <= '9' ? "layer" + name : name;
+}
+
+using Names = std::unordered_map<const ir::Node*, std::string>;
+
+// Names of everything that the network and its optimiser hold.
+Names names_of(const nn::Module& net, const optim::Optimizer* optimizer) {
+  Names names;
+  for (const auto& [name, value] : net.named_values()) names[value_of(value.value()).get()] = text_name(name);
+  if (!optimizer) return names;
+  const auto parameters = net.named_parameters();
+  for (const auto& [key, value] : optimizer->state_dict()) {
+    const std::size_t dot = key.find('.');
+    if (dot == std::string::npos) continue;  // the number of steps
+    const auto& [name, parameter] = parameters[static_cast<std::size_t>(std::stoll(key.substr(0, dot)))];
+    names[value_of(value).get()] = text_name(name) + "_" + key.substr(dot + 1);
+  }
+  return names;
+}
+
+ModelGraph captured(const std::string& name, const std::vector<Tensor>& results, Names names,
+                    const std::vector<Tensor>& replaced) {
+  Trace trace;
+  const std::lock_guard lock(context().graph_mutex);
+  for (const Tensor& tensor : results) trace.add_result(tensor.state()->value);
+  ModelGraph model;
+  int numbers = 0;
+  for (const int argument : trace.arguments()) {
+    const ir::Node* node = trace.entries()[static_cast<std::size_t>(argument)].node;
+    if (!names.contains(node)) names[node] = "number" + std::to_string(numbers++);
+    model.donated.push_back(
+        std::any_of(replaced.begin(), replaced.end(), [&](const Tensor& t) { return t.state()->value.get() == node; }));
+  }
+  model.graph = trace.graph(name, names);
+  return model;
+}
+
+Tensor stand_in(const Type& type, const std::string& name, Names& names) {
+  const Tensor tensor = tensor_of(ir::parameter(type, name), false, 0);
+  names[value_of(tensor).get()] = name;
+  return tensor;
+}
+
+ModelGraph graph_of(const Source& source, nn::Module& net, optim::Optimizer& optimizer, const Shape& input,
+                    Tensor (*loss)(const Tensor&, const Tensor&)) {
+  Names names = names_of(net, source.train ? &optimizer : nullptr);
+  const Tensor x = stand_in({f32, input, Layout::standard}, "x", names);
+  if (!source.train) {
+    net.eval();
+    const NoGrad off;
+    return captured(source.name, {net(x)}, std::move(names), {});
+  }
+  const Tensor target = stand_in({i64, {input[0]}, Layout::standard}, "target", names);
+  Recording recording;
+  recording.seed = 1;
+  recording.name = source.name;
+  const RecordingScope scope(recording);
+  const RecordedStep step = record_step(recording, optimizer, 0, [&] { return std::vector{loss(net(x), target)}; });
+  std::vector<Tensor> replaced;
+  for (const Donation& donation : step.donations) replaced.push_back(donation.value);
+  return captured(source.name + "_step", step.wanted, std::move(names), replaced);
+}
+
+}  // namespace
+
+const std::vector<NamedModel>& named_models() {
+  static const std::vector<NamedModel> kModels = {
+      {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta"},
+      {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input"},
+      {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum"},
+  };
+  return kModels;
+}
+
+bool is_model_source(std::string_view source) {
+  const std::string_view name = source.substr(0, source.find('@'));
+  return source.find('@') != std::string_view::npos &&
+         std::any_of(named_models().begin(), named_models().end(), [&](const NamedModel& m) { return m.name == name; });
+}
+
+ModelGraph model_graph(std::string_view text) {
+  const Source source = parse_source(text);
+  const std::vector<std::int64_t>& n = source.numbers;
+  if (source.name == "resnet50") {
+    FJ_CHECK(n.size() == 4 && n[1] == 3, "model '{}': resnet50 takes Nx3xHxW, such as 16x3x224x224", text);
+    ResNet net = resnet50();
+    optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    return graph_of(source, net, optimizer, Shape(std::span<const std::int64_t>(n)),
+                    [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); });
+  }
+  const bool save_input = source.name == "convnet_save_input";
+  FJ_CHECK(save_input || source.name == "convnet", "model '{}' is not known (convnet, convnet_save_input, resnet50)",
+           source.name);
+  const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;
+  FJ_CHECK(n.size() == 1 || is_image, "model '{}': {} takes a batch, such as @256, or Nx1x28x28", text, source.name);
+  nn::Sequential net = convnet(save_input ? ConvnetForm::save_input : ConvnetForm::ordinary);
+  optim::Adadelta optimizer(net.parameters());
+  return graph_of(source, net, optimizer, {n[0], 1, 28, 28},
+                  [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); });
+}
+
+}  // namespace fusejit::models

@@ -1,0 +1,62 @@
+#include "frontend/step.h"
+
+#include "frontend/history.h"
+#include "frontend/slot.h"
+#include "fusejit/grad.h"
+#include "ir/base/check.h"
+
+namespace fusejit {
+namespace {
+
+// Gradients of the loss; empty for parameters that it does not depend on.
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Parameter>& parameters) {
+  std::vector<Tensor> used, gradients(parameters.size());
+  std::vector<std::size_t> places;
+  std::vector<Tensor> values(parameters.begin(), parameters.end());
+  const std::vector<bool> reached = leads_to(values, loss);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (reached[i]) used.push_back(values[i]), places.push_back(i);
+  }
+  FJ_CHECK(!used.empty(), "train_step: the loss does not depend on any parameter of the optimiser");
+  std::vector<Tensor> found = grad(loss, used);
+  for (std::size_t k = 0; k < places.size(); ++k) gradients[places[k]] = std::move(found[k]);
+  return gradients;
+}
+
+}  // namespace
+
+RecordingScope::RecordingScope(Recording& recording) : recording_(recording) {
+  FJ_CHECK(!thread_state().recording, "a training step cannot be called inside another one");
+  thread_state().recording = &recording;
+}
+
+RecordingScope::~RecordingScope() {
+  thread_state().recording = nullptr;
+  if (kept_) return;
+  for (auto& [slot, old] : recording_.before) {
+    const std::lock_guard lock(slot->mutex);
+    std::swap(slot->value, old);
+  }
+}
+
+RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, double max_grad_norm,
+                         const std::function<std::vector<Tensor>()>& f) {
+  RecordedStep step;
+  step.outputs = f();
+  FJ_CHECK(!step.outputs.empty() && step.outputs[0], "train_step: the function must return the loss");
+  const Tensor& loss = step.outputs[0];
+  FJ_CHECK(loss.elements() == 1 && is_float(loss.dtype()), "train_step: the loss must be one float number (loss: {})",
+           loss.type().str());
+  std::vector<Tensor> gradients = gradients_of(loss, optimizer.parameters());
+  if (max_grad_norm > 0) optim::clip_grad_norm(gradients, max_grad_norm);
+  optimizer.update(gradients);
+  step.wanted = step.outputs;
+  for (const auto& [slot, old] : recording.before) {
+    const std::lock_guard lock(slot->mutex);
+    step.wanted.push_back(slot->value);
+    step.donations.push_back({old, 2, slot->name});  // owned here and by recording.before
+  }
+  return step;
+}
+
+}  // namespace fusejit

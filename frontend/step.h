@@ -1,0 +1,38 @@
+// A training step as a recording: what train_step runs, and what tools show of it.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "frontend/context.h"
+#include "frontend/eval.h"
+#include "fusejit/optim.h"
+
+namespace fusejit {
+
+// Marks this thread as recording a step; puts the slots back unless the step is kept.
+class RecordingScope {
+ public:
+  explicit RecordingScope(Recording& recording);
+  ~RecordingScope();
+  RecordingScope(const RecordingScope&) = delete;
+  RecordingScope& operator=(const RecordingScope&) = delete;
+  void keep() { kept_ = true; }
+
+ private:
+  Recording& recording_;
+  bool kept_ = false;
+};
+
+struct RecordedStep {
+  std::vector<Tensor> outputs;      // of the function; the loss is the first
+  std::vector<Tensor> wanted;       // the outputs, then the new values of recording.before's slots
+  std::vector<Donation> donations;  // the old ones
+};
+
+// Records f, the gradients of its first output and the optimiser's update. Throws UserError unless that is one float
+// number that depends on a parameter. max_grad_norm > 0 clips.
+RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, double max_grad_norm,
+                         const std::function<std::vector<Tensor>()>& f);
+
+}  // namespace fusejit
