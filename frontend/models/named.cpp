@@ -26,18 +26,15 @@ Source parse_source(std::string_view text) {
   if (text.ends_with(":train")) source.train = true, text.remove_suffix(6);
   const std::size_t at = text.find('@');
   source.name = text.substr(0, at);
-  while (at != std::string_view::npos && text.size() > 0) {
-    const std::size_t start = source.numbers.empty() ? at + 1 : 0;
-    text = text.substr(start);
+  const char* next = at == std::string_view::npos ? nullptr : text.data() + at + 1;
+  const char* const end = text.data() + text.size();
+  while (next) {
     std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    FJ_CHECK(error == std::errc() && number >= 1, "model '{}': the shape after '@' must be numbers like 16x3x224x224",
-             whole);
+    const auto [after, error] = std::from_chars(next, end, number);
+    FJ_CHECK(error == std::errc() && number >= 1 && (after == end || *after == 'x'),
+             "model '{}': the shape after '@' must be numbers like 16x3x224x224", whole);
     source.numbers.push_back(number);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (text.empty()) break;
-    FJ_CHECK(text[0] == 'x', "model '{}': the shape after '@' must be numbers like 16x3x224x224", whole);
-    text.remove_prefix(1);
+    next = after == end ? nullptr : after + 1;
   }
   FJ_CHECK(!source.numbers.empty(), "model '{}': a shape is missing, such as {}@16", whole, source.name);
   return source;
