@@ -1,9 +1,11 @@
 // Gate A: the 3x3 convolution and the Winograd kernel of kernel-ir.md §12 at full size against the FMA peak of the same
 // run. Contenders are interleaved round by round, on one and on two threads; FLOP are those of the direct convolution
 // without padding. More kernel texts with the operands of (f) or (h) can be named to compare variants.
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <time.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -15,9 +17,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "codegen/x86/compile.h"
 #include "runtime/thread_pool.h"
@@ -71,7 +70,8 @@ Contender load(const std::string& path, double flop) {
     c.buffers.push_back(allocate(bytes(memory.dtype, memory.elements())));
     if (memory.dtype == DType::f32) {
       std::uniform_real_distribution<float> value(-0.5f, 0.5f);
-      for (std::int64_t i = 0; i < memory.elements(); ++i) static_cast<float*>(c.buffers.back().get())[i] = value(random);
+      for (std::int64_t i = 0; i < memory.elements(); ++i)
+        static_cast<float*>(c.buffers.back().get())[i] = value(random);
     }
     c.args.push_back(c.buffers.back().get());
   }
@@ -96,8 +96,8 @@ void share(void* context, int worker, std::int64_t first, std::int64_t last) {
   Run& run = *static_cast<Run*>(context);
   const double start = thread_milliseconds();
   for (std::int64_t task = first; task < last; ++task) {
-    run.phase->entry(run.contender.args.data(), nullptr, task, run.contender.scratch[static_cast<std::size_t>(worker)].get(),
-                     run.contender.work.get());
+    run.phase->entry(run.contender.args.data(), nullptr, task,
+                     run.contender.scratch[static_cast<std::size_t>(worker)].get(), run.contender.work.get());
   }
   run.spent[worker] = thread_milliseconds() - start;
 }
@@ -123,8 +123,8 @@ double quantile(std::vector<double> values, double q) {
 void report(std::vector<Contender>& contenders, int threads) {
   const double peak = contenders[0].flop / quantile(contenders[0].processor, 0.5);
   const double base = quantile(contenders[1].processor, 0.5);
-  fmt::print("\n{} thread{}\n{:<28} {:>8} {:>17} {:>8} {:>8} {:>8} {:>8}\n", threads, threads > 1 ? "s" : "", "kernel", "cpu ms",
-             "10 % .. 90 %", "wall ms", "GFLOP/s", "% peak", "x (f)");
+  fmt::print("\n{} thread{}\n{:<28} {:>8} {:>17} {:>8} {:>8} {:>8} {:>8}\n", threads, threads > 1 ? "s" : "", "kernel",
+             "cpu ms", "10 % .. 90 %", "wall ms", "GFLOP/s", "% peak", "x (f)");
   for (Contender& c : contenders) {
     const double median = quantile(c.processor, 0.5);
     fmt::print("{:<28} {:>8.3f} {:>8.3f}..{:<7.3f} {:>8.3f} {:>8.1f} {:>8.1f} {:>8.2f}\n", c.label, median,

@@ -1,9 +1,8 @@
-#include "codegen/x86/emitter.h"
-
 #include <algorithm>
 #include <bit>
 #include <numeric>
 
+#include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -17,10 +16,13 @@ using llvm::Value;
 
 bool atom_varies(const Emitter& e, const IndexAtom& atom) {
   switch (atom.kind) {
-    case AtomKind::variable: return e.variables[atom.id].kind == VariableKind::lane;
-    case AtomKind::value: return e.values[atom.id]->getType()->isVectorTy();
+    case AtomKind::variable:
+      return e.variables[atom.id].kind == VariableKind::lane;
+    case AtomKind::value:
+      return e.values[atom.id]->getType()->isVectorTy();
     case AtomKind::quotient:
-    case AtomKind::remainder: return varies(e.lanes, *atom.inner);
+    case AtomKind::remainder:
+      return varies(e.lanes, *atom.inner);
   }
   return false;
 }
@@ -118,13 +120,15 @@ struct ScopedTerm {
 std::vector<ScopedTerm> by_scope(const Emitter& e, const std::vector<IndexTerm>& terms) {
   std::vector<ScopedTerm> sorted;
   for (const IndexTerm& term : terms) sorted.push_back({scope_of(e, term.atom), term});
-  std::stable_sort(sorted.begin(), sorted.end(), [](const ScopedTerm& a, const ScopedTerm& b) { return a.scope < b.scope; });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const ScopedTerm& a, const ScopedTerm& b) { return a.scope < b.scope; });
   return sorted;
 }
 
 // Adds terms scope by scope, each sum in its own scope and only once; `start` is the value without terms.
 template <typename Add>
-Value* accumulate(Emitter& e, std::vector<std::int64_t> key, const std::vector<IndexTerm>& terms, Value* start, const Add& add) {
+Value* accumulate(Emitter& e, std::vector<std::int64_t> key, const std::vector<IndexTerm>& terms, Value* start,
+                  const Add& add) {
   const std::vector<ScopedTerm> sorted = by_scope(e, terms);
   Value* sum = start;
   bool local = false;  // names a loaded value: no longer invariant, emitted in place
@@ -172,7 +176,9 @@ Value* walk(Emitter& e, Scope& scope, Value* base, std::int64_t step) {
 constexpr std::size_t kMaxWalkers = 6;
 
 bool walks(const Scope& scope, const std::vector<IndexTerm>& terms) {
-  const auto is_variable = [&](const IndexTerm& t) { return t.atom.kind == AtomKind::variable && t.atom.id == scope.variable; };
+  const auto is_variable = [&](const IndexTerm& t) {
+    return t.atom.kind == AtomKind::variable && t.atom.id == scope.variable;
+  };
   return scope.innermost && scope.walkers.size() < kMaxWalkers && terms.size() == 1 && is_variable(terms[0]);
 }
 
@@ -208,11 +214,10 @@ Affine affine(const Emitter& e, const Index& index) {
 }
 
 Value* uniform_index(Emitter& e, const Affine& index) {
-  Value* sum = accumulate(e, {-1}, index.uniform, nullptr,
-                          [&](Value* s, Scope&, const std::vector<IndexTerm>& own) {
-                            Value* part = sum_of(e, own);
-                            return s == nullptr ? part : e.b.CreateAdd(s, part);
-                          });
+  Value* sum = accumulate(e, {-1}, index.uniform, nullptr, [&](Value* s, Scope&, const std::vector<IndexTerm>& own) {
+    Value* part = sum_of(e, own);
+    return s == nullptr ? part : e.b.CreateAdd(s, part);
+  });
   if (sum == nullptr) return e.b.getInt64(static_cast<std::uint64_t>(index.constant));
   if (index.constant == 0) return sum;
   return e.b.CreateAdd(sum, e.b.getInt64(static_cast<std::uint64_t>(index.constant)));
@@ -240,10 +245,11 @@ Index flatten(const Emitter& e, const ir::Place& place) {
 
 Value* address(Emitter& e, ir::MemId memory, const std::vector<IndexTerm>& terms, std::int64_t bytes,
                std::int64_t constant_bytes) {
-  Value* pointer = accumulate(e, {memory, bytes}, terms, e.bases[memory], [&](Value* base, Scope& scope, const std::vector<IndexTerm>& own) {
-    if (walks(scope, own)) return walk(e, scope, base, own[0].coefficient * bytes);
-    return e.b.CreateGEP(e.b.getInt8Ty(), base, scaled(e.b, sum_of(e, own), bytes));
-  });
+  Value* pointer = accumulate(e, {memory, bytes}, terms, e.bases[memory],
+                              [&](Value* base, Scope& scope, const std::vector<IndexTerm>& own) {
+                                if (walks(scope, own)) return walk(e, scope, base, own[0].coefficient * bytes);
+                                return e.b.CreateGEP(e.b.getInt8Ty(), base, scaled(e.b, sum_of(e, own), bytes));
+                              });
   if (constant_bytes == 0) return pointer;
   return e.b.CreateGEP(e.b.getInt8Ty(), pointer, e.b.getInt64(static_cast<std::uint64_t>(constant_bytes)));
 }

@@ -1,6 +1,5 @@
 // b1 memory: element i is bit i mod 8 of byte i / 8. In a vector loop eight lanes share a byte.
 #include "codegen/x86/emitter.h"
-
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -31,9 +30,9 @@ Value* active_bytes(Emitter& e) {
 Value* load_lane_bytes(Emitter& e, ir::MemId memory, const Affine& bytes) {
   auto* byte_type = llvm::FixedVectorType::get(e.b.getInt8Ty(), e.lane_count / 8);
   Value* pointer = address(e, memory, bytes.uniform, 1, bytes.constant);
-  llvm::Instruction* load = e.mask == nullptr
-                                ? static_cast<llvm::Instruction*>(e.b.CreateAlignedLoad(byte_type, pointer, llvm::Align(1)))
-                                : e.b.CreateMaskedLoad(byte_type, pointer, llvm::Align(1), active_bytes(e));
+  llvm::Instruction* load =
+      e.mask == nullptr ? static_cast<llvm::Instruction*>(e.b.CreateAlignedLoad(byte_type, pointer, llvm::Align(1)))
+                        : e.b.CreateMaskedLoad(byte_type, pointer, llvm::Align(1), active_bytes(e));
   return e.b.CreateBitCast(tag(e, memory, load), llvm::FixedVectorType::get(e.b.getInt1Ty(), e.lane_count));
 }
 
@@ -58,10 +57,12 @@ Value* load_bits(Emitter& e, const ir::Place& place) {
   }
   Value* index = uniform_index(e, flat);
   Value* pointer = e.b.CreateGEP(e.b.getInt8Ty(), e.bases[place.memory], e.b.CreateLShr(index, 3));
-  if (e.mask == nullptr) return bit_of(e, tag(e, place.memory, e.b.CreateAlignedLoad(e.b.getInt8Ty(), pointer, llvm::Align(1))), index);
+  if (e.mask == nullptr)
+    return bit_of(e, tag(e, place.memory, e.b.CreateAlignedLoad(e.b.getInt8Ty(), pointer, llvm::Align(1))), index);
   Value* active = e.b.CreateVectorSplat(1, any_lane(e, e.mask));
   Value* loaded = e.b.CreateMaskedLoad(llvm::FixedVectorType::get(e.b.getInt8Ty(), 1), pointer, llvm::Align(1), active);
-  return bit_of(e, e.b.CreateExtractElement(tag(e, place.memory, llvm::cast<llvm::Instruction>(loaded)), e.b.getInt64(0)), index);
+  return bit_of(
+      e, e.b.CreateExtractElement(tag(e, place.memory, llvm::cast<llvm::Instruction>(loaded)), e.b.getInt64(0)), index);
 }
 
 void store_bits(Emitter& e, const ir::Place& place, Value* value) {

@@ -1,10 +1,9 @@
 // `if`: constants are folded, a uniform condition branches, one that differs between lanes becomes a mask.
-#include "codegen/x86/emitter.h"
+#include <llvm/IR/Constants.h>
 
 #include <limits>
 
-#include <llvm/IR/Constants.h>
-
+#include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -29,13 +28,16 @@ std::optional<bool> decided(const Emitter& e, const ir::Compare& c) {
     case CompareKind::ge:
       if (range->low >= c.right) return true;
       return range->high < c.right ? std::optional(false) : std::nullopt;
-    case CompareKind::eq: return c.right < range->low || c.right > range->high ? std::optional(false) : std::nullopt;
+    case CompareKind::eq:
+      return c.right < range->low || c.right > range->high ? std::optional(false) : std::nullopt;
   }
   return std::nullopt;
 }
 
 llvm::CmpInst::Predicate predicate(CompareKind kind) {
-  return kind == CompareKind::lt ? llvm::CmpInst::ICMP_SLT : kind == CompareKind::ge ? llvm::CmpInst::ICMP_SGE : llvm::CmpInst::ICMP_EQ;
+  return kind == CompareKind::lt   ? llvm::CmpInst::ICMP_SLT
+         : kind == CompareKind::ge ? llvm::CmpInst::ICMP_SGE
+                                   : llvm::CmpInst::ICMP_EQ;
 }
 
 // lane + rest against a constant: the lane number, in 32 bits, against a clamped scalar.
@@ -57,7 +59,8 @@ Value* compare(Emitter& e, const ir::Compare& c) {
   const Affine left = affine(e, c.left);
   if (left.lane_step == 1 && left.per_lane.empty()) return compare_lane(e, left, c.kind, c.right);
   Value* value = left.lane_dependent() ? lane_index(e, left) : uniform_index(e, left);
-  return e.b.CreateICmp(predicate(c.kind), value, llvm::ConstantInt::get(value->getType(), static_cast<std::uint64_t>(c.right)));
+  return e.b.CreateICmp(predicate(c.kind), value,
+                        llvm::ConstantInt::get(value->getType(), static_cast<std::uint64_t>(c.right)));
 }
 
 Value* condition(Emitter& e, const ir::IfStmt& s) {
@@ -150,7 +153,8 @@ void emit_branches(Emitter& e, const ir::IfStmt& s, Value* taken) {
     return phi;
   };
   for (std::size_t i = 0; i < elements.size(); ++i) *elements[i] = merge(sides[0].registers[i], sides[1].registers[i]);
-  for (std::size_t i = 0; i < s.results.size(); ++i) e.values[s.results[i]] = merge(sides[0].results[i], sides[1].results[i]);
+  for (std::size_t i = 0; i < s.results.size(); ++i)
+    e.values[s.results[i]] = merge(sides[0].results[i], sides[1].results[i]);
 }
 
 }  // namespace

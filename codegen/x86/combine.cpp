@@ -1,8 +1,8 @@
 #include "codegen/x86/combine.h"
 
-#include <limits>
-
 #include <llvm/IR/DerivedTypes.h>
+
+#include <limits>
 
 #include "codegen/x86/scalar_op.h"
 #include "ir/base/check.h"
@@ -15,36 +15,56 @@ using llvm::Value;
 
 ir::Scalar least(DType dtype) {
   switch (dtype) {
-    case DType::f32: return ir::Scalar::of(-std::numeric_limits<float>::infinity());
-    case DType::f64: return ir::Scalar::of(-std::numeric_limits<double>::infinity());
-    case DType::i32: return ir::Scalar::of(std::numeric_limits<std::int32_t>::min());
-    case DType::i64: return ir::Scalar::of(std::numeric_limits<std::int64_t>::min());
-    default: return {dtype, 0};
+    case DType::f32:
+      return ir::Scalar::of(-std::numeric_limits<float>::infinity());
+    case DType::f64:
+      return ir::Scalar::of(-std::numeric_limits<double>::infinity());
+    case DType::i32:
+      return ir::Scalar::of(std::numeric_limits<std::int32_t>::min());
+    case DType::i64:
+      return ir::Scalar::of(std::numeric_limits<std::int64_t>::min());
+    default:
+      return {dtype, 0};
   }
 }
 ir::Scalar greatest(DType dtype) {
   switch (dtype) {
-    case DType::f32: return ir::Scalar::of(std::numeric_limits<float>::infinity());
-    case DType::f64: return ir::Scalar::of(std::numeric_limits<double>::infinity());
-    case DType::i32: return ir::Scalar::of(std::numeric_limits<std::int32_t>::max());
-    case DType::i64: return ir::Scalar::of(std::numeric_limits<std::int64_t>::max());
-    case DType::boolean: return ir::Scalar::of(true);
-    default: return {dtype, dtype == DType::u32 ? 0xffffffffull : ~0ull};
+    case DType::f32:
+      return ir::Scalar::of(std::numeric_limits<float>::infinity());
+    case DType::f64:
+      return ir::Scalar::of(std::numeric_limits<double>::infinity());
+    case DType::i32:
+      return ir::Scalar::of(std::numeric_limits<std::int32_t>::max());
+    case DType::i64:
+      return ir::Scalar::of(std::numeric_limits<std::int64_t>::max());
+    case DType::boolean:
+      return ir::Scalar::of(true);
+    default:
+      return {dtype, dtype == DType::u32 ? 0xffffffffull : ~0ull};
   }
 }
 
 ir::Scalar identity_of(Combiner combiner, int component, DType dtype) {
   const auto of = [&](std::int64_t n) { return ir::cast(ir::Scalar::of(n), dtype); };
   switch (combiner) {
-    case Combiner::add: return of(0);
-    case Combiner::mul: return of(1);
-    case Combiner::maximum: return least(dtype);
-    case Combiner::minimum: return greatest(dtype);
-    case Combiner::logical_and: return ir::Scalar::of(true);
-    case Combiner::logical_or: return ir::Scalar::of(false);
-    case Combiner::argmax: return component == 0 ? least(dtype) : greatest(dtype);
-    case Combiner::argmin: return greatest(dtype);
-    case Combiner::welford: return of(0);
+    case Combiner::add:
+      return of(0);
+    case Combiner::mul:
+      return of(1);
+    case Combiner::maximum:
+      return least(dtype);
+    case Combiner::minimum:
+      return greatest(dtype);
+    case Combiner::logical_and:
+      return ir::Scalar::of(true);
+    case Combiner::logical_or:
+      return ir::Scalar::of(false);
+    case Combiner::argmax:
+      return component == 0 ? least(dtype) : greatest(dtype);
+    case Combiner::argmin:
+      return greatest(dtype);
+    case Combiner::welford:
+      return of(0);
   }
   throw InternalError("unknown combiner");
 }
@@ -85,9 +105,15 @@ Components combine_welford(Builder& b, const Components& x, const Components& y,
     unify(b, pair);
     return op(pair[0].value, pair[1].value);
   };
-  const auto add = [&](Value* p, Value* q) { return join(p, q, [&](Value* s, Value* t) { return b.CreateFAdd(s, t); }); };
-  const auto sub = [&](Value* p, Value* q) { return join(p, q, [&](Value* s, Value* t) { return b.CreateFSub(s, t); }); };
-  const auto mul = [&](Value* p, Value* q) { return join(p, q, [&](Value* s, Value* t) { return b.CreateFMul(s, t); }); };
+  const auto add = [&](Value* p, Value* q) {
+    return join(p, q, [&](Value* s, Value* t) { return b.CreateFAdd(s, t); });
+  };
+  const auto sub = [&](Value* p, Value* q) {
+    return join(p, q, [&](Value* s, Value* t) { return b.CreateFSub(s, t); });
+  };
+  const auto mul = [&](Value* p, Value* q) {
+    return join(p, q, [&](Value* s, Value* t) { return b.CreateFMul(s, t); });
+  };
   Value* n = add(x[0], y[0]);
   Value* share = join(y[0], n, [&](Value* s, Value* t) {
     return b.CreateSelect(b.CreateFCmpOEQ(t, llvm::Constant::getNullValue(t->getType())),
@@ -101,15 +127,22 @@ Components combine_welford(Builder& b, const Components& x, const Components& y,
 Components combine_one(Builder& b, Combiner combiner, const DType* types, const Components& x, const Components& y) {
   const bool floating = is_float(types[0]);
   switch (combiner) {
-    case Combiner::add: return {floating ? b.CreateFAdd(x[0], y[0]) : b.CreateAdd(x[0], y[0])};
-    case Combiner::mul: return {floating ? b.CreateFMul(x[0], y[0]) : b.CreateMul(x[0], y[0])};
+    case Combiner::add:
+      return {floating ? b.CreateFAdd(x[0], y[0]) : b.CreateAdd(x[0], y[0])};
+    case Combiner::mul:
+      return {floating ? b.CreateFMul(x[0], y[0]) : b.CreateMul(x[0], y[0])};
     case Combiner::maximum:
-    case Combiner::minimum: return {extremum_of(b, x[0], y[0], types[0], combiner == Combiner::maximum)};
-    case Combiner::logical_and: return {b.CreateAnd(x[0], y[0])};
-    case Combiner::logical_or: return {b.CreateOr(x[0], y[0])};
+    case Combiner::minimum:
+      return {extremum_of(b, x[0], y[0], types[0], combiner == Combiner::maximum)};
+    case Combiner::logical_and:
+      return {b.CreateAnd(x[0], y[0])};
+    case Combiner::logical_or:
+      return {b.CreateOr(x[0], y[0])};
     case Combiner::argmax:
-    case Combiner::argmin: return combine_arg(b, x, y, types[0], types[1], combiner == Combiner::argmax);
-    case Combiner::welford: return combine_welford(b, x, y, types[0]);
+    case Combiner::argmin:
+      return combine_arg(b, x, y, types[0], types[1], combiner == Combiner::argmax);
+    case Combiner::welford:
+      return combine_welford(b, x, y, types[0]);
   }
   throw InternalError("unknown combiner");
 }

@@ -16,6 +16,7 @@ Components identity(Builder& b, const std::vector<ir::Combiner>& combiners, cons
 Components combine(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types,
                    const Components& left, const Components& right);
 // tree(L) over the lanes of `lanes`; the results are scalars.
-Components tree(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types, Components lanes);
+Components tree(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types,
+                Components lanes);
 
 }  // namespace fusejit::codegen::x86

@@ -1,11 +1,11 @@
 #include "codegen/x86/compile.h"
 
-#include <chrono>
-
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
+
+#include <chrono>
 
 #include "codegen/x86/emit.h"
 #include "codegen/x86/orc.h"
@@ -24,6 +24,10 @@ struct Emitted {
   const MachineFacts* facts;
 };
 
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 Isa isa_of(const ir::Kernel& kernel, const Target& target) { return kernel.isa == Isa::any ? target.isa : kernel.isa; }
 
 Emitted emit(const ir::Kernel& kernel, const Target& target) {
@@ -38,24 +42,40 @@ Emitted emit(const ir::Kernel& kernel, const Target& target) {
 
 }  // namespace
 
-std::shared_ptr<const CompiledKernel> compile(const ir::Kernel& kernel, const Target& target) {
-  const Isa isa = isa_of(kernel, target);
-  const auto start = std::chrono::steady_clock::now();
+ObjectCode generate_object(const ir::Kernel& kernel, const Target& target) {
   Emitted emitted = emit(kernel, target);
-  if (!host_supports(isa)) throw DeviceError(fmt::format("this processor cannot run {} code", name(isa)));
+  ObjectCode code;
+  code.name = kernel.name;
+  code.isa = isa_of(kernel, target);
+  code.scratch_bytes = emitted.arena.scratch_bytes;
+  code.work_bytes = emitted.arena.work_bytes;
+  code.ir_instructions = static_cast<std::int64_t>(emitted.module->getInstructionCount());
+  for (const ir::Phase& phase : kernel.phases) code.tasks.push_back(task_count(phase));
+  code.object = generate(*emitted.module, *emitted.facts, /*assembly=*/false);
+  return code;
+}
+
+std::shared_ptr<const CompiledKernel> load(const ObjectCode& code) {
+  if (!host_supports(code.isa))
+    throw DeviceError(fmt::format("this processor cannot run {} code", fusejit::name(code.isa)));
+  const auto start = std::chrono::steady_clock::now();
+  LinkedCode linked = link(code.object, code.tasks.size());
   auto result = std::make_shared<CompiledKernel>();
-  result->name = kernel.name;
-  result->scratch_bytes = emitted.arena.scratch_bytes;
-  result->work_bytes = emitted.arena.work_bytes;
-  result->ir_instructions = static_cast<std::int64_t>(emitted.module->getInstructionCount());
-  LinkedCode code = link(generate(*emitted.module, *emitted.facts, /*assembly=*/false), kernel.phases.size());
-  for (std::size_t i = 0; i < kernel.phases.size(); ++i) {
-    result->phases.push_back({code.entries[i], task_count(kernel.phases[i])});
-  }
-  result->code_bytes = code.code_bytes;
-  result->code = std::move(code.owner);
-  result->compile_milliseconds =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  result->name = code.name;
+  result->scratch_bytes = code.scratch_bytes;
+  result->work_bytes = code.work_bytes;
+  result->ir_instructions = code.ir_instructions;
+  for (std::size_t i = 0; i < code.tasks.size(); ++i) result->phases.push_back({linked.entries[i], code.tasks[i]});
+  result->code_bytes = linked.code_bytes;
+  result->code = std::move(linked.owner);
+  result->compile_milliseconds = milliseconds_since(start);
+  return result;
+}
+
+std::shared_ptr<const CompiledKernel> compile(const ir::Kernel& kernel, const Target& target) {
+  const auto start = std::chrono::steady_clock::now();
+  auto result = std::make_shared<CompiledKernel>(*load(generate_object(kernel, target)));
+  result->compile_milliseconds = milliseconds_since(start);
   return result;
 }
 

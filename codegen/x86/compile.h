@@ -1,8 +1,11 @@
-// Kernel -> x86 machine code through LLVM ORC; pure functions, safe from several threads. LLVM headers stay in the .cpp.
+// Kernel -> x86 machine code through LLVM ORC; pure functions, safe from several threads. LLVM headers stay in .cpp
+// files.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "codegen/compiled_kernel.h"
 #include "fusejit/target.h"
@@ -10,8 +13,23 @@
 
 namespace fusejit::codegen::x86 {
 
-// Compiles for the kernel's isa. DeviceError if this processor cannot run it or LLVM fails.
+// Compiles for the kernel's isa: load(generate_object(...)). DeviceError if this processor cannot run it or LLVM fails.
 std::shared_ptr<const CompiledKernel> compile(const ir::Kernel& kernel, const Target& target);
+
+// A compiled kernel as bytes, for a cache on disk: what load() needs besides the object.
+struct ObjectCode {
+  std::string name;
+  Isa isa = Isa::x86_v2;
+  std::string object;               // ELF
+  std::vector<std::int64_t> tasks;  // by phase
+  std::int64_t scratch_bytes = 0;
+  std::int64_t work_bytes = 0;
+  std::int64_t ir_instructions = 0;
+};
+ObjectCode generate_object(const ir::Kernel& kernel, const Target& target);
+// Links it into this process: tens of microseconds. DeviceError as above, also for bytes that are no object.
+std::shared_ptr<const CompiledKernel> load(const ObjectCode& code);
+
 // True if this processor can execute code for `isa`.
 bool host_supports(Isa isa);
 // What people look at: LLVM IR text, and assembly with the kernel's text as comment.

@@ -1,10 +1,9 @@
 // Loops: copies for `unroll`, lockstep lanes for `vector`, a loop with phis otherwise.
-#include "codegen/x86/emitter.h"
+#include <llvm/IR/Instructions.h>
 
 #include <algorithm>
 
-#include <llvm/IR/Instructions.h>
-
+#include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -27,8 +26,9 @@ Value* bound_value(Emitter& e, const std::vector<ir::Index>& bounds, bool low) {
   Value* result = nullptr;
   for (const ir::Index& bound : bounds) {
     Value* value = uniform_index(e, affine(e, bound));
-    result = result == nullptr ? value
-                               : e.b.CreateBinaryIntrinsic(low ? llvm::Intrinsic::smax : llvm::Intrinsic::smin, result, value);
+    result = result == nullptr
+                 ? value
+                 : e.b.CreateBinaryIntrinsic(low ? llvm::Intrinsic::smax : llvm::Intrinsic::smin, result, value);
   }
   return result;
 }
@@ -97,7 +97,7 @@ void emit_lanes(Emitter& e, const ir::ForStmt& s) {
 
 // A value carried around a loop: a register element or an accumulator.
 struct Carried {
-  Value** current;       // where its value is kept
+  Value** current;  // where its value is kept
   Value* before;
   llvm::PHINode* phi;
 };
@@ -117,7 +117,8 @@ void remove_trivial(Emitter& e, std::vector<Carried>& carried) {
 
 bool is_innermost(const ir::Block& block) {
   return std::none_of(block.statements.begin(), block.statements.end(), [](const ir::Stmt& s) {
-    if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) return loop->binding == ir::Binding::none || !is_innermost(loop->body);
+    if (const auto* loop = std::get_if<ir::ForStmt>(&s.node))
+      return loop->binding == ir::Binding::none || !is_innermost(loop->body);
     const auto* branch = std::get_if<ir::IfStmt>(&s.node);
     return branch != nullptr && !(is_innermost(branch->then_block) && is_innermost(branch->else_block));
   });

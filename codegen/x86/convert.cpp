@@ -96,7 +96,8 @@ Value* f64_to_f32_odd(Builder& b, Value* x) {
 // A 64-bit integer beyond 2^53 cannot enter f64 exactly: its low 11 bits are folded into one sticky bit first.
 Value* int_to_f64_odd(Builder& b, Value* x, bool is_signed) {
   Type* f64_type = lanes(x, b.getDoubleTy());
-  if (x->getType()->getScalarSizeInBits() <= 32) return is_signed ? b.CreateSIToFP(x, f64_type) : b.CreateUIToFP(x, f64_type);
+  if (x->getType()->getScalarSizeInBits() <= 32)
+    return is_signed ? b.CreateSIToFP(x, f64_type) : b.CreateUIToFP(x, f64_type);
   Value* low = b.CreateAnd(x, number(x, 0x7ff));
   Value* sticky = b.CreateSelect(b.CreateICmpEQ(low, number(x, 0)), number(x, 0), number(x, 0x800));
   Value* folded = b.CreateOr(b.CreateAnd(x, number(x, ~0x7ffull)), sticky);
@@ -133,15 +134,21 @@ Value* float_to_float(Builder& b, const MachineFacts& facts, Value* x, DType fro
 Type* value_type(llvm::LLVMContext& context, DType dtype) {
   switch (dtype) {
     case DType::boolean:
-    case DType::b1: return Type::getInt1Ty(context);
+    case DType::b1:
+      return Type::getInt1Ty(context);
     case DType::f16:
-    case DType::bf16: return Type::getInt16Ty(context);
+    case DType::bf16:
+      return Type::getInt16Ty(context);
     case DType::i32:
-    case DType::u32: return Type::getInt32Ty(context);
+    case DType::u32:
+      return Type::getInt32Ty(context);
     case DType::i64:
-    case DType::u64: return Type::getInt64Ty(context);
-    case DType::f32: return Type::getFloatTy(context);
-    case DType::f64: return Type::getDoubleTy(context);
+    case DType::u64:
+      return Type::getInt64Ty(context);
+    case DType::f32:
+      return Type::getFloatTy(context);
+    case DType::f64:
+      return Type::getDoubleTy(context);
   }
   throw InternalError("unknown dtype");
 }
@@ -177,7 +184,8 @@ Value* cast(Builder& b, const MachineFacts& facts, Value* x, DType from, DType t
   if (from == DType::boolean) {
     const ir::Scalar one = ir::cast(ir::Scalar::of(true), to);
     Value* scalar = constant(b.getContext(), one);
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type)) scalar = b.CreateVectorSplat(vector->getNumElements(), scalar);
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type))
+      scalar = b.CreateVectorSplat(vector->getNumElements(), scalar);
     return b.CreateSelect(x, scalar, llvm::Constant::getNullValue(type));
   }
   if (is_float(from)) return is_float(to) ? float_to_float(b, facts, x, from, to) : float_to_int(b, x, to);

@@ -1,11 +1,11 @@
 // Statements, blocks and phases.
-#include "codegen/x86/emitter.h"
+#include "codegen/x86/emit.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include "codegen/x86/emit.h"
+#include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -48,7 +48,8 @@ void load_parameters(Emitter& e) {
     const bool buffer = param.memory >= 0;
     llvm::Type* type = buffer ? e.b.getPtrTy() : value_type(e.b.getContext(), e.kernel.values[param.scalar]);
     const bool boolean = type->isIntegerTy(1);
-    Value* slot = e.b.CreateGEP(e.b.getInt64Ty(), buffer ? args : scalars, e.b.getInt64(buffer ? buffers++ : numbers++));
+    Value* slot =
+        e.b.CreateGEP(e.b.getInt64Ty(), buffer ? args : scalars, e.b.getInt64(buffer ? buffers++ : numbers++));
     llvm::LoadInst* load = e.b.CreateAlignedLoad(boolean ? e.b.getInt8Ty() : type, slot, llvm::Align(8));
     load->setMetadata(llvm::LLVMContext::MD_invariant_load, invariant);
     if (buffer) {
@@ -60,7 +61,8 @@ void load_parameters(Emitter& e) {
   for (std::size_t m = 0; m < e.kernel.memories.size(); ++m) {
     if (e.arena.offset[m] < 0) continue;
     const bool work = e.kernel.memories[m].kind == ir::MemKind::work;
-    e.bases[m] = e.b.CreateGEP(e.b.getInt8Ty(), e.function->getArg(work ? 4 : 3), e.b.getInt64(static_cast<std::uint64_t>(e.arena.offset[m])));
+    e.bases[m] = e.b.CreateGEP(e.b.getInt8Ty(), e.function->getArg(work ? 4 : 3),
+                               e.b.getInt64(static_cast<std::uint64_t>(e.arena.offset[m])));
   }
 }
 
@@ -111,7 +113,9 @@ DType dtype_of(const Emitter& e, const ir::Arg& arg) {
   return arg.is_literal() ? arg.literal.dtype : e.kernel.values[arg.value];
 }
 
-llvm::BasicBlock* new_block(Emitter& e, const char* name) { return llvm::BasicBlock::Create(e.b.getContext(), name, e.function); }
+llvm::BasicBlock* new_block(Emitter& e, const char* name) {
+  return llvm::BasicBlock::Create(e.b.getContext(), name, e.function);
+}
 
 void open_scope(Emitter& e) {
   Scope scope;

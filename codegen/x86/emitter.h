@@ -27,12 +27,12 @@ struct Walker {
 
 // A loop body, or the whole function: a place where computations that are invariant in all deeper loops are put.
 struct Scope {
-  llvm::Instruction* anchor = nullptr;                       // hoisted code goes before it; erased at the end
-  std::map<std::vector<std::int64_t>, llvm::Value*> known;   // what already stands there, by key
-  bool innermost = false;                                    // a loop without loops: its addresses are walkers
+  llvm::Instruction* anchor = nullptr;                      // hoisted code goes before it; erased at the end
+  std::map<std::vector<std::int64_t>, llvm::Value*> known;  // what already stands there, by key
+  bool innermost = false;                                   // a loop without loops: its addresses are walkers
   ir::VarId variable = -1;
-  llvm::Value* low = nullptr;                                // first value of the variable
-  llvm::Instruction* entry = nullptr;                        // the branch into the loop
+  llvm::Value* low = nullptr;          // first value of the variable
+  llvm::Instruction* entry = nullptr;  // the branch into the loop
   std::vector<Walker> walkers = {};
 };
 
@@ -73,11 +73,11 @@ struct Emitter {
   std::vector<AliasInfo> aliases = {};                    // by MemId
   std::vector<std::vector<llvm::Value*>> registers = {};  // by MemId: current value of each element or lane row
   std::vector<Scope> scopes = {};
-  std::vector<ir::IndexAtom> atoms = {};                  // numbers of compound atoms in keys
+  std::vector<ir::IndexAtom> atoms = {};  // numbers of compound atoms in keys
   ir::VarId lane_variable = -1;
-  unsigned lane_count = 0;                                // of the enclosing vector loop, or 0
-  llvm::Value* mask = nullptr;                            // active lanes, or null: all
-  bool fence = false;                                     // a non-temporal store was emitted
+  unsigned lane_count = 0;      // of the enclosing vector loop, or 0
+  llvm::Value* mask = nullptr;  // active lanes, or null: all
+  bool fence = false;           // a non-temporal store was emitted
 
   Emitter(const ir::Kernel& kernel, const LaneFacts& lanes, const Arena& arena, const MachineFacts& facts,
           llvm::Function* function, llvm::BasicBlock* entry)

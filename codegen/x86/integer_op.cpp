@@ -7,7 +7,9 @@ namespace {
 
 using llvm::Value;
 
-Value* number(Value* like, std::int64_t n) { return llvm::ConstantInt::get(like->getType(), static_cast<std::uint64_t>(n), true); }
+Value* number(Value* like, std::int64_t n) {
+  return llvm::ConstantInt::get(like->getType(), static_cast<std::uint64_t>(n), true);
+}
 Value* is(Builder& b, Value* x, std::int64_t n) { return b.CreateICmpEQ(x, number(x, n)); }
 Value* negative(Builder& b, Value* x) { return b.CreateICmpSLT(x, number(x, 0)); }
 

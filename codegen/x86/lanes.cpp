@@ -13,8 +13,8 @@ struct Pass {
   const ir::Kernel& kernel;
   LaneFacts& facts;
   bool changed = false;
-  int lanes = 0;         // of the enclosing vector loop
-  bool masked = false;   // below a condition that differs between lanes
+  int lanes = 0;        // of the enclosing vector loop
+  bool masked = false;  // below a condition that differs between lanes
 
   void mark(std::vector<bool>& set, int id, bool condition) {
     if (condition && !set[id]) set[id] = changed = true;
@@ -38,12 +38,14 @@ struct Pass {
   }
   void visit(const ir::StoreStmt& s) {
     note_row(s.place);
-    const bool own = kernel.memories[s.place.memory].kind == MemKind::register_local && facts.inside[s.place.memory] > 0;
+    const bool own =
+        kernel.memories[s.place.memory].kind == MemKind::register_local && facts.inside[s.place.memory] > 0;
     mark(facts.memory, s.place.memory, own && (of(s.value) || masked));
   }
   void note_row(const ir::Place& place) {
     if (kernel.memories[place.memory].kind != MemKind::register_local || place.index.empty()) return;
-    if (varies(facts, place.index.back())) facts.rows[place.memory] = static_cast<int>(kernel.memories[place.memory].dims.back());
+    if (varies(facts, place.index.back()))
+      facts.rows[place.memory] = static_cast<int>(kernel.memories[place.memory].dims.back());
   }
   void visit(const ir::IfStmt& s);
   void visit(const ir::ForStmt& s);
@@ -96,7 +98,8 @@ void collect_stores(const ir::Kernel& kernel, const Block& block, std::vector<ir
     if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) declared.push_back(local->memory);
     if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) {
       const ir::MemId m = store->place.memory;
-      if (kernel.memories[m].kind == MemKind::register_local && std::find(stored.begin(), stored.end(), m) == stored.end()) {
+      if (kernel.memories[m].kind == MemKind::register_local &&
+          std::find(stored.begin(), stored.end(), m) == stored.end()) {
         stored.push_back(m);
       }
     }

@@ -8,11 +8,11 @@
 namespace fusejit::codegen::x86 {
 
 struct LaneFacts {
-  std::vector<bool> value;      // by ValueId: differs between lanes
-  std::vector<bool> memory;     // by MemId: a register local inside a vector loop whose elements differ between lanes
-  std::vector<int> rows;        // by MemId: register local outside vector loops whose last dim is the lane: its lanes, or 0
-  std::vector<int> inside;      // by MemId: lanes of the vector loop that the local is declared in, or 0
-  std::vector<bool> variable;   // by VarId: the variable of a vector loop
+  std::vector<bool> value;   // by ValueId: differs between lanes
+  std::vector<bool> memory;  // by MemId: a register local inside a vector loop whose elements differ between lanes
+  std::vector<int> rows;    // by MemId: register local outside vector loops whose last dim is the lane: its lanes, or 0
+  std::vector<int> inside;  // by MemId: lanes of the vector loop that the local is declared in, or 0
+  std::vector<bool> variable;  // by VarId: the variable of a vector loop
 };
 
 LaneFacts lane_facts(const ir::Kernel& kernel);

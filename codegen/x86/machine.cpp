@@ -1,15 +1,15 @@
 #include "codegen/x86/machine.h"
 
-#include <algorithm>
-#include <array>
-#include <mutex>
-#include <string>
-
 #include <fmt/format.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
 
 #include "codegen/x86/compile.h"
 #include "ir/base/check.h"
@@ -29,7 +29,8 @@ constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 }  // namespace
 
 const MachineFacts& machine_facts(Isa isa) {
-  const auto* found = std::find_if(kMachines.begin(), kMachines.end(), [&](const MachineFacts& m) { return m.isa == isa; });
+  const auto* found =
+      std::find_if(kMachines.begin(), kMachines.end(), [&](const MachineFacts& m) { return m.isa == isa; });
   if (found == kMachines.end()) throw UnsupportedError(fmt::format("x86 code cannot be generated for {}", name(isa)));
   return *found;
 }
@@ -50,25 +51,32 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts) {
   options.UnsafeFPMath = false;
   // Code is linked into this process wherever memory is found, hence position independent.
   return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(kTriple, facts.cpu, facts.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
-                                  llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+      target->createTargetMachine(kTriple, facts.cpu, facts.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
 bool host_supports(Isa isa) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   const bool v2 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt");
-  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c") &&
-                  __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+  const bool v3 = v2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                  __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                  __builtin_cpu_supports("lzcnt");
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl");
   switch (isa) {
-    case Isa::x86_v2: return v2;
-    case Isa::x86_avx2: return v3;
-    case Isa::x86_avx512: return v4;
-    case Isa::x86_avx512bf16: return v4 && __builtin_cpu_supports("avx512bf16");
+    case Isa::x86_v2:
+      return v2;
+    case Isa::x86_avx2:
+      return v3;
+    case Isa::x86_avx512:
+      return v4;
+    case Isa::x86_avx512bf16:
+      return v4 && __builtin_cpu_supports("avx512bf16");
     case Isa::cuda:
-    case Isa::any: return false;
+    case Isa::any:
+      return false;
   }
 #endif
   return false;

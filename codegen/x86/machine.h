@@ -16,10 +16,10 @@ namespace fusejit::codegen::x86 {
 struct MachineFacts {
   Isa isa;
   std::string_view cpu;
-  std::string_view features;       // beyond those of cpu
-  std::string_view vector_width;   // of the function attribute prefer-vector-width
+  std::string_view features;      // beyond those of cpu
+  std::string_view vector_width;  // of the function attribute prefer-vector-width
   bool has_fma;
-  bool has_f16c;                   // hardware conversion of f16
+  bool has_f16c;  // hardware conversion of f16
   bool has_dot2;
 };
 

@@ -1,10 +1,9 @@
-#include "codegen/x86/emitter.h"
-
-#include <algorithm>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/MDBuilder.h>
 
+#include <algorithm>
+
+#include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -27,8 +26,8 @@ Value* to_memory(Emitter& e, Value* x, DType dtype) {
 // Which element of a register local a place is, and whether it is the row of the lane variable.
 struct Element {
   std::size_t at;
-  bool row;          // the whole row of lanes
-  std::int64_t lane; // of a local kept in rows but named by a constant
+  bool row;           // the whole row of lanes
+  std::int64_t lane;  // of a local kept in rows but named by a constant
 };
 
 Element element_of(const Emitter& e, const ir::Place& place) {
@@ -43,8 +42,9 @@ Element element_of(const Emitter& e, const ir::Place& place) {
       FJ_ASSERT(index.uniform.empty() && index.per_lane.empty(), "register index is neither constant nor the lane");
       break;
     }
-    FJ_ASSERT(index.uniform.empty() && !index.lane_dependent() && index.constant >= 0 && index.constant < memory.dims[d],
-              "index of a register local is not a constant within its extent");
+    FJ_ASSERT(
+        index.uniform.empty() && !index.lane_dependent() && index.constant >= 0 && index.constant < memory.dims[d],
+        "index of a register local is not a constant within its extent");
     element.at = element.at * static_cast<std::size_t>(memory.dims[d]) + static_cast<std::size_t>(index.constant);
   }
   return element;
@@ -70,7 +70,8 @@ void store_register(Emitter& e, const ir::Place& place, Value* value) {
     std::vector<Typed> pair = {{value, DType::f32}, {e.mask == nullptr ? e.b.getTrue() : e.mask, DType::boolean}};
     unify(e.b, pair);
     for (unsigned i = 0; i < e.lane_count; ++i) {
-      Value* lane = pair[0].value->getType()->isVectorTy() ? e.b.CreateExtractElement(pair[0].value, e.b.getInt64(i)) : value;
+      Value* lane =
+          pair[0].value->getType()->isVectorTy() ? e.b.CreateExtractElement(pair[0].value, e.b.getInt64(i)) : value;
       current = e.b.CreateSelect(e.b.CreateExtractElement(pair[1].value, e.b.getInt64(i)), lane, current);
     }
     return;
@@ -95,11 +96,13 @@ Value* lane_addresses(Emitter& e, ir::MemId memory, const Affine& index, std::in
   if (index.per_lane.empty()) {
     Value* base = address(e, memory, index.uniform, size, index.constant * size);
     std::vector<llvm::Constant*> offsets;
-    for (unsigned i = 0; i < e.lane_count; ++i) offsets.push_back(e.b.getInt64(static_cast<std::uint64_t>(i * index.lane_step * size)));
+    for (unsigned i = 0; i < e.lane_count; ++i)
+      offsets.push_back(e.b.getInt64(static_cast<std::uint64_t>(i * index.lane_step * size)));
     return e.b.CreateGEP(e.b.getInt8Ty(), base, llvm::ConstantVector::get(offsets));
   }
   Value* flat = lane_index(e, index);
-  return e.b.CreateGEP(e.b.getInt8Ty(), e.bases[memory], e.b.CreateMul(flat, llvm::ConstantInt::get(flat->getType(), static_cast<std::uint64_t>(size))));
+  return e.b.CreateGEP(e.b.getInt8Ty(), e.bases[memory],
+                       e.b.CreateMul(flat, llvm::ConstantInt::get(flat->getType(), static_cast<std::uint64_t>(size))));
 }
 
 Value* load_memory(Emitter& e, const ir::Place& place) {
@@ -111,18 +114,24 @@ Value* load_memory(Emitter& e, const ir::Place& place) {
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     Value* pointer = address(e, place.memory, index.uniform, size, index.constant * size);
     const llvm::Align align = alignment(e, place.memory, index.uniform, size, index.constant * size);
-    llvm::Instruction* load = e.mask == nullptr ? static_cast<llvm::Instruction*>(e.b.CreateAlignedLoad(vector, pointer, align))
-                                                : e.b.CreateMaskedLoad(vector, pointer, align, e.mask);
+    llvm::Instruction* load = e.mask == nullptr
+                                  ? static_cast<llvm::Instruction*>(e.b.CreateAlignedLoad(vector, pointer, align))
+                                  : e.b.CreateMaskedLoad(vector, pointer, align, e.mask);
     return from_memory(e, tag(e, place.memory, load), dtype);
   }
   if (index.lane_dependent()) {
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     Value* pointers = lane_addresses(e, place.memory, index, size);
-    return from_memory(e, tag(e, place.memory, e.b.CreateMaskedGather(vector, pointers, llvm::Align(static_cast<std::uint64_t>(size)), full_mask(e))), dtype);
+    return from_memory(
+        e,
+        tag(e, place.memory,
+            e.b.CreateMaskedGather(vector, pointers, llvm::Align(static_cast<std::uint64_t>(size)), full_mask(e))),
+        dtype);
   }
   Value* pointer = address(e, place.memory, index.uniform, size, index.constant * size);
   const llvm::Align align(static_cast<std::uint64_t>(size));
-  if (e.mask == nullptr) return from_memory(e, tag(e, place.memory, e.b.CreateAlignedLoad(type, pointer, align)), dtype);
+  if (e.mask == nullptr)
+    return from_memory(e, tag(e, place.memory, e.b.CreateAlignedLoad(type, pointer, align)), dtype);
   // Uniform address below a lane condition: read only if some lane is active.
   auto* one = llvm::FixedVectorType::get(type, 1);
   Value* active = e.b.CreateVectorSplat(1, any_lane(e, e.mask));
@@ -160,14 +169,16 @@ void store_memory(Emitter& e, const ir::StoreStmt& s, Value* value) {
   if (e.mask == nullptr && index.per_lane.empty() && index.lane_step != 0) {  // a constant stride: lane by lane
     for (unsigned i = 0; i < e.lane_count; ++i) {
       const std::int64_t at = (index.constant + index.lane_step * static_cast<std::int64_t>(i)) * size;
-      tag(e, memory, e.b.CreateAlignedStore(e.b.CreateExtractElement(value, e.b.getInt64(i)),
-                                            address(e, memory, index.uniform, size, at),
-                                            llvm::Align(static_cast<std::uint64_t>(size))));
+      tag(e, memory,
+          e.b.CreateAlignedStore(e.b.CreateExtractElement(value, e.b.getInt64(i)),
+                                 address(e, memory, index.uniform, size, at),
+                                 llvm::Align(static_cast<std::uint64_t>(size))));
     }
     return;
   }
-  tag(e, memory, e.b.CreateMaskedScatter(value, lane_addresses(e, memory, index, size),
-                                         llvm::Align(static_cast<std::uint64_t>(size)), full_mask(e)));
+  tag(e, memory,
+      e.b.CreateMaskedScatter(value, lane_addresses(e, memory, index, size),
+                              llvm::Align(static_cast<std::uint64_t>(size)), full_mask(e)));
 }
 
 // Every element of a scratch local to its initial value: a memset for zeros, else one loop over elements.
@@ -175,7 +186,8 @@ void fill_scratch(Emitter& e, ir::MemId id) {
   const ir::Memory& memory = e.kernel.memories[id];
   const std::int64_t size = bytes(memory.dtype);
   if (memory.init.bits == 0) {
-    e.b.CreateMemSet(e.bases[id], e.b.getInt8(0), static_cast<std::uint64_t>(memory.elements() * size), llvm::Align(64));
+    e.b.CreateMemSet(e.bases[id], e.b.getInt8(0), static_cast<std::uint64_t>(memory.elements() * size),
+                     llvm::Align(64));
     return;
   }
   llvm::BasicBlock* before = e.b.GetInsertBlock();
@@ -210,7 +222,8 @@ void make_alias_info(Emitter& e) {
     std::vector<llvm::Metadata*> others;
     for (std::size_t o = 0; o < count; ++o) {
       if (o == m || scopes[o] == nullptr) continue;
-      const bool both = e.kernel.memories[m].kind == MemKind::scratch_local && e.kernel.memories[o].kind == MemKind::scratch_local;
+      const bool both =
+          e.kernel.memories[m].kind == MemKind::scratch_local && e.kernel.memories[o].kind == MemKind::scratch_local;
       if (!both || !e.arena.overlap(static_cast<int>(m), static_cast<int>(o))) others.push_back(scopes[o]);
     }
     e.aliases[m].scope = llvm::MDNode::get(e.b.getContext(), {scopes[m]});
@@ -276,8 +289,9 @@ void emit_prefetch(Emitter& e, const ir::PrefetchStmt& s) {
   FJ_ASSERT(!index.lane_dependent() && dtype != DType::b1, "prefetch names a lane or bits");
   Value* pointer = address(e, s.place.memory, index.uniform, bytes(dtype), index.constant * bytes(dtype));
   const bool write = s.kind == ir::PrefetchKind::write;
-  e.b.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
-                      {pointer, e.b.getInt32(write ? 1 : 0), e.b.getInt32(s.kind == ir::PrefetchKind::l2 ? 2 : 3), e.b.getInt32(1)});
+  e.b.CreateIntrinsic(
+      llvm::Intrinsic::prefetch, {pointer->getType()},
+      {pointer, e.b.getInt32(write ? 1 : 0), e.b.getInt32(s.kind == ir::PrefetchKind::l2 ? 2 : 3), e.b.getInt32(1)});
 }
 
 }  // namespace fusejit::codegen::x86

@@ -1,11 +1,10 @@
-#include "codegen/x86/emit.h"
-
-#include <string>
-
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <string>
+
+#include "codegen/x86/emit.h"
 #include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
@@ -16,8 +15,10 @@ llvm::Function* phase_function(llvm::Module& module, const MachineFacts& facts, 
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* pointer = llvm::PointerType::get(context, 0);
   llvm::Type* task = llvm::Type::getInt64Ty(context);
-  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, task, pointer, pointer}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "phase_" + std::to_string(phase), module);
+  auto* type =
+      llvm::FunctionType::get(llvm::Type::getVoidTy(context), {pointer, pointer, task, pointer, pointer}, false);
+  auto* function =
+      llvm::Function::Create(type, llvm::Function::ExternalLinkage, "phase_" + std::to_string(phase), module);
   function->addFnAttr(llvm::Attribute::NoUnwind);
   function->addFnAttr("target-cpu", facts.cpu);
   if (!facts.features.empty()) function->addFnAttr("target-features", facts.features);

@@ -35,7 +35,8 @@ struct Session {
   Session()
       : session(std::make_unique<llvm::orc::ExecutionSession>(
             check(llvm::orc::SelfExecutorProcessControl::Create(), "session"))),
-        layer(std::make_unique<llvm::orc::ObjectLinkingLayer>(*session, session->getExecutorProcessControl().getMemMgr())) {}
+        layer(std::make_unique<llvm::orc::ObjectLinkingLayer>(*session,
+                                                              session->getExecutorProcessControl().getMemMgr())) {}
   ~Session() {
     if (llvm::Error error = session->endSession()) llvm::consumeError(std::move(error));
     layer.reset();
@@ -76,7 +77,8 @@ LinkedCode link(const std::string& object, std::size_t phases) {
   auto owner = std::make_shared<Session>();
   llvm::orc::JITDylib& library = owner->session->createBareJITDylib("kernel");
   // memset and fmod: the few functions that LLVM may call.
-  library.addGenerator(check(llvm::orc::EPCDynamicLibrarySearchGenerator::GetForTargetProcess(*owner->session), "symbols"));
+  library.addGenerator(
+      check(llvm::orc::EPCDynamicLibrarySearchGenerator::GetForTargetProcess(*owner->session), "symbols"));
   std::unique_ptr<llvm::MemoryBuffer> buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel");
   LinkedCode result;
   result.code_bytes = loaded_bytes(buffer->getMemBufferRef());

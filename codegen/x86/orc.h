@@ -19,11 +19,11 @@ std::string generate(llvm::Module& module, const MachineFacts& facts, bool assem
 
 struct LinkedCode {
   std::vector<PhaseEntry> entries;
-  std::int64_t code_bytes = 0;         // of the functions' instructions and constants
-  std::shared_ptr<const void> owner;   // frees the code
+  std::int64_t code_bytes = 0;        // of the functions' instructions and constants
+  std::shared_ptr<const void> owner;  // frees the code
 };
-// Links an object with functions phase_0 .. phase_{count-1}. Every kernel has a session of its own, so that compilations
-// in several threads share nothing and the code goes with its kernel. DeviceError if linking fails.
+// Links an object with functions phase_0 .. phase_{count-1}. Every kernel has a session of its own, so that
+// compilations in several threads share nothing and the code goes with its kernel. DeviceError if linking fails.
 LinkedCode link(const std::string& object, std::size_t phases);
 
 }  // namespace fusejit::codegen::x86

@@ -1,12 +1,12 @@
 #include "codegen/x86/scalar_op.h"
 
-#include <array>
-#include <map>
-
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicsX86.h>
+
+#include <array>
+#include <map>
 
 #include "codegen/x86/integer_op.h"
 #include "ir/base/check.h"
@@ -24,9 +24,18 @@ struct BinaryWord {
   Instruction::BinaryOps opcode;
 };
 constexpr std::array<BinaryWord, 13> kBinary = {{
-    {"fadd", Instruction::FAdd}, {"fsub", Instruction::FSub}, {"fmul", Instruction::FMul}, {"fdiv", Instruction::FDiv},
-    {"frem", Instruction::FRem}, {"add", Instruction::Add},   {"sub", Instruction::Sub},   {"mul", Instruction::Mul},
-    {"and", Instruction::And},   {"or", Instruction::Or},     {"xor", Instruction::Xor},   {"shl", Instruction::Shl},
+    {"fadd", Instruction::FAdd},
+    {"fsub", Instruction::FSub},
+    {"fmul", Instruction::FMul},
+    {"fdiv", Instruction::FDiv},
+    {"frem", Instruction::FRem},
+    {"add", Instruction::Add},
+    {"sub", Instruction::Sub},
+    {"mul", Instruction::Mul},
+    {"and", Instruction::And},
+    {"or", Instruction::Or},
+    {"xor", Instruction::Xor},
+    {"shl", Instruction::Shl},
     {"lshr", Instruction::LShr},
 }};
 
@@ -78,14 +87,16 @@ Value* dot2(Builder& b, const std::vector<Typed>& operands) {
   for (unsigned start = 0; start < lanes; start += piece) {
     const auto part = [&](Value* x) -> Value* {
       if (vector == nullptr) {
-        return b.CreateInsertElement(llvm::Constant::getNullValue(llvm::FixedVectorType::get(x->getType(), piece)), x, b.getInt64(0));
+        return b.CreateInsertElement(llvm::Constant::getNullValue(llvm::FixedVectorType::get(x->getType(), piece)), x,
+                                     b.getInt64(0));
       }
       std::vector<int> mask;
       for (unsigned i = 0; i < piece; ++i) mask.push_back(static_cast<int>(std::min(start + i, lanes - 1)));
       return lanes == piece ? x : b.CreateShuffleVector(x, mask);
     };
-    Value* sum = b.CreateIntrinsic(id, {}, {part(operands[2].value), b.CreateBitCast(part(operands[0].value), pairs),
-                                            b.CreateBitCast(part(operands[1].value), pairs)});
+    Value* sum = b.CreateIntrinsic(id, {},
+                                   {part(operands[2].value), b.CreateBitCast(part(operands[0].value), pairs),
+                                    b.CreateBitCast(part(operands[1].value), pairs)});
     if (lanes <= piece) {
       result = sum;
     } else {
@@ -125,7 +136,8 @@ Value* by_spelling(Builder& b, std::string_view word, const std::vector<Typed>& 
 }
 
 // The row's straight-line body, definition by definition.
-Value* inline_fragment(Builder& b, const MachineFacts& facts, const ir::Fragment& fragment, const std::vector<Typed>& operands) {
+Value* inline_fragment(Builder& b, const MachineFacts& facts, const ir::Fragment& fragment,
+                       const std::vector<Typed>& operands) {
   Values values(fragment.values.size(), nullptr);
   for (std::size_t i = 0; i < operands.size(); ++i) values[i] = operands[i].value;
   const auto typed = [&](const ir::Arg& arg) -> Typed {
@@ -170,7 +182,8 @@ Value* splat(Builder& b, Value* x, unsigned lanes) {
 void unify(Builder& b, std::vector<Typed>& operands) {
   unsigned lanes = 0;
   for (const Typed& operand : operands) {
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(operand.value->getType())) lanes = vector->getNumElements();
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(operand.value->getType()))
+      lanes = vector->getNumElements();
   }
   if (lanes == 0) return;
   for (Typed& operand : operands) {
@@ -193,17 +206,25 @@ Value* extremum(Builder& b, Value* x, Value* y, bool maximum) {
 Values apply(Builder& b, const MachineFacts& facts, ir::Op op, std::vector<Typed> operands, DType result) {
   // These few are defined by dtypes or yield several results.
   switch (op) {
-    case ir::Op::cast: return {cast(b, facts, operands[0].value, operands[0].dtype, result)};
-    case ir::Op::bits: return {bits_of(b, operands[0].value, operands[0].dtype)};
-    case ir::Op::from_bits: return {from_bits(b, operands[0].value, result)};
-    default: break;
+    case ir::Op::cast:
+      return {cast(b, facts, operands[0].value, operands[0].dtype, result)};
+    case ir::Op::bits:
+      return {bits_of(b, operands[0].value, operands[0].dtype)};
+    case ir::Op::from_bits:
+      return {from_bits(b, operands[0].value, result)};
+    default:
+      break;
   }
   unify(b, operands);
   switch (op) {
-    case ir::Op::dot2: return {dot2(b, operands)};
-    case ir::Op::philox: return philox(b, operands[0].value, operands[1].value, operands[2].value);
-    case ir::Op::where: return {select(b, operands)};
-    default: break;
+    case ir::Op::dot2:
+      return {dot2(b, operands)};
+    case ir::Op::philox:
+      return philox(b, operands[0].value, operands[1].value, operands[2].value);
+    case ir::Op::where:
+      return {select(b, operands)};
+    default:
+      break;
   }
   const ir::OpDef& def = op_def(op);
   const DType dtype = operands[0].dtype;

@@ -20,7 +20,8 @@ void unify(Builder& b, std::vector<Typed>& operands);
 llvm::Value* splat(Builder& b, llvm::Value* x, unsigned lanes);
 
 // The results of `op` (one; philox four).
-std::vector<llvm::Value*> apply(Builder& b, const MachineFacts& facts, ir::Op op, std::vector<Typed> operands, DType result);
+std::vector<llvm::Value*> apply(Builder& b, const MachineFacts& facts, ir::Op op, std::vector<Typed> operands,
+                                DType result);
 
 // maximum(a, b) = b where b > a or b is NaN, else a; minimum likewise with <.
 llvm::Value* extremum(Builder& b, llvm::Value* x, llvm::Value* y, bool maximum);

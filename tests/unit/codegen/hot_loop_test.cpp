@@ -37,7 +37,8 @@ std::vector<Loop> innermost_loops(const std::string& assembly) {
     if (line.rfind("\tj", 0) != 0 || target == std::string::npos) continue;
     std::string label = line.substr(target + 1);
     label.erase(label.find_last_not_of(" \t") + 1);
-    if (const auto found = labels.find(label); found != labels.end()) spans.push_back({found->second, lines.size() - 1});
+    if (const auto found = labels.find(label); found != labels.end())
+      spans.push_back({found->second, lines.size() - 1});
   }
   std::vector<Loop> loops;
   for (const auto& span : spans) {
@@ -45,7 +46,9 @@ std::vector<Loop> innermost_loops(const std::string& assembly) {
     for (const auto& other : spans) {
       if (other != span && other.first >= span.first && other.second <= span.second) innermost = false;
     }
-    if (innermost) loops.push_back({{lines.begin() + static_cast<std::ptrdiff_t>(span.first), lines.begin() + static_cast<std::ptrdiff_t>(span.second) + 1}});
+    if (innermost)
+      loops.push_back({{lines.begin() + static_cast<std::ptrdiff_t>(span.first),
+                        lines.begin() + static_cast<std::ptrdiff_t>(span.second) + 1}});
   }
   return loops;
 }
@@ -75,8 +78,10 @@ TEST_P(HotLoop, StaysInRegisters) {
 
 // (f): 12 copies by %q and %s, of which the first and last drop one pixel: 13 pixels x 2 vectors x 4 channels.
 INSTANTIATE_TEST_SUITE_P(Tiles, HotLoop,
-                         testing::Values(Expected{"f_conv3x3_bn.kir", 10, 112, 56}, Expected{"f_conv3x3_bn.kir", 2, 104, 52},
-                                         Expected{"g_conv3x3_wgrad.kir", 1, 16, 8}, Expected{"h_winograd.kir", 1, 112, 56}));
+                         testing::Values(Expected{"f_conv3x3_bn.kir", 10, 112, 56},
+                                         Expected{"f_conv3x3_bn.kir", 2, 104, 52},
+                                         Expected{"g_conv3x3_wgrad.kir", 1, 16, 8},
+                                         Expected{"h_winograd.kir", 1, 112, 56}));
 
 }  // namespace
 }  // namespace fusejit::test

@@ -1,11 +1,10 @@
 // Every row of the op table that has an x86 form, on every dtype that the kernel language allows it, and every cast:
 // machine code against the interpreter, as vectors and as scalars, on ordinary and special values.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
-
-#include <fmt/format.h>
 
 #include "ir/op.h"
 #include "tests/unit/codegen/run_kernel.h"
@@ -13,7 +12,8 @@
 namespace fusejit::test {
 namespace {
 
-const DType kDtypes[] = {DType::f32, DType::f64, DType::i32, DType::i64, DType::u32, DType::u64, DType::boolean, DType::f16, DType::bf16};
+const DType kDtypes[] = {DType::f32, DType::f64,     DType::i32, DType::i64, DType::u32,
+                         DType::u64, DType::boolean, DType::f16, DType::bf16};
 constexpr int kElements = 512;
 
 // One definition on whole buffers, as vectors of `lanes`; 1: no vector loop.
@@ -32,7 +32,8 @@ struct Text {
   // Ids carry the piece's number.
   void add(const Piece& p) {
     const std::size_t n = labels.size();
-    const std::string label = fmt::format("{} of {} lanes {} {}", p.op, p.operands.empty() ? "" : name(p.operands[0]), p.lanes, p.literal);
+    const std::string label =
+        fmt::format("{} of {} lanes {} {}", p.op, p.operands.empty() ? "" : name(p.operands[0]), p.lanes, p.literal);
     const std::string at = p.lanes > 1 ? fmt::format("%i{}*{} + %l{}", n, p.lanes, n) : fmt::format("%i{}", n);
     std::string loads, args, names, types, stores;
     const auto comma = [](std::string& list) { list += list.empty() ? "" : ", "; };
@@ -56,7 +57,9 @@ struct Text {
     body += fmt::format("for %i{} in 0..{} {{ {} }}\n", n, kElements / p.lanes,
                         p.lanes > 1 ? fmt::format("for %l{} in 0..{} vector {{ {} }}", n, p.lanes, work) : work);
   }
-  std::string str(Isa isa) const { return fmt::format("kernel @k({}) on {} {{ phase {{ {} }} }}", params, name(isa), body); }
+  std::string str(Isa isa) const {
+    return fmt::format("kernel @k({}) on {} {{ phase {{ {} }} }}", params, name(isa), body);
+  }
 };
 
 // Is the piece in the language?
@@ -96,7 +99,8 @@ void run_all(const std::vector<Piece>& pieces, Isa isa) {
 // An op without a spelling or fragment is expanded before kernels are written.
 bool has_form(const ir::OpDef& def, DType dtype) {
   if (def.family == ir::Family::kernel || !def.kernel_types.empty()) return true;
-  if (is_float(dtype)) return !def.llvm.floating.empty() || !(dtype == DType::f64 ? def.fragment_f64 : def.fragment_f32).empty();
+  if (is_float(dtype))
+    return !def.llvm.floating.empty() || !(dtype == DType::f64 ? def.fragment_f64 : def.fragment_f32).empty();
   if (dtype == DType::boolean) return !def.llvm.boolean.empty();
   return !(is_unsigned(dtype) ? def.llvm.unsigned_int : def.llvm.signed_int).empty();
 }
@@ -113,7 +117,8 @@ std::vector<Piece> pieces_of(const ir::OpDef& def, DType dtype, Isa isa) {
   std::vector<Piece> pieces;
   for (DType first : {dtype, DType::boolean}) {
     for (DType result : {dtype, DType::boolean}) {
-      Piece piece{std::string(def.name), std::vector<DType>(static_cast<std::size_t>(def.max_operands), dtype), {result}, 16};
+      Piece piece{
+          std::string(def.name), std::vector<DType>(static_cast<std::size_t>(def.max_operands), dtype), {result}, 16};
       piece.operands[0] = first;
       if (!legal(piece, isa)) continue;
       pieces.push_back(piece);
@@ -154,7 +159,8 @@ TEST_P(Ops, EveryCast) {
 }
 
 TEST_P(Ops, BitsAndShifts) {
-  const std::pair<DType, DType> words[] = {{DType::f32, DType::u32}, {DType::f64, DType::u64}, {DType::f16, DType::u32}, {DType::bf16, DType::u32}};
+  const std::pair<DType, DType> words[] = {
+      {DType::f32, DType::u32}, {DType::f64, DType::u64}, {DType::f16, DType::u32}, {DType::bf16, DType::u32}};
   std::vector<Piece> pieces;
   for (const auto& [type, word] : words) {
     for (int lanes : {1, 16}) {
@@ -189,11 +195,13 @@ TEST(HalfPrecision, WidensAndRoundsEveryValue) {
   for (Isa isa : {Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2}) {
     if (!codegen::x86::host_supports(isa)) continue;
     for (DType half : {DType::f16, DType::bf16}) {
-      const ir::Kernel kernel = ir::parse_kernel(fmt::format(
-          "kernel @k(%x: {0}[65536] read, %w: f32[65536] write, %e: f32[65536] read, %y: {0}[65536] write) on {1} {{ phase {{ for %i in "
-          "0..4096 {{ for %l in 0..16 vector {{ %0 = load %x[%i*16 + %l] : {0}  %1 = cast(%0) : f32  store %w[%i*16 + %l], %1  "
-          "%2 = load %e[%i*16 + %l] : f32  %3 = cast(%2) : {0}  store %y[%i*16 + %l], %3 }} }} }} }}",
-          name(half), name(isa)));
+      const ir::Kernel kernel = ir::parse_kernel(
+          fmt::format("kernel @k(%x: {0}[65536] read, %w: f32[65536] write, %e: f32[65536] read, %y: {0}[65536] write) "
+                      "on {1} {{ phase {{ for %i in "
+                      "0..4096 {{ for %l in 0..16 vector {{ %0 = load %x[%i*16 + %l] : {0}  %1 = cast(%0) : f32  store "
+                      "%w[%i*16 + %l], %1  "
+                      "%2 = load %e[%i*16 + %l] : f32  %3 = cast(%2) : {0}  store %y[%i*16 + %l], %3 }} }} }} }}",
+                      name(half), name(isa)));
       const auto compiled = codegen::x86::compile(kernel, Target{});
       for (int step : {-1, 0, 1}) {
         Operands expected = random_operands(kernel, Values::ordinary, 1);
@@ -203,10 +211,13 @@ TEST(HalfPrecision, WidensAndRoundsEveryValue) {
           // Half way to the next value, one unit below, at and above.
           const std::uint64_t middle = half == DType::bf16 ? (static_cast<std::uint64_t>(i) << 16) + 0x8000
                                                            : ir::cast(value, DType::f32).bits + 0x1000;
-          ir::store_element(expected.buffers[2].data(), DType::f32, i, {DType::f32, (middle + static_cast<std::uint64_t>(step)) & 0xffffffff});
+          ir::store_element(expected.buffers[2].data(), DType::f32, i,
+                            {DType::f32, (middle + static_cast<std::uint64_t>(step)) & 0xffffffff});
         }
         Operands actual = random_operands(kernel, Values::ordinary, 1);
-        for (std::size_t b : {0u, 2u}) std::memcpy(actual.buffers[b].data(), expected.buffers[b].data(), static_cast<std::size_t>(actual.buffers[b].size()));
+        for (std::size_t b : {0u, 2u})
+          std::memcpy(actual.buffers[b].data(), expected.buffers[b].data(),
+                      static_cast<std::size_t>(actual.buffers[b].size()));
         run_interpreted(kernel, expected);
         run_compiled(*compiled, actual, ir::TaskOrder::ascending);
         EXPECT_EQ(difference(kernel, expected, actual), "") << name(half) << " on " << name(isa);

@@ -1,5 +1,7 @@
 #include "tests/unit/codegen/run_kernel.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,8 +10,6 @@
 #include <regex>
 #include <sstream>
 #include <stdexcept>
-
-#include <fmt/format.h>
 
 namespace fusejit::test {
 namespace {
@@ -32,13 +32,15 @@ ir::Scalar random_scalar(DType dtype, Values values, std::mt19937_64& random) {
 // u32 buffers of the worked kernels hold pairs of bf16: random bits would be NaN too often.
 void fill(Memory& memory, DType dtype, Values values, std::mt19937_64& random) {
   if (dtype == DType::b1) {
-    for (std::int64_t i = 0; i < memory.size(); ++i) static_cast<std::uint8_t*>(memory.data())[i] = static_cast<std::uint8_t>(random());
+    for (std::int64_t i = 0; i < memory.size(); ++i)
+      static_cast<std::uint8_t*>(memory.data())[i] = static_cast<std::uint8_t>(random());
     return;
   }
   const bool pairs = dtype == DType::u32;
   const DType element = pairs ? DType::bf16 : dtype;
   const std::int64_t count = memory.size() / bytes(element);
-  for (std::int64_t i = 0; i < count; ++i) ir::store_element(memory.data(), element, i, random_scalar(element, values, random));
+  for (std::int64_t i = 0; i < count; ++i)
+    ir::store_element(memory.data(), element, i, random_scalar(element, values, random));
 }
 
 bool is_nan(ir::Scalar s) { return is_float(s.dtype) && std::isnan(s.as_double()); }
@@ -60,7 +62,8 @@ std::string for_isa(const std::string& text, Isa isa) {
                             "%fm$1 = mul($2, $3) : $5  %$1 = add(%fm$1, $4) : $5");
 }
 
-Memory::Memory(std::int64_t bytes) : storage_(static_cast<std::size_t>(bytes + kGuard + 64), std::byte{0}), size_(bytes) {
+Memory::Memory(std::int64_t bytes)
+    : storage_(static_cast<std::size_t>(bytes + kGuard + 64), std::byte{0}), size_(bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
   data_ = storage_.data() + ((address + 63) / 64 * 64 - address);
   std::fill_n(data_ + bytes, kGuard, kGuardByte);
@@ -98,7 +101,8 @@ void run_compiled(const codegen::CompiledKernel& compiled, Operands& operands, i
     if (order == ir::TaskOrder::shuffled) std::shuffle(tasks.begin(), tasks.end(), std::mt19937_64(7));
     for (std::int64_t task : tasks) phase.entry(args.data(), scalars.data(), task, scratch.data(), work.data());
   }
-  if (!scratch.guard_intact() || !work.guard_intact()) throw std::runtime_error("the kernel wrote beyond its scratch or work");
+  if (!scratch.guard_intact() || !work.guard_intact())
+    throw std::runtime_error("the kernel wrote beyond its scratch or work");
 }
 
 void run_interpreted(const ir::Kernel& kernel, Operands& operands) {
@@ -117,8 +121,8 @@ std::string difference(const ir::Kernel& kernel, const Operands& expected, const
       const ir::Scalar e = ir::load_element(expected.buffers[i].data(), memory.dtype, at);
       const ir::Scalar a = ir::load_element(actual.buffers[i].data(), memory.dtype, at);
       if (e == a || (is_nan(e) && is_nan(a))) continue;
-      return fmt::format("buffer {} element {}: expected {} ({:#x}), got {} ({:#x})", i, at, ir::literal_text(e), e.bits,
-                         ir::literal_text(a), a.bits);
+      return fmt::format("buffer {} element {}: expected {} ({:#x}), got {} ({:#x})", i, at, ir::literal_text(e),
+                         e.bits, ir::literal_text(a), a.bits);
     }
     ++i;
   }

@@ -1,7 +1,6 @@
 // Constructs that the worked kernels do not show, each as a small kernel: machine code against the interpreter.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "tests/unit/codegen/run_kernel.h"
 
@@ -50,7 +49,8 @@ const Case kCases[] = {
   phase { for %t in 0..5 threads { local %keep: f32[1] register = 0
     for %l in 0..16 vector { %0 = load %x[%t, %l] : f32  if %l == 11 { store %keep[0], %0 } }
     %1 = load %keep[0] : f32  store %y[%t], %1 } } })"},
-    {"bits_loaded_and_masked", R"(kernel @k(%m: b1[103] read, %x: f32[103] read, %y: f32[103] write, %n: b1[103] write) on x86:avx512 {
+    {"bits_loaded_and_masked",
+     R"(kernel @k(%m: b1[103] read, %x: f32[103] read, %y: f32[103] write, %n: b1[103] write) on x86:avx512 {
   phase { for %i in 0..6 { for %l in 0..16 vector {
       %0 = load %m[%i*16 + %l] : bool  %1 = load %x[%i*16 + %l] : f32  %2 = where(%0, %1, 0) : f32  store %y[%i*16 + %l], %2
       %3 = lt(%1, 0) : bool  store %n[%i*16 + %l], %3 } }
@@ -62,7 +62,8 @@ const Case kCases[] = {
   phase { for %t in 0..4 threads { for %l in 0..16 vector {
     %0 = load %x[%l % 3, (%t*16 + %l) / 6] : f32  %1 = index((%t - %l) / 5) : f32  %2 = index((%l - 9) % 4) : f32
     %3 = add(%0, %1) : f32  %4 = mul(%3, %2) : f32  store %y[%t*16 + %l], %4 } } } })"},
-    {"nested_lane_conditions", R"(kernel @k(%x: f32[7,16] read, %n: i32[7] read, %y: f32[7,16] update, %z: f32[7,16] write) on x86:avx512 {
+    {"nested_lane_conditions",
+     R"(kernel @k(%x: f32[7,16] read, %n: i32[7] read, %y: f32[7,16] update, %z: f32[7,16] write) on x86:avx512 {
   phase { for %t in 0..7 threads { for %l in 0..16 vector { local %a: f32[2] register = -1
     %0 = load %x[%t, %l] : f32  %c = lt(%0, 0.5) : bool
     if %c { store %a[0], %0  if %l < 9 { store %y[%t, %l], 3  store %a[1], %0 } else { store %y[%t, %l], %0 } }
@@ -71,7 +72,8 @@ const Case kCases[] = {
     {"uniform_load_below_lane_condition", R"(kernel @k(%x: f32[3] read, %y: f32[6,16] write) on x86:avx512 {
   phase { for %t in 0..6 threads { for %l in 0..16 vector {
     %v = if %l + %t*8 < 24 and %t < 3 : f32 { %0 = load %x[%t] : f32  yield %0 } else { yield 7 }  store %y[%t, %l], %v } } } })"},
-    {"registers_around_branches_and_loops", R"(kernel @k(%x: f32[8,16] read, %n: i32 param, %y: f32[8,16] write) on x86:avx512 {
+    {"registers_around_branches_and_loops",
+     R"(kernel @k(%x: f32[8,16] read, %n: i32 param, %y: f32[8,16] write) on x86:avx512 {
   phase { for %t in 0..8 threads { for %l in 0..16 vector { local %a: f32[3] register = 1
     for %i in %t..min(8, %t*2) { %0 = load %x[%i, %l] : f32
       if %i >= 5 { store %a[0], %0 } else { for %j in 0..2 { %1 = load %a[1] : f32  %2 = add(%1, %0) : f32  store %a[1], %2 } } }
@@ -82,10 +84,12 @@ const Case kCases[] = {
   phase { local %a: f32[3] register = 0  %0 = load %x[0] : f32  %1 = load %x[1] : f32  store %a[0], %0  store %a[1], %1
     for %i in 0..5 { %2 = load %a[0] : f32  %3 = load %a[1] : f32  %4 = load %a[2] : f32  store %a[0], %3  store %a[1], %2  %5 = add(%4, %2) : f32 }
     %6 = load %a[0] : f32  %7 = load %a[1] : f32  store %y[0], %6  store %y[1], %7 } })"},
-    {"scalar_parameters", R"(kernel @k(%a: f32 param, %b: f64 param, %c: i32 param, %d: i64 param, %y: f64[16] write) on x86:avx512 {
+    {"scalar_parameters",
+     R"(kernel @k(%a: f32 param, %b: f64 param, %c: i32 param, %d: i64 param, %y: f64[16] write) on x86:avx512 {
   phase { for %l in 0..16 vector { %0 = cast(%a) : f64  %1 = cast(%c) : f64  %2 = cast(%d) : f64  %3 = index(%l) : f64
     %4 = add(%0, %1) : f64  %5 = mul(%4, %b) : f64  %6 = add(%5, %2) : f64  %7 = mul(%6, %3) : f64  store %y[%l], %7 } } })"},
-    {"half_precision_and_bools", R"(kernel @k(%x: f16[5,16] read, %b: bf16[5,16] read, %m: bool[5,16] read, %y: f16[5,16] write, %z: bf16[5,16] write, %n: bool[5,16] write) on x86:avx512 {
+    {"half_precision_and_bools",
+     R"(kernel @k(%x: f16[5,16] read, %b: bf16[5,16] read, %m: bool[5,16] read, %y: f16[5,16] write, %z: bf16[5,16] write, %n: bool[5,16] write) on x86:avx512 {
   phase { for %t in 0..5 threads { for %l in 0..16 vector { if %l < 13 {
     %0 = load %x[%t, %l] : f16  %1 = cast(%0) : f32  %2 = load %b[%t, %l] : bf16  %3 = cast(%2) : f32  %4 = add(%1, %3) : f32
     %5 = cast(%4) : f16  %6 = cast(%4) : bf16  %7 = load %m[%t, %l] : bool  %8 = where(%7, %0, %5) : f16
@@ -120,8 +124,12 @@ TEST_P(Structure, MachineCodeEqualsInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Structure,
-                         testing::Combine(testing::ValuesIn(kCases), testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2)),
-                         [](const auto& info) { return fmt::format("{}_{}", std::get<0>(info.param).name, static_cast<int>(std::get<1>(info.param))); });
+                         testing::Combine(testing::ValuesIn(kCases),
+                                          testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2)),
+                         [](const auto& info) {
+                           return fmt::format("{}_{}", std::get<0>(info.param).name,
+                                              static_cast<int>(std::get<1>(info.param)));
+                         });
 
 }  // namespace
 }  // namespace fusejit::test

@@ -1,8 +1,7 @@
 // Every worked x86 kernel of kernel-ir.md §12 at toy size: machine code against the interpreter, bit for bit, for every
 // instruction set and task order.
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "tests/unit/codegen/run_kernel.h"
 
@@ -14,13 +13,13 @@ struct Worked {
   Values values;
 };
 const Worked kWorked[] = {
-    {"toy/a_scale_relu.kir", Values::special},   {"toy/b_bias_relu_bits.kir", Values::special},
-    {"toy/c_bn_train.kir", Values::ordinary},    {"toy/d_softmax.kir", Values::ordinary},
-    {"toy/e_argmax.kir", Values::special},       {"toy/f_conv3x3_bn.kir", Values::ordinary},
+    {"toy/a_scale_relu.kir", Values::special},     {"toy/b_bias_relu_bits.kir", Values::special},
+    {"toy/c_bn_train.kir", Values::ordinary},      {"toy/d_softmax.kir", Values::ordinary},
+    {"toy/e_argmax.kir", Values::special},         {"toy/f_conv3x3_bn.kir", Values::ordinary},
     {"toy/g_conv3x3_wgrad.kir", Values::ordinary}, {"toy/h_winograd.kir", Values::ordinary},
-    {"toy/i_maxpool.kir", Values::special},      {"toy/i_maxpool_grad.kir", Values::special},
-    {"toy/j_relu_dropout.kir", Values::special}, {"toy/k_put_a.kir", Values::special},
-    {"toy/k_put_b.kir", Values::special},        {"toy/l_conv1x1_widen.kir", Values::ordinary},
+    {"toy/i_maxpool.kir", Values::special},        {"toy/i_maxpool_grad.kir", Values::special},
+    {"toy/j_relu_dropout.kir", Values::special},   {"toy/k_put_a.kir", Values::special},
+    {"toy/k_put_b.kir", Values::special},          {"toy/l_conv1x1_widen.kir", Values::ordinary},
     {"toy/l_conv1x1_dot.kir", Values::ordinary},
 };
 
@@ -54,7 +53,8 @@ TEST_P(WorkedKernel, MachineCodeEqualsInterpreter) {
 
 INSTANTIATE_TEST_SUITE_P(All, WorkedKernel,
                          testing::Combine(testing::ValuesIn(kWorked),
-                                          testing::Values(Isa::x86_avx512, Isa::x86_avx512bf16, Isa::x86_avx2, Isa::x86_v2)),
+                                          testing::Values(Isa::x86_avx512, Isa::x86_avx512bf16, Isa::x86_avx2,
+                                                          Isa::x86_v2)),
                          test_name);
 
 }  // namespace
