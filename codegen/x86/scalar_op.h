@@ -1,4 +1,12 @@
-// Ops of kernel texts as LLVM IR on scalars and vectors: the spelling of the op's row, or its fragment inlined.
+// Ops of kernel texts as LLVM IR on scalars and vectors: the op's fragment inlined, or the spelling of its row
+// (OpDef::llvm, by the class of the first operand):
+//   fadd fsub fmul fdiv frem add sub mul and or xor shl lshr   binary; one operand is used twice (square)
+//   fcmp <predicate>, icmp <predicate>                         compare; one operand with itself (isnan)
+//   fneg, neg, not, same, select                               sign, 0 - x, all bits flipped, x, where
+//   fmax, fmin                                                 extremum() below
+//   llvm.<name>                                                intrinsic overloaded on the first operand's type
+//   fj.floor_divide, fj.fmod, fj.pow                           integer_op.h
+// cast, bits, from_bits, where, dot2 and philox are defined by dtypes or have several results: apply() knows them.
 #pragma once
 
 #include <string_view>
