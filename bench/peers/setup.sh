@@ -2,7 +2,7 @@
 # Makes a Python environment with PyTorch for the peer benchmarks and for remaking tests/reference. Only on request:
 # building and testing fusejit never needs it.
 #
-#   bench/peers/setup.sh [FOLDER]      default: .venv beside this script's repository root, which git ignores
+#   bench/peers/setup.sh [FOLDER]      default: .venv in the root of the repository, which git ignores
 #
 # TORCH names another version: TORCH=2.14.1 bench/peers/setup.sh. The default wheel brings CUDA libraries (5 GiB on disk),
 # which the benchmarks do not use.
