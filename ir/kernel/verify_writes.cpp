@@ -26,7 +26,7 @@ struct Site {
     std::int64_t extent;  // kUnknown if not known
   };
   struct Dim {
-    std::vector<Term> terms;  // by falling |coefficient|; variables held by == are gone
+    std::vector<Term> terms;  // by falling |coefficient|; variables held by == are constants
     std::int64_t constant;
   };
   std::vector<Dim> dims;
@@ -36,17 +36,23 @@ std::int64_t extent_of(const std::optional<Interval>& range) {
   return range ? std::min(kUnknown, range->high - range->low + 1) : kUnknown;
 }
 
-bool fixed_by_condition(VarId variable, const Path& path) {
+// The value that an enclosing == gives to a variable.
+std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
   for (const Enclosing& e : path) {
     if (!e.choice || e.in_else) continue;
     for (const Compare& c : e.choice->compares) {
       const std::vector<IndexTerm>& terms = c.left.terms();
       if (c.kind == CompareKind::eq && terms.size() == 1 && terms[0].atom.kind == AtomKind::variable &&
-          terms[0].atom.id == variable)
-        return true;
+          terms[0].atom.id == variable && c.right % terms[0].coefficient == 0)
+        return c.right / terms[0].coefficient;
     }
   }
-  return false;
+  return std::nullopt;
+}
+
+bool same_fixed(VarId variable, const Path& a, const Path& b) {
+  const std::optional<std::int64_t> value = fixed_value(variable, a);
+  return value && value == fixed_value(variable, b);
 }
 
 // A loop with a variable lower bound counts as low + v' with the largest extent of v'.
@@ -72,7 +78,7 @@ Site make_site(const Stmt& stmt, const Path& path, std::size_t declared_at) {
     if (!e.loop) continue;
     const std::optional<Shifted> shift = shifted(*e.loop, site.ranges);
     site.ranges.enter(*e.loop);
-    if (shift) {
+    if (shift && !fixed_value(e.loop->variable, path)) {
       extents[e.loop->variable] = shift->extent;
       lows[e.loop->variable] = shift->low;
     }
@@ -87,10 +93,14 @@ Site make_site(const Stmt& stmt, const Path& path, std::size_t declared_at) {
       const std::int64_t c = index.coefficient_of(id);
       if (c != 0) index = index + lows[id] * c;  // v stays as v'
     }
+    index = index.substitute([&](const IndexAtom& leaf) -> std::optional<Index> {
+      if (leaf.kind != AtomKind::variable) return std::nullopt;
+      const std::optional<std::int64_t> value = fixed_value(leaf.id, path);
+      return value ? std::optional(Index(*value)) : std::nullopt;
+    });
     Site::Dim dim{{}, index.constant()};
     for (const IndexTerm& t : index.terms()) {
       const bool variable = t.atom.kind == AtomKind::variable;
-      if (variable && fixed_by_condition(t.atom.id, path)) continue;
       const auto known = variable ? extents.find(t.atom.id) : extents.end();
       if (known != extents.end()) {
         dim.terms.push_back({t.coefficient, t.atom, 0, known->second});
@@ -200,7 +210,7 @@ class Writes {
   std::vector<VarId> parallel_variables(const Site& s) const {
     std::vector<VarId> list;
     for (const Enclosing& e : s.path) {
-      if (!e.loop || !is_parallel(e.loop->binding) || fixed_by_condition(e.loop->variable, s.path)) continue;
+      if (!e.loop || !is_parallel(e.loop->binding) || fixed_value(e.loop->variable, s.path)) continue;
       if (extent_of(s.ranges({AtomKind::variable, e.loop->variable, nullptr, 0})) > 1) list.push_back(e.loop->variable);
     }
     return list;
@@ -248,7 +258,7 @@ class Writes {
     std::vector<VarId> needed;
     for (const ForStmt* loop : common)
       if (is_parallel(loop->binding) && extent_of(a.ranges({AtomKind::variable, loop->variable, nullptr, 0})) > 1 &&
-          !(fixed_by_condition(loop->variable, a.path) && fixed_by_condition(loop->variable, b.path)))
+          !same_fixed(loop->variable, a.path, b.path))
         needed.push_back(loop->variable);
     if (needed.empty()) return;
     std::vector<IndexAtom> found;
