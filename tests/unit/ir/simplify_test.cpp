@@ -39,8 +39,10 @@ const Rule kRules[] = {
     {"%x: f32[2]",
      "%0 = full() {shape=[2], value=3} : f32[2] %1 = mul(%0, 2) : f32[2] %2 = add(%x, %1) : f32[2] return %2",
      "%0 = add(%x, 6) : f32[2] return %0"},
-    {"", "%0 = full() {shape=[2], value=0.5} : f32[2] %1 = exp(%0) : f32[2] %2 = gt(%1, 1) : bool[2] return %2",
+    {"", "%0 = full() {shape=[2], value=0.5} : f32[2] %1 = sqrt(%0) : f32[2] %2 = lt(%1, 1) : bool[2] return %2",
      "%0 = full() {shape=[2], value=1, dtype=bool} : bool[2] return %0"},
+    {"", "%0 = full() {shape=[2], value=0.5} : f32[2] %1 = exp(%0) : f32[2] return %1",
+     "%0 = full() {shape=[2], value=0.5} : f32[2] %1 = exp(%0) : f32[2] return %1"},
     {"%x: f32[2]", "%0 = slice(%x) {starts=[0], stops=[2], steps=[1]} : f32[2] return %0", "return %x"},
     {"%x: f32[2]", "%0 = concat(%x) {dim=0} : f32[2] return %0", "return %x"},
     // What must stay.
