@@ -229,7 +229,7 @@ Graph trimmed(const Graph& graph) {
 
 Graph random_graph(std::uint64_t seed, const GraphOptions& options) { return Generator(seed, options).graph(); }
 
-std::vector<Array> random_arguments(const Graph& graph, std::uint64_t seed) {
+std::vector<Array> graph_arguments(const Graph& graph, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<Array> arguments;
   for (const Value& p : graph.parameters()) {

@@ -23,7 +23,7 @@ struct GraphOptions {
 // The same seed and options give the same graph everywhere.
 ir::Graph random_graph(std::uint64_t seed, const GraphOptions& options);
 // Floats in [-2, 2] with some exact zeros and ties, ints in [-3, 3].
-std::vector<ir::Array> random_arguments(const ir::Graph& graph, std::uint64_t seed);
+std::vector<ir::Array> graph_arguments(const ir::Graph& graph, std::uint64_t seed);
 
 // "" if the results agree: NaN and inf in the same places, ints equal, floats within `relative` of the largest
 // magnitude beside them; else what differs first.

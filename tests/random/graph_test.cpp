@@ -12,7 +12,7 @@ constexpr std::uint64_t kGraphs = 150;
 
 // "" if the pipeline keeps the results.
 std::string changed_by_passes(const ir::Graph& graph, std::uint64_t seed) {
-  const auto arguments = random_arguments(graph, seed);
+  const auto arguments = graph_arguments(graph, seed);
   return disagreement(ir::interpret(ir::optimise(graph, Target()), arguments), ir::interpret(graph, arguments), 2e-5);
 }
 
@@ -43,7 +43,7 @@ TEST(RandomGraphs, GradientsAreGraphs) {
     const ir::Graph gradient = ir::differentiate(graph, names);
     ir::verify(gradient);
     ASSERT_EQ(ir::parse_graph(ir::print(gradient)), gradient) << "seed " << seed;
-    const auto arguments = random_arguments(gradient, seed);
+    const auto arguments = graph_arguments(gradient, seed);
     const std::string wrong = disagreement(ir::interpret(ir::optimise(gradient, Target()), arguments),
                                            ir::interpret(gradient, arguments), 1e-9);
     EXPECT_TRUE(wrong.empty()) << "seed " << seed << ": " << wrong << "\n" << ir::print(graph);
