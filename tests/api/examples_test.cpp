@@ -12,10 +12,17 @@ namespace {
 
 namespace fj = fusejit;
 
-class Examples : public ::testing::Test {
+// On the interpreter and on generated code.
+class Examples : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    fj::set_options({.engine = "graph_interpreter"});
+    fj::set_options({.engine = GetParam()});
+    try {
+      (fj::ones({2}) * 3).eval();
+    } catch (const fj::Error& error) {
+      GTEST_SKIP() << "engine " << GetParam() << ": " << error.what();
+    }
+    fj::set_options({.engine = GetParam()});  // counts from zero
     directory_ = std::filesystem::temp_directory_path() / ("examples_" + std::to_string(::getpid()));
     std::filesystem::create_directories(directory_);
     // Two kinds of 8 x 8 images: bright above, bright below.
@@ -32,7 +39,7 @@ class Examples : public ::testing::Test {
   std::filesystem::path directory_;
 };
 
-TEST_F(Examples, Training) {
+TEST_P(Examples, Training) {
   const std::string dir = directory_.string();
   fj::manual_seed(1);
   fj::nn::Sequential net(fj::nn::Conv2d(1, 4, 3), fj::nn::BatchNorm2d(4), fj::nn::ReLU(), fj::nn::MaxPool2d(2),
@@ -63,7 +70,7 @@ TEST_F(Examples, Training) {
   EXPECT_EQ(fj::argmax(net(x), 1).to_vector<std::int64_t>(), y.to_vector<std::int64_t>());
 }
 
-TEST_F(Examples, Serving) {
+TEST_P(Examples, Serving) {
   fj::manual_seed(3);
   auto net = fj::models::ResNet({1, 1, 1, 1}, 7);
   net.save(path("resnet.npz"));
@@ -82,5 +89,8 @@ TEST_F(Examples, Serving) {
   }
   EXPECT_NEAR(total, 1, 1e-5);
 }
+
+INSTANTIATE_TEST_SUITE_P(Engines, Examples, ::testing::Values("graph_interpreter", "compiled"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
