@@ -70,13 +70,13 @@ bool allows_merge(const Access& access, const Shape& domain, int outer, int inne
 
 }  // namespace
 
-Space make_space(const Type& domain, const std::vector<Access>& accesses, const std::vector<bool>& reduced) {
+Space make_space(const Type& domain, const std::vector<Access>& accesses, const std::vector<bool>& reduced, int apart) {
   Space space{domain, {}};
   for (const int dim : physical_order(domain)) {
     const std::int64_t extent = domain.shape[dim];
     if (extent == 1) continue;
     const bool is_reduced = !reduced.empty() && reduced[static_cast<std::size_t>(dim)];
-    if (!space.axes.empty() && space.axes.back().reduced == is_reduced) {
+    if (!space.axes.empty() && space.axes.back().reduced == is_reduced && dim != apart) {
       Axis& last = space.axes.back();
       const bool merge = std::all_of(accesses.begin(), accesses.end(), [&](const Access& access) {
         return allows_merge(access, domain.shape, last.dims.back(), dim);

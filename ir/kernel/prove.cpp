@@ -52,9 +52,17 @@ int Facts::depth(const IndexAtom& atom) const {
 std::optional<Interval> Facts::constant_range(const Index& index) const {
   std::optional<Interval> whole = loop_range(index);
   if (!whole) return std::nullopt;
-  for (const Index& fact : conditions_) {  // E = (E + fact) - fact <= E + fact, and likewise below
-    if (const auto above = loop_range(fact + index)) whole->high = std::min(whole->high, above->high);
-    if (const auto below = loop_range(index - fact)) whole->low = std::max(whole->low, below->low);
+  if (index.is_constant()) return whole;
+  const IndexTerm& lead = index.terms()[0];
+  for (const Index& fact : conditions_) {
+    for (const IndexTerm& t : fact.terms()) {
+      if (!(t.atom == lead.atom) || t.coefficient % lead.coefficient != 0) continue;
+      const std::int64_t k = std::abs(t.coefficient / lead.coefficient);
+      if (k == 0 || k > kMaxScale) continue;
+      // k E = (k E + fact) - fact <= k E + fact, and likewise below.
+      if (const auto above = loop_range(index * k + fact)) whole->high = std::min(whole->high, floor_div(above->high, k));
+      if (const auto below = loop_range(index * k - fact)) whole->low = std::max(whole->low, floor_div(below->low + k - 1, k));
+    }
   }
   return whole;
 }

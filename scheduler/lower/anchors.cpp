@@ -140,7 +140,7 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
 
 LoweredGroup lower_tiled(const LowerContext& context, const Group& group) {
   const ir::Node& node = *context.graph.value(group.anchor);
-  GroupKernel kernel(context, group, false);
+  GroupKernel kernel(context, group, ir::op_def(node.op).matrix);  // rows of a matrix are one axis
   std::vector<TileProblem> problems;
   if (node.op == Op::conv2d) {
     problems = {forward(kernel, node)};

@@ -73,11 +73,33 @@ Arg Expression::value(int node, const LogicalIndex& at) {
   return result;
 }
 
+namespace {
+
+// A quotient or remainder of quotients or remainders: views stacked so deep that bounds are no longer proven from loops.
+bool is_nested(const Index& index) {
+  for (const ir::IndexTerm& outer : index.terms()) {
+    if (!outer.atom.inner) continue;
+    for (const ir::IndexTerm& inner : outer.atom.inner->terms()) {
+      if (inner.atom.inner) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Arg Expression::stored(int node, const LogicalIndex& at) {
   const Type& type = graph_.value(node).type();
+  const DType compute = compute_type(type.dtype);
   std::vector<Index> physical;
-  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
-  return convert(hooks_.load(node, physical), compute_type(type.dtype));
+  std::vector<Compare> guards;
+  for (const int d : physical_order(type)) {
+    physical.push_back(at[static_cast<std::size_t>(d)]);
+    if (!is_nested(physical.back())) continue;
+    for (const Compare& guard : within(physical.back(), type.shape[d])) guards.push_back(guard);
+  }
+  return choose(guards, compute, [&] { return convert(hooks_.load(node, physical), compute); },
+                KernelBuilder::literal(0, compute));
 }
 
 Arg Expression::operand(const ir::Operand& operand, const LogicalIndex& at, DType type) {

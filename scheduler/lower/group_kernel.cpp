@@ -77,7 +77,8 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   accesses_ = group_accesses(context, group, class_values);
   std::vector<Access> all;
   for (const auto& [node, list] : accesses_) all.insert(all.end(), list.begin(), list.end());
-  space_ = make_space(group.domain, all, group.reduced);
+  const int outputs = group.anchor >= 0 ? group.domain.shape.rank() - 1 : -1;  // the lanes of a matrix's tile
+  space_ = make_space(group.domain, all, group.reduced, outputs);
   if (!merge) {
     space_.axes.clear();
     for (const int d : physical_order(group.domain)) {
@@ -85,6 +86,7 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
       if (group.domain.shape[d] != 1) space_.axes.push_back({{d}, group.domain.shape[d], reduced});
     }
   }
+  if (space_.axes.empty() && !group.reductions.empty()) space_.axes.push_back({{}, 1, true});  // one element is a row too
   for (const int node : class_values) accesses_[node].clear();  // declared by plain dims
   lanes_ = vector_lanes(context.target, only_wide_values(context, accesses_));
 
