@@ -6,8 +6,11 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <unordered_map>
+
+#include <spdlog/spdlog.h>
 
 #include "ir/base/check.h"
 #include "ir/interp.h"
@@ -43,6 +46,14 @@ struct Session::State {
         pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
 
   std::shared_ptr<const Executable> executable(const ir::Graph& graph, std::span<const bool> donated);
+
+  // One line a reason.
+  void warn(const std::string& name, const std::string& why) {
+    const std::string sentence = why.substr(0, why.find('\n'));
+    std::lock_guard lock(mutex);
+    if (warned.insert(sentence).second) spdlog::warn("graph @{} runs on the graph interpreter, slowly: {}", name, sentence);
+  }
+  std::set<std::string> warned;
 };
 
 namespace {
@@ -125,7 +136,17 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     ++state_->statistics.runs;
   }
   if (state_->options.engine == Engine::graph_interpreter) return interpret_graph(graph, arguments);
-  const auto executable = state_->executable(graph, donated);
+  std::shared_ptr<const Executable> executable;
+  try {
+    executable = state_->executable(graph, donated);
+  } catch (const UserError&) {
+    throw;
+  } catch (const Error& error) {
+    // The last rung of the fallback ladder: slow, but right. FUSEJIT_STRICT=1 makes it an error.
+    if (std::getenv("FUSEJIT_STRICT") != nullptr) throw;
+    state_->warn(graph.name(), error.what());
+    return interpret_graph(graph, arguments);
+  }
   const scheduler::Plan& plan = executable->plan;
   std::vector<Buffer> results(plan.results.size());
   for (std::size_t r = 0; r < results.size(); ++r) {

@@ -201,8 +201,9 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
         operands.push_back(operand);
         continue;
       }
+      // By where it is kept: a node that changes nothing is kept where its operand is.
       const int id = graph.index_of(operand.value.get());
-      const auto [place, fresh] = made.try_emplace(id);
+      const auto [place, fresh] = made.try_emplace(value_of[at(id)]);
       if (fresh) {
         place->second = ir::parameter(operand.value.type(), "p" + std::to_string(parameters.size()));
         parameters.push_back(place->second), given.push_back(id);

@@ -141,6 +141,10 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
 LoweredGroup lower_tiled(const LowerContext& context, const Group& group) {
   const ir::Node& node = *context.graph.value(group.anchor);
   GroupKernel kernel(context, group, ir::op_def(node.op).matrix);  // rows of a matrix are one axis
+  if (ir::op_def(node.op).matrix && kernel.space().axes.size() > 2) {
+    throw UnsupportedError(fmt::format("{}: rows {} that an epilogue reads dim by dim cannot be compiled yet; rules=none can",
+                                       ir::name(node.op), node.type.shape.str()));
+  }
   std::vector<TileProblem> problems;
   if (node.op == Op::conv2d) {
     problems = {forward(kernel, node)};

@@ -44,13 +44,14 @@ Index linearise(const LogicalIndex& at, const Shape& shape) {
 
 LogicalIndex delinearise(const Index& linear, const Shape& shape) {
   LogicalIndex at(static_cast<std::size_t>(shape.rank()));
+  int outermost = 0;  // first dim above 1: in range, so its quotient needs no remainder
+  while (outermost < shape.rank() && shape[outermost] == 1) ++outermost;
   std::int64_t inner = 1;
   for (int d = shape.rank() - 1; d >= 0; --d) {
     const Index quotient = linear / inner;
-    at[static_cast<std::size_t>(d)] = shape[d] == 1 ? Index(0) : d == 0 ? quotient : quotient % shape[d];
+    at[static_cast<std::size_t>(d)] = shape[d] == 1 ? Index(0) : d == outermost ? quotient : quotient % shape[d];
     inner *= shape[d];
   }
-  // Dims of extent 1 in front leave the first real dim without a remainder of its own; the value is in range anyway.
   return at;
 }
 
