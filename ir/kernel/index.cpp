@@ -107,23 +107,36 @@ class IndexSum {
     if (at->coefficient == 0) terms.erase(at);
   }
 
-  // c*(E / c) + E % c = E.
+  // Digits of one number next to each other become one digit: b*(E / b) + E % b = E, and
+  // b*((E / b) % c) + E % b = E % (b*c).
   void recombine() {
     auto& terms = sum_.terms_;
-    for (std::size_t q = 0; q < terms.size(); ++q) {
-      if (terms[q].atom.kind != AtomKind::quotient) continue;
-      for (std::size_t r = q + 1; r < terms.size(); ++r) {
-        const IndexTerm remainder = terms[r];
-        if (remainder.atom.kind != AtomKind::remainder || remainder.atom.divisor != terms[q].atom.divisor) continue;
-        if (static_cast<__int128>(remainder.coefficient) * remainder.atom.divisor != terms[q].coefficient) continue;
-        if (*remainder.atom.inner != *terms[q].atom.inner) continue;
-        terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(r));
-        terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(q));
-        add(*remainder.atom.inner, remainder.coefficient);
+    for (std::size_t high = 0; high < terms.size(); ++high) {
+      for (std::size_t low = 0; low < terms.size(); ++low) {
+        const IndexTerm remainder = terms[low];
+        if (low == high || remainder.atom.kind != AtomKind::remainder) continue;
+        if (static_cast<__int128>(remainder.coefficient) * remainder.atom.divisor != terms[high].coefficient) continue;
+        const std::optional<Index> joined = join(terms[high].atom, remainder.atom);
+        if (!joined) continue;
+        terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::max(low, high)));
+        terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::min(low, high)));
+        add(*joined, remainder.coefficient);
         recombine_ = true;
         return;
       }
     }
+  }
+
+  // low.divisor * high + low as one digit, if they are digits of one number.
+  static std::optional<Index> join(const IndexAtom& high, const IndexAtom& low) {
+    if (high.kind == AtomKind::quotient && high.divisor == low.divisor && *high.inner == *low.inner) return *low.inner;
+    if (high.kind != AtomKind::remainder || high.inner->constant() != 0 || high.inner->terms().size() != 1)
+      return std::nullopt;
+    const auto& [coefficient, quotient] = high.inner->terms()[0];
+    if (coefficient != 1 || quotient.kind != AtomKind::quotient || quotient.divisor != low.divisor ||
+        *quotient.inner != *low.inner)
+      return std::nullopt;
+    return *low.inner % checked(static_cast<__int128>(low.divisor) * high.divisor);
   }
 
   Index sum_;
