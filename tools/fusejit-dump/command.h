@@ -40,6 +40,14 @@ std::vector<std::string> split_names(std::string_view list);
 // Opens a .fj file, differentiated by `grad` ("x,w"; empty: not), and notes it in the invocation.
 io::GraphFile open_source(Invocation& invocation, const std::string& path, const std::string& grad);
 
+// Reads --target; UsageError for what is none.
+Target parse_target(const std::string& text);
+
 void add_run(CLI::App& program, Invocation& invocation);
+void add_list(CLI::App& program, Invocation& invocation);
+void add_show(CLI::App& program, Invocation& invocation);
+void add_why(CLI::App& program, Invocation& invocation);
+void add_source(CLI::App& program, Invocation& invocation);
+void add_asm(CLI::App& program, Invocation& invocation);
 
 }  // namespace fusejit::tools

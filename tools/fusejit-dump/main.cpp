@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
   Invocation invocation;
-  add_run(program, invocation);
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_run}) add(program, invocation);
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

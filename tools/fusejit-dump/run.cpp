@@ -80,7 +80,7 @@ std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& 
   runtime::SessionOptions session_options;
   session_options.engine = engine_named(options.engine);
   session_options.rules = options.rules;
-  if (!options.target.empty()) session_options.target = Target::parse(options.target);
+  if (!options.target.empty()) session_options.target = parse_target(options.target);
   runtime::Session session(session_options);
   std::vector<runtime::Buffer> buffers;
   for (const ir::Array& argument : arguments) buffers.push_back(to_buffer(argument));

@@ -15,6 +15,14 @@ std::vector<std::string> split_names(std::string_view list) {
   return names;
 }
 
+Target parse_target(const std::string& text) {
+  try {
+    return Target::parse(text);
+  } catch (const UserError& error) {
+    throw UsageError{fmt::format("--target {}: {}", text, error.what())};
+  }
+}
+
 io::GraphFile open_source(Invocation& invocation, const std::string& path, const std::string& grad) {
   const std::vector<std::string> wrt = grad.empty() ? std::vector<std::string>() : split_names(grad);
   invocation.source = path;

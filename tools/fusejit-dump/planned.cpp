@@ -1,0 +1,64 @@
+#include "tools/fusejit-dump/planned.h"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+
+#include "frontend/models/named.h"
+#include "ir/base/check.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::tools {
+
+void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required) {
+  command.add_option("source", options.source, "A .fj file, or a built-in model: convnet@256:train")
+      ->required(source_required);
+  command.add_option("--format", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
+  command.add_option("--rules", options.rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
+}
+
+void note_given(const CLI::App& command, PlanOptions& options) { options.has_grad = command.count("--grad") > 0; }
+
+Source read_source(Invocation& invocation, const PlanOptions& options) {
+  if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
+  if (!models::is_model_source(options.source)) return {open_source(invocation, options.source, options.grad).graph, {}};
+  const std::vector<std::string> wrt = options.grad.empty() ? std::vector<std::string>() : split_names(options.grad);
+  models::ModelGraph model = models::model_graph(options.source);
+  invocation.graph_text = ir::print(model.graph);
+  if (wrt.empty()) return {std::move(model.graph), std::vector<bool>(model.donated.begin(), model.donated.end())};
+  return {io::open_graph(model.graph, wrt).graph, {}};
+}
+
+Planned make_plan(Invocation& invocation, const PlanOptions& options) {
+  const Target target = parse_target(options.target);
+  Source source = read_source(invocation, options);
+  scheduler::Plan plan = scheduler::schedule(source.graph, {target, options.rules, source.donated});
+  return {std::move(source), std::move(plan)};
+}
+
+std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& kernel) {
+  const int count = static_cast<int>(plan.steps.size());
+  std::vector<int> steps;
+  int number = -1;
+  const auto [stop, error] = std::from_chars(kernel.data(), kernel.data() + kernel.size(), number);
+  const bool is_number = error == std::errc() && stop == kernel.data() + kernel.size();
+  for (int s = 0; s < count; ++s) {
+    if (kernel.empty() || (is_number ? s == number : plan.steps[static_cast<std::size_t>(s)].kernel->name == kernel))
+      steps.push_back(s);
+  }
+  FJ_CHECK(kernel.empty() || !steps.empty(), "the plan of @{} has no kernel {}; it has {}, counted from 0", plan.name,
+           kernel, count);
+  return steps;
+}
+
+int put(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    throw FileError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+  return kDone;
+}
+
+}  // namespace fusejit::tools

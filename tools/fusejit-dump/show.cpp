@@ -1,0 +1,122 @@
+// show: the plan's kernels with what each one moves and computes, and the ledger beside the bound.
+#include <fmt/format.h>
+
+#include "ir/kernel/cost.h"
+#include "tools/fusejit-dump/machine_code.h"
+#include "tools/fusejit-dump/planned.h"
+#include "tools/fusejit-dump/table.h"
+
+namespace fusejit::tools {
+namespace {
+
+struct ShowOptions : PlanOptions {
+  bool compile = false;
+};
+
+struct Row {
+  const scheduler::PlanStep* step;
+  ir::KernelCost cost;
+  CodeFigures code;  // with --compile
+};
+
+std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile) {
+  std::vector<Row> rows;
+  for (const scheduler::PlanStep& step : plan.steps) {
+    rows.push_back({&step, ir::cost(*step.kernel), compile ? measure_code(*step.kernel, plan.target) : CodeFigures{}});
+  }
+  return rows;
+}
+
+Json to_json(const scheduler::Plan& plan, const Row& row, std::size_t index, bool compile) {
+  const scheduler::PlanStep& step = *row.step;
+  Json values = Json::array();
+  for (const int v : step.values) values.push_back(plan.values[static_cast<std::size_t>(v)].label);
+  Json json = {{"index", index},
+               {"name", step.kernel->name},
+               {"ops", step.ops},
+               {"values", values},
+               {"tasks", row.cost.tasks},
+               {"read_bytes", step.read_bytes},
+               {"written_bytes", step.written_bytes},
+               {"work_bytes", step.work_bytes},
+               {"scratch_bytes", row.cost.scratch_bytes},
+               {"flop", step.flop},
+               {"statements", row.cost.statements},
+               {"live_arena_bytes", scheduler::live_arena_bytes_after(plan, static_cast<int>(index))}};
+  if (compile) {
+    json["ir_instructions"] = row.code.ir_instructions;
+    json["code_bytes"] = row.code.code_bytes;
+    json["compile_milliseconds"] = row.code.compile_milliseconds;
+  }
+  return json;
+}
+
+std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool compile) {
+  const scheduler::Plan& plan = planned.plan;
+  Json json = heading(plan);
+  json["nodes"] = planned.source.graph.value_count();
+  json["ledger_bytes"] = plan.ledger_bytes();
+  json["bound_bytes"] = plan.bound_bytes;
+  json["arena_bytes"] = plan.arena_bytes;
+  json["kernels"] = Json::array();
+  for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(to_json(plan, rows[s], s, compile));
+  json["refusals"] = Json::array();
+  for (const scheduler::Refusal& refusal : plan.refusals) json["refusals"].push_back(to_json(refusal));
+  return text(json);
+}
+
+std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool compile) {
+  const scheduler::Plan& plan = planned.plan;
+  std::vector<std::vector<std::string>> cells = {{"#", "kernel", "tasks", "read", "written", "work", "Mflop", "ops"}};
+  if (compile) cells[0].insert(cells[0].end() - 1, {"IR", "code"});
+  CodeFigures code;
+  double flop = 0;
+  for (std::size_t s = 0; s < rows.size(); ++s) {
+    const scheduler::PlanStep& step = *rows[s].step;
+    cells.push_back({std::to_string(s), step.kernel->name, fmt::format("{}", fmt::join(rows[s].cost.tasks, "+")),
+                     grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
+                     fmt::format("{:.3f}", step.flop / 1e6), fmt::format("{}", fmt::join(step.ops, ", "))});
+    if (compile) {
+      cells.back().insert(cells.back().end() - 1,
+                          {grouped(rows[s].code.ir_instructions), grouped(rows[s].code.code_bytes)});
+    }
+    code.ir_instructions += rows[s].code.ir_instructions;
+    code.code_bytes += rows[s].code.code_bytes;
+    code.compile_milliseconds += rows[s].code.compile_milliseconds;
+    flop += step.flop;
+  }
+  std::string out = fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), plan.rules);
+  out += table(cells, compile ? "rlrrrrrrrl" : "rlrrrrrl");
+  out += fmt::format("{} kernels of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
+                     planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());
+  const double bound = static_cast<double>(plan.bound_bytes);
+  out += fmt::format("ledger {} bytes, bound {} bytes", grouped(plan.ledger_bytes()), grouped(plan.bound_bytes));
+  if (bound > 0) out += fmt::format(" (ledger / bound {:.3f})", static_cast<double>(plan.ledger_bytes()) / bound);
+  out += fmt::format(", arena {} bytes\n", grouped(plan.arena_bytes));
+  if (compile) {
+    out += fmt::format("{} IR instructions, {} bytes of code, {:.0f} ms of compiling\n", grouped(code.ir_instructions),
+                       grouped(code.code_bytes), code.compile_milliseconds);
+  }
+  return out;
+}
+
+int show(const ShowOptions& options, Invocation& invocation) {
+  const Planned planned = make_plan(invocation, options);
+  const std::vector<Row> rows = rows_of(planned.plan, options.compile);
+  return put(options.json() ? show_json(planned, rows, options.compile) : show_text(planned, rows, options.compile));
+}
+
+}  // namespace
+
+void add_show(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App* command = program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
+  add_plan_options(*command, *options);
+  command->add_flag("--compile", options->compile, "Compile the kernels: LLVM instructions and bytes of code");
+  command->callback([options, command, &invocation] {
+    note_given(*command, *options);
+    invocation.run = [options, &invocation] { return show(*options, invocation); };
+  });
+}
+
+}  // namespace fusejit::tools

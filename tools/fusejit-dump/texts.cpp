@@ -1,0 +1,89 @@
+// source and asm: what a SOURCE looks like at each stage on its way to machine code.
+#include <fmt/format.h>
+
+#include "ir/passes/passes.h"
+#include "scheduler/schedule.h"
+#include "tools/fusejit-dump/machine_code.h"
+#include "tools/fusejit-dump/planned.h"
+#include "tools/fusejit-dump/table.h"
+
+namespace fusejit::tools {
+namespace {
+
+struct TextOptions : PlanOptions {
+  std::string stage, kernel;
+};
+
+// Of one kernel at a stage that has a text for each.
+std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, const Target& target) {
+  if (stage == "kernel") return ir::print(kernel);
+  return stage == "llvm" ? llvm_text(kernel, target) : assembly(kernel, target);
+}
+
+int put_whole(const TextOptions& options, const std::string& graph, const Target& target, const std::string& whole) {
+  if (!options.json()) return put(whole);
+  return put(text({{"graph", graph},
+                   {"target", target.str()},
+                   {"rules", options.rules},
+                   {"stage", options.stage},
+                   {"text", whole}}));
+}
+
+int put_kernels(const TextOptions& options, Invocation& invocation) {
+  const scheduler::Plan plan = make_plan(invocation, options).plan;
+  std::string all;
+  Json kernels = Json::array();
+  for (const int s : select_steps(plan, options.kernel)) {
+    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(s)].kernel;
+    std::string one = kernel_text(options.stage, kernel, plan.target);
+    if (!options.json()) all += (all.empty() ? "" : "\n") + one;
+    if (options.json()) kernels.push_back({{"index", s}, {"name", kernel.name}, {"text", std::move(one)}});
+  }
+  if (!options.json()) return put(all);
+  Json json = heading(plan);
+  json["stage"] = options.stage;
+  json["kernels"] = std::move(kernels);
+  return put(text(json));
+}
+
+int put_stage(const TextOptions& options, Invocation& invocation) {
+  const bool of_graph = options.stage == "graph" || options.stage == "optimised";
+  if (!of_graph && options.stage != "plan") return put_kernels(options, invocation);
+  if (!options.kernel.empty()) throw UsageError{fmt::format("--kernel: stage {} is not a kernel's", options.stage)};
+  const Target target = parse_target(options.target);
+  if (options.stage == "plan") {
+    const scheduler::Plan plan = make_plan(invocation, options).plan;
+    return put_whole(options, plan.name, plan.target, scheduler::print(plan));
+  }
+  const Source source = read_source(invocation, options);
+  const std::string whole = ir::print(options.stage == "graph" ? source.graph : ir::optimise(source.graph, target));
+  return put_whole(options, source.graph.name(), target, whole);
+}
+
+void add_texts(CLI::App& command, const std::shared_ptr<TextOptions>& options, Invocation& invocation) {
+  add_plan_options(command, *options);
+  command.add_option("--kernel", options->kernel, "Only this kernel: its number in the plan, or its name");
+  command.callback([options, given = &command, &invocation] {
+    note_given(*given, *options);
+    invocation.run = [options, &invocation] { return put_stage(*options, invocation); };
+  });
+}
+
+}  // namespace
+
+void add_source(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<TextOptions>();
+  CLI::App* command = program.add_subcommand("source", "The text of a SOURCE at one stage");
+  command->add_option("--stage", options->stage, "graph, optimised (the graph that show and why speak of), plan, kernel or llvm")
+      ->required()
+      ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm"}));
+  add_texts(*command, options, invocation);
+}
+
+void add_asm(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<TextOptions>();
+  options->stage = "asm";
+  add_texts(*program.add_subcommand("asm", "The assembly of a SOURCE's kernels"), options, invocation);
+}
+
+}  // namespace fusejit::tools
