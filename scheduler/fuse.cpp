@@ -3,6 +3,7 @@
 // is bounded by node order.
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "ir/base/check.h"
 #include "scheduler/may_fuse.h"
@@ -23,6 +24,7 @@ class Grower {
     for (int v = static_cast<int>(graph_.parameters().size()); v < graph_.value_count(); ++v) {
       if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
     }
+    tidy_refusals();
     order();
     return std::move(grouping_);
   }
@@ -122,6 +124,45 @@ class Grower {
       grouping_.refusals.push_back({verdict.code, label(graph_, access.node), label(graph_, candidate.node), verdict.why,
                                     graph_.value(access.node).type().bytes()});
     }
+  }
+
+  // Groups that compute `node`: its own, or those of the stored values whose expressions hold it.
+  std::vector<int> groups_with(int node) const {
+    std::vector<int> groups;
+    std::vector<bool> inside(at(graph_.value_count()));
+    inside[at(node)] = true;
+    for (int v = node; v < graph_.value_count(); ++v) {
+      for (const ir::Operand& operand : graph_.value(v)->operands) {
+        if (v == node || operand.is_number()) continue;
+        const int id = graph_.index_of(operand.value.get());
+        if (inside[at(id)] && !grouping_.stored[at(id)]) inside[at(v)] = true;
+      }
+      if (inside[at(v)] && grouping_.stored[at(v)]) add(groups, grouping_.group_of[at(v)]);
+    }
+    return groups;
+  }
+
+  // What was said of a pair before there were groups is dropped if the two run together after all, and nothing is said
+  // twice: of equal refusals the one that moves most stays.
+  void tidy_refusals() {
+    std::map<std::string, int> node_of;
+    for (int v = 0; v < graph_.value_count(); ++v) node_of[label(graph_, v)] = v;
+    std::map<std::tuple<RefusalCode, std::string, std::string>, std::size_t> known;
+    std::vector<Refusal> kept;
+    for (Refusal& refusal : grouping_.refusals) {
+      const int producer = grouping_.group_of[at(node_of.at(refusal.producer))];
+      const bool together = refusal.code == RefusalCode::cheaper_stored && producer >= 0 &&
+                            groups_with(node_of.at(refusal.consumer)) == std::vector<int>{producer};
+      if (together) continue;
+      const auto [place, fresh] =
+          known.try_emplace(std::tuple(refusal.code, refusal.producer, refusal.consumer), kept.size());
+      if (fresh) {
+        kept.push_back(std::move(refusal));
+      } else {
+        kept[place->second].bytes = std::max(kept[place->second].bytes, refusal.bytes);
+      }
+    }
+    grouping_.refusals = std::move(kept);
   }
 
   // Execution order: a topological order that follows the graph's, but a recomputation (region > 0) waits until the

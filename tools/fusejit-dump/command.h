@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "frontend/io/graph_file.h"
+#include "fusejit/target.h"
 
 namespace fusejit::tools {
 

@@ -27,7 +27,7 @@ std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile) {
   return rows;
 }
 
-Json to_json(const scheduler::Plan& plan, const Row& row, std::size_t index, bool compile) {
+Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index, bool compile) {
   const scheduler::PlanStep& step = *row.step;
   Json values = Json::array();
   for (const int v : step.values) values.push_back(plan.values[static_cast<std::size_t>(v)].label);
@@ -59,7 +59,7 @@ std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool
   json["bound_bytes"] = plan.bound_bytes;
   json["arena_bytes"] = plan.arena_bytes;
   json["kernels"] = Json::array();
-  for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(to_json(plan, rows[s], s, compile));
+  for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(kernel_json(plan, rows[s], s, compile));
   json["refusals"] = Json::array();
   for (const scheduler::Refusal& refusal : plan.refusals) json["refusals"].push_back(to_json(refusal));
   return text(json);

@@ -1,0 +1,211 @@
+// fusejit-dump list, show, why, source and asm as a user meets them: text, JSON, exit codes, the first line of stderr.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace fusejit {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit-dump";
+
+struct Outcome {
+  int code = -1;  // -1: a signal
+  std::string out, error;
+};
+
+std::string content(const fs::path& path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+class Dump : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    folder_ = fs::temp_directory_path() / ("fusejit_dump_" + std::to_string(getpid()));
+    fs::create_directories(folder_);
+    write("g.fj",
+          "graph @g(%x: f32[64,32], %w: f32[32,16]) {\n  %0 = relu(%x) : f32[64,32]\n"
+          "  %1 = matmul(%0, %w) : f32[64,16]\n  %2 = exp(%1) : f32[64,16]\n  return %2\n}\n");
+    write("bad.fj", "graph @g(%x: f32[2]) {\n  %0 = relu(%x, %x) : f32[2]\n  return %0\n}\n");
+    write("int.fj", "graph @g(%x: i32[]) {\n  return %x\n}\n");
+    write("empty.fj", "");
+    write("groups.fj",
+          "graph @g(%x: f32[1,4,5,5], %w: f32[4,2,3,3]) {\n"
+          "  %0 = conv2d(%x, %w) {groups=2} : f32[1,4,3,3]\n  return %0\n}\n");
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+
+  // Words beginning with '$' are files of the test's folder.
+  Outcome dump(const std::string& arguments, const std::string& out = "") const {
+    std::istringstream words(arguments);
+    std::string command = kProgram, word;
+    while (words >> word) command += " '" + (word[0] == '$' ? (folder_ / word.substr(1)).string() : word) + "'";
+    const fs::path stdout_file = out.empty() ? folder_ / "stdout" : fs::path(out);
+    command += " > " + stdout_file.string() + " 2> " + (folder_ / "stderr").string();
+    const int status = std::system(command.c_str());
+    Outcome outcome;
+    if (WIFEXITED(status) && WEXITSTATUS(status) < 126) outcome.code = WEXITSTATUS(status);
+    if (out.empty()) outcome.out = content(stdout_file);
+    outcome.error = content(folder_ / "stderr");
+    return outcome;
+  }
+  std::string text(const std::string& arguments) const {
+    const Outcome outcome = dump(arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments << "\n" << outcome.error;
+    EXPECT_EQ(outcome.error, "") << arguments;
+    EXPECT_FALSE(outcome.out.empty()) << arguments;
+    return outcome.out;
+  }
+  Json json(const std::string& arguments) const {
+    const Json json = Json::parse(text(arguments + " --format json --target x86:avx2"), nullptr, false);
+    EXPECT_FALSE(json.is_discarded()) << arguments;
+    return json;
+  }
+
+  fs::path folder_;
+};
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+TEST_F(Dump, ListNamesModelsAndKernels) {
+  EXPECT_TRUE(contains(text("list"), "resnet50@"));
+  const Json models = json("list")["models"];
+  ASSERT_GE(models.size(), 3u);
+  EXPECT_EQ(models[0]["name"], "convnet");
+  EXPECT_TRUE(contains(text("list $g.fj"), "matmul"));
+  EXPECT_EQ(json("list $g.fj")["kernels"].size(), json("show $g.fj")["kernels"].size());
+}
+
+TEST_F(Dump, ShowAddsUp) {
+  const Json shown = json("show $g.fj");
+  EXPECT_EQ(shown["bound_bytes"], 4 * (64 * 32 + 32 * 16 + 64 * 16));
+  std::int64_t ledger = 0;
+  for (const Json& kernel : shown["kernels"]) {
+    ledger += kernel["read_bytes"].get<std::int64_t>() + kernel["written_bytes"].get<std::int64_t>();
+    EXPECT_FALSE(kernel["name"].get<std::string>().empty());
+    EXPECT_FALSE(kernel["ops"].empty());
+    EXPECT_FALSE(kernel["tasks"].empty());
+  }
+  EXPECT_EQ(shown["ledger_bytes"], ledger);
+  EXPECT_GE(ledger, shown["bound_bytes"].get<std::int64_t>());
+  EXPECT_EQ(shown["target"].get<std::string>().substr(0, 8), "x86:avx2");
+  const std::string table = text("show $g.fj");
+  EXPECT_TRUE(contains(table, "exp") && contains(table, "ledger") && contains(table, "bound")) << table;
+}
+
+TEST_F(Dump, RulesAndGradChangeThePlan) {
+  const std::size_t fused = json("show $g.fj")["kernels"].size();
+  EXPECT_GT(json("show $g.fj --rules none")["kernels"].size(), fused);
+  EXPECT_GT(json("show $g.fj --grad x,w")["kernels"].size(), fused);
+}
+
+TEST_F(Dump, WhyGivesReasonsLargestFirst) {
+  const Json why = json("why $g.fj");
+  ASSERT_FALSE(why["refusals"].empty());
+  EXPECT_EQ(why["refusals"][0]["code"], "anchor_operand");
+  std::int64_t last = INT64_MAX;
+  for (const Json& refusal : why["refusals"]) {
+    EXPECT_LE(refusal["bytes"].get<std::int64_t>(), last);
+    last = refusal["bytes"];
+  }
+  EXPECT_EQ(why["by_code"]["anchor_operand"]["pairs"], 1);
+  EXPECT_TRUE(contains(text("why $g.fj"), "reads this operand many times"));
+}
+
+TEST_F(Dump, SourceHasEveryStage) {
+  EXPECT_EQ(text("source --stage graph $g.fj"), content(folder_ / "g.fj"));
+  EXPECT_TRUE(contains(text("source --stage optimised $g.fj"), "matmul("));
+  EXPECT_TRUE(contains(text("source --stage plan $g.fj"), "plan @g"));
+  EXPECT_TRUE(contains(text("source --stage kernel $g.fj"), "kernel @"));
+  EXPECT_EQ(json("source --stage graph $g.fj")["text"], content(folder_ / "g.fj"));
+  const Json kernels = json("source --stage kernel $g.fj")["kernels"];
+  ASSERT_GE(kernels.size(), 2u);
+  const std::string name = kernels[1]["name"];
+  EXPECT_EQ(text("source --stage kernel --target x86:avx2 --kernel 1 $g.fj"), kernels[1]["text"]);
+  EXPECT_EQ(json("source --stage kernel --kernel " + name + " $g.fj")["kernels"][0]["text"], kernels[1]["text"]);
+}
+
+TEST_F(Dump, MachineCodeHasTexts) {
+  const Outcome llvm = dump("source --stage llvm --target x86:avx2 --kernel 0 $g.fj");
+  if (llvm.code == 4 && contains(llvm.error, "no x86 code generator")) GTEST_SKIP() << llvm.error;
+  EXPECT_EQ(llvm.code, 0) << llvm.error;
+  EXPECT_TRUE(contains(llvm.out, "define ")) << llvm.out;
+  EXPECT_TRUE(contains(text("asm --kernel 0 --target x86:avx2 $g.fj"), "vmaxps"));
+  EXPECT_TRUE(contains(json("asm --kernel 0 $g.fj")["kernels"][0]["text"].get<std::string>(), "vmaxps"));
+}
+
+TEST_F(Dump, ModelsAreSources) {
+  const Json answer = json("show convnet@4"), step = json("show convnet@4:train");
+  EXPECT_GT(step["kernels"].size(), answer["kernels"].size());
+  EXPECT_GT(step["bound_bytes"].get<std::int64_t>(), 3 * 4 * 1199882);  // parameters and Adadelta's state twice
+}
+
+struct Failure {
+  const char* arguments;
+  int code;
+  const char* error;  // part of the first line of stderr
+};
+
+TEST_F(Dump, EveryMistakeHasItsCodeAndSentence) {
+  const Failure cases[] = {
+      {"", 1, "subcommand is required"},
+      {"show", 1, "source is required"},
+      {"frobnicate $g.fj", 1, "frobnicate"},
+      {"show $g.fj --nonsense", 1, "--nonsense"},
+      {"show $g.fj --format xml", 1, "--format"},
+      {"show $g.fj --rules some", 1, "--rules"},
+      {"show $g.fj --target vax", 1, "--target vax: "},
+      {"show $g.fj --grad x,", 1, "--grad x,: a name is empty"},
+      {"source $g.fj", 1, "--stage is required"},
+      {"source --stage plan --kernel 1 $g.fj", 1, "--kernel: stage plan is not a kernel's"},
+      {"show $bad.fj", 2, "bad.fj:2:8: error: relu: takes 1 operand, 2 were given"},
+      {"why $empty.fj", 2, "empty.fj:1:1: error: "},
+      {"show $g.fj --grad y", 2, "the graph has no parameter named y"},
+      {"show $int.fj --grad x", 2, "only floating-point values have a gradient"},
+      {"asm $g.fj --kernel 99", 2, "has no kernel 99"},
+      {"show convnet@0", 2, "'0' is no shape of images"},
+      {"show convnet@4x1x9", 2, "images have 4 extents, these have 3"},
+      {"show convnet@4:fast", 2, "'fast' is not known"},
+      {"show resnet50@99999999999x3x224x224", 2, "elements"},
+      {"show $groups.fj", 4, "groups=2 cannot be compiled yet"},
+      {"show $missing.fj", 5, "cannot be opened: No such file or directory"},
+      {"list lenet@4", 5, "cannot be opened: No such file or directory"},
+  };
+  for (const Failure& c : cases) {
+    for (const char* format : {"", " --format json"}) {
+      if (std::string_view(c.arguments).find("--format") != std::string_view::npos) continue;
+      if (c.arguments[0] == '\0' && *format) continue;
+      const Outcome outcome = dump(c.arguments + std::string(format));
+      const std::string first = outcome.error.substr(0, outcome.error.find('\n'));
+      EXPECT_EQ(outcome.code, c.code) << c.arguments << "\n" << outcome.error;
+      EXPECT_TRUE(contains(first, c.error)) << c.arguments << "\n" << outcome.error;
+      EXPECT_TRUE(contains(first, ": error: ")) << c.arguments << "\n" << outcome.error;
+      EXPECT_EQ(outcome.out, "") << c.arguments;
+    }
+  }
+  EXPECT_EQ(dump("show $g.fj --format xml").code, 1);
+}
+
+TEST_F(Dump, AFullDiskIsSaid) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP();
+  const Outcome outcome = dump("show $g.fj", "/dev/full");
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_TRUE(contains(outcome.error, "standard output cannot be written")) << outcome.error;
+}
+
+}  // namespace
+}  // namespace fusejit
