@@ -24,6 +24,8 @@ Source parse_source(std::string_view text) {
   const std::string whole(text);
   Source source;
   if (text.ends_with(":train")) source.train = true, text.remove_suffix(6);
+  const std::size_t colon = text.find(':');
+  FJ_CHECK(colon == std::string_view::npos, "model '{}': after ':' only 'train' is known", whole);
   const std::size_t at = text.find('@');
   source.name = text.substr(0, at);
   const char* next = at == std::string_view::npos ? nullptr : text.data() + at + 1;

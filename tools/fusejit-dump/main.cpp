@@ -1,5 +1,6 @@
 // fusejit-dump: what ran, how it was grouped, why not more, what code, how good, what changed. This file turns every
 // outcome into an exit code and one first line on stderr (ops.md §14).
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -75,6 +76,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     return program.exit(help);
   } catch (const CLI::ParseError& error) {
+    if (program.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
+      return failed(kUsage, fmt::format("there is no subcommand {}; see fusejit-dump --help", argv[1]));
     return failed(kUsage, error.what());
   }
   return run(invocation);
