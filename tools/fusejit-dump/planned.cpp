@@ -25,7 +25,8 @@ void note_given(const CLI::App& command, PlanOptions& options) { options.has_gra
 
 Source read_source(Invocation& invocation, const PlanOptions& options) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
-  if (!models::is_model_source(options.source)) return {open_source(invocation, options.source, options.grad).graph, {}};
+  if (!models::is_model_source(options.source))
+    return {open_source(invocation, options.source, options.grad).graph, {}};
   const std::vector<std::string> wrt = options.grad.empty() ? std::vector<std::string>() : split_names(options.grad);
   models::ModelGraph model = models::model_graph(options.source);
   invocation.graph_text = ir::print(model.graph);

@@ -1,6 +1,8 @@
 // show: the plan's kernels with what each one moves and computes, and the ledger beside the bound.
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "ir/kernel/cost.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
@@ -16,15 +18,25 @@ struct ShowOptions : PlanOptions {
 struct Row {
   const scheduler::PlanStep* step;
   ir::KernelCost cost;
-  CodeFigures code;  // with --compile
+  std::size_t same_as;  // the first row with this kernel's text; they are compiled once
+  CodeFigures code;     // with --compile, of the first row only
 };
 
 std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile) {
   std::vector<Row> rows;
+  std::unordered_map<std::string, std::size_t> first;
   for (const scheduler::PlanStep& step : plan.steps) {
-    rows.push_back({&step, ir::cost(*step.kernel), compile ? measure_code(*step.kernel, plan.target) : CodeFigures{}});
+    const auto [at, is_new] = first.emplace(ir::print(*step.kernel), rows.size());
+    rows.push_back({&step, ir::cost(*step.kernel), at->second, {}});
+    if (compile && is_new) rows.back().code = measure_code(*step.kernel, plan.target);
   }
   return rows;
+}
+
+std::int64_t different(const std::vector<Row>& rows) {
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) count += rows[i].same_as == i;
+  return count;
 }
 
 Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index, bool compile) {
@@ -43,7 +55,8 @@ Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index,
                {"flop", step.flop},
                {"statements", row.cost.statements},
                {"live_arena_bytes", scheduler::live_arena_bytes_after(plan, static_cast<int>(index))}};
-  if (compile) {
+  if (row.same_as != index) json["same_as"] = row.same_as;
+  if (compile && row.same_as == index) {
     json["ir_instructions"] = row.code.ir_instructions;
     json["code_bytes"] = row.code.code_bytes;
     json["compile_milliseconds"] = row.code.compile_milliseconds;
@@ -58,6 +71,7 @@ std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool
   json["ledger_bytes"] = plan.ledger_bytes();
   json["bound_bytes"] = plan.bound_bytes;
   json["arena_bytes"] = plan.arena_bytes;
+  json["different_kernels"] = different(rows);
   json["kernels"] = Json::array();
   for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(kernel_json(plan, rows[s], s, compile));
   json["refusals"] = Json::array();
@@ -77,8 +91,10 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
                      grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
                      fmt::format("{:.3f}", step.flop / 1e6), fmt::format("{}", fmt::join(step.ops, ", "))});
     if (compile) {
-      cells.back().insert(cells.back().end() - 1,
-                          {grouped(rows[s].code.ir_instructions), grouped(rows[s].code.code_bytes)});
+      const bool first = rows[s].same_as == s;
+      const std::string same = fmt::format("as {}", rows[s].same_as);
+      cells.back().insert(cells.back().end() - 1, {first ? grouped(rows[s].code.ir_instructions) : same,
+                                                   first ? grouped(rows[s].code.code_bytes) : ""});
     }
     code.ir_instructions += rows[s].code.ir_instructions;
     code.code_bytes += rows[s].code.code_bytes;
@@ -87,8 +103,8 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
   }
   std::string out = fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), plan.rules);
   out += table(cells, compile ? "rlrrrrrrrl" : "rlrrrrrl");
-  out += fmt::format("{} kernels of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
-                     planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());
+  out += fmt::format("{} kernels ({} different) of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
+                     different(rows), planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());
   const double bound = static_cast<double>(plan.bound_bytes);
   out += fmt::format("ledger {} bytes, bound {} bytes", grouped(plan.ledger_bytes()), grouped(plan.bound_bytes));
   if (bound > 0) out += fmt::format(" (ledger / bound {:.3f})", static_cast<double>(plan.ledger_bytes()) / bound);
@@ -110,7 +126,8 @@ int show(const ShowOptions& options, Invocation& invocation) {
 
 void add_show(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<ShowOptions>();
-  CLI::App* command = program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
+  CLI::App* command =
+      program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
   add_plan_options(*command, *options);
   command->add_flag("--compile", options->compile, "Compile the kernels: LLVM instructions and bytes of code");
   command->callback([options, command, &invocation] {

@@ -74,7 +74,9 @@ void add_texts(CLI::App& command, const std::shared_ptr<TextOptions>& options, I
 void add_source(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<TextOptions>();
   CLI::App* command = program.add_subcommand("source", "The text of a SOURCE at one stage");
-  command->add_option("--stage", options->stage, "graph, optimised (the graph that show and why speak of), plan, kernel or llvm")
+  command
+      ->add_option("--stage", options->stage,
+                   "graph, optimised (the graph that show and why speak of), plan, kernel or llvm")
       ->required()
       ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm"}));
   add_texts(*command, options, invocation);
