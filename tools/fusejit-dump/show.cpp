@@ -26,7 +26,7 @@ std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile) {
   std::vector<Row> rows;
   std::unordered_map<std::string, std::size_t> first;
   for (const scheduler::PlanStep& step : plan.steps) {
-    const auto [at, is_new] = first.emplace(ir::print(*step.kernel), rows.size());
+    const auto [at, is_new] = first.emplace(ir::kernel_key_text(*step.kernel), rows.size());
     rows.push_back({&step, ir::cost(*step.kernel), at->second, {}});
     if (compile && is_new) rows.back().code = measure_code(*step.kernel, plan.target);
   }

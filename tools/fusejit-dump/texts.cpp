@@ -1,6 +1,8 @@
 // source and asm: what a SOURCE looks like at each stage on its way to machine code.
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "ir/passes/passes.h"
 #include "scheduler/schedule.h"
 #include "tools/fusejit-dump/machine_code.h"
@@ -20,6 +22,35 @@ std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, cons
   return stage == "llvm" ? llvm_text(kernel, target) : assembly(kernel, target);
 }
 
+// "%11" -> "%11 conv2d", for every value that a step computes.
+std::unordered_map<std::string, std::string> computed_values(const scheduler::Plan& plan) {
+  std::unordered_map<std::string, std::string> ops;
+  for (const scheduler::PlanStep& step : plan.steps) {
+    for (const std::string& op : step.ops) ops.emplace(op.substr(0, op.find(' ')), op);
+  }
+  return ops;
+}
+
+// What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter.
+std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step) {
+  const std::unordered_map<std::string, std::string> ops = computed_values(plan);
+  std::string lines = fmt::format("; {}\n", fmt::join(step.ops, ", "));
+  int number = -1;
+  std::size_t buffer = 0;
+  for (const ir::KernelParam& param : step.kernel->params) {
+    ++number;
+    if (param.memory < 0) continue;
+    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(step.values[buffer++])];
+    const ir::Memory& memory = step.kernel->memories[static_cast<std::size_t>(param.memory)];
+    const auto op = ops.find(value.label);
+    const char* const access = memory.kind == ir::MemKind::read     ? "reads"
+                               : memory.kind == ir::MemKind::update ? "updates"
+                                                                    : "writes";
+    lines += fmt::format(";   {:7} %p{:<2} = {}\n", access, number, op == ops.end() ? value.label : op->second);
+  }
+  return lines;
+}
+
 int put_whole(const TextOptions& options, const std::string& graph, const Target& target, const std::string& whole) {
   if (!options.json()) return put(whole);
   return put(text({{"graph", graph},
@@ -34,8 +65,10 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
   std::string all;
   Json kernels = Json::array();
   for (const int s : select_steps(plan, options.kernel)) {
-    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(s)].kernel;
+    const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
+    const ir::Kernel& kernel = *step.kernel;
     std::string one = kernel_text(options.stage, kernel, plan.target);
+    if (options.stage == "kernel") one = legend(plan, step) + one;
     if (!options.json()) all += (all.empty() ? "" : "\n") + one;
     if (options.json()) kernels.push_back({{"index", s}, {"name", kernel.name}, {"text", std::move(one)}});
   }
