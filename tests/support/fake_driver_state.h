@@ -1,0 +1,50 @@
+// What the handles of FakeDriver stand for.
+#pragma once
+
+#include "tests/support/fake_driver.h"
+
+namespace fusejit::test {
+
+struct FakeDriver::StreamState {
+  std::vector<Work> queue;  // [done, size) waits
+  std::size_t done = 0;
+  bool draining = false;
+  bool capturing = false, capture_broken = false;
+  std::unique_ptr<GraphState> captured;
+};
+
+struct FakeDriver::EventState {
+  StreamState* stream = nullptr;  // where it was recorded last
+  std::size_t position = 0;       // reached once the stream has done so much
+};
+
+struct FakeDriver::FunctionState {
+  std::string entry;
+  const FakeKernel* kernel = nullptr;
+  int dynamic_shared_bytes = 48 << 10;
+};
+
+struct FakeDriver::ModuleState {
+  std::string image;
+  std::map<std::string, std::unique_ptr<FunctionState>> functions;
+};
+
+// Nodes are numbered by their addresses, which stay.
+struct FakeDriver::GraphState {
+  struct Node {
+    Work work;          // of a copy or fill
+    KernelWork kernel;  // of a launch
+    bool is_kernel = false;
+  };
+  std::vector<std::unique_ptr<Node>> nodes;
+};
+
+struct FakeDriver::ExecState {
+  struct Step {
+    const void* node = nullptr;  // of the graph it was made from
+    GraphState::Node what;
+  };
+  std::vector<Step> steps;
+};
+
+}  // namespace fusejit::test
