@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fusejit/target.h"
@@ -61,8 +62,15 @@ struct Plan {
 
 // Bytes of arena values alive after `step` (still to be read by a later step).
 std::int64_t live_arena_bytes_after(const Plan& plan, int step);
-// Throws InternalError: overlapping live arena values, a read before a write, an argument written without donation.
+// Throws InternalError naming the rule that was broken. Rules: plan_verify.cpp.
 void verify(const Plan& plan);
+// The canonical text: the plan with storage, steps and refusals, then its kernels. Grammar: plan_print.cpp.
 std::string print(const Plan& plan);
+// The same without the kernels.
+std::string print_outline(const Plan& plan);
+// Throws ParseError. Does not verify.
+Plan parse_plan(std::string_view text);
+// Equal texts.
+bool operator==(const Plan& a, const Plan& b);
 
 }  // namespace fusejit::scheduler

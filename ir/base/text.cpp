@@ -135,6 +135,8 @@ void Lexer::advance() {
   } else if (is_digit(c)) {
     end = number_end(text_, start);
     token_.kind = TokenKind::number;
+  } else if (c == '"') {
+    return string();
   } else {
     end = start + symbol_length(text_.substr(start));
     token_.kind = TokenKind::symbol;
@@ -151,6 +153,16 @@ void Lexer::advance() {
   if (end < text_.size() && is_name_char(text_[end])) {
     fail(token_, fmt::format("{} runs into '{}'", shown(token_), text_[end]));
   }
+}
+
+// At the opening quote.
+void Lexer::string() {
+  const std::size_t start = offset_ + 1;
+  const std::size_t end = skip(text_, start, [](char c) { return c >= ' ' && c <= '~' && c != '"'; });
+  if (end == text_.size() || text_[end] != '"') fail(token_, "a text in quotes does not end on its line");
+  token_.kind = TokenKind::string;
+  token_.text = text_.substr(start, end - start);
+  offset_ = end + 1;
 }
 
 }  // namespace fusejit::ir

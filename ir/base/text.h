@@ -22,6 +22,7 @@ enum class TokenKind : std::uint8_t {
   at,       // @block, @1: `text` is without the sign
   number,   // 3, 0.5, 1e-05, 0x1p-3: unsigned; the sign is a symbol. Scalars read it exactly by read_literal
   symbol,   // one of ( ) { } [ ] , : = + - * / % < . >= == .. ->
+  string,   // "printable characters on one line": `text` is what stands between the quotes
   end
 };
 
@@ -57,6 +58,7 @@ class Lexer {
 
  private:
   void advance();
+  void string();
   std::string_view text_;
   std::size_t offset_ = 0;
   int line_ = 1;

@@ -11,7 +11,7 @@ constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 class KernelParser {
  public:
-  explicit KernelParser(std::string_view text) : tokens_(text), indices_(tokens_, scopes_, ranges_) {}
+  explicit KernelParser(TokenReader& tokens) : tokens_(tokens), indices_(tokens_, scopes_, ranges_) {}
 
   Kernel run() {
     scopes_.enter();
@@ -26,7 +26,6 @@ class KernelParser {
     while (tokens_.is("work")) work();
     do phase();
     while (!tokens_.accept("}"));
-    tokens_.expect(TokenKind::end, "the end of the text");
     return std::move(k_);
   }
 
@@ -385,7 +384,7 @@ class KernelParser {
   }
   const Memory& memory(MemId id) const { return k_.memories[static_cast<std::size_t>(id)]; }
 
-  TokenReader tokens_;
+  TokenReader& tokens_;
   Scopes scopes_;
   VariableRanges ranges_;
   IndexReader indices_;
@@ -395,6 +394,13 @@ class KernelParser {
 
 }  // namespace
 
-Kernel parse_kernel(std::string_view text) { return KernelParser(text).run(); }
+Kernel parse_kernel(TokenReader& tokens) { return KernelParser(tokens).run(); }
+
+Kernel parse_kernel(std::string_view text) {
+  TokenReader tokens(text);
+  Kernel kernel = parse_kernel(tokens);
+  tokens.expect(TokenKind::end, "the end of the text");
+  return kernel;
+}
 
 }  // namespace fusejit::ir

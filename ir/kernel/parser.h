@@ -1,4 +1,4 @@
-// What the parsers of kernels and fragments share: tokens with lookahead, names in scopes, indices and literals.
+// What the parsers of kernels, fragments and plans share: tokens with lookahead, names in scopes, indices and literals.
 #pragma once
 
 #include <string_view>
@@ -74,5 +74,8 @@ class IndexReader {
   const VariableRanges& ranges_;
   int depth_ = 0;
 };
+
+// One kernel where `tokens` stands; what follows it is left there.
+Kernel parse_kernel(TokenReader& tokens);
 
 }  // namespace fusejit::ir

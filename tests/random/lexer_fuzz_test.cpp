@@ -20,7 +20,7 @@ constexpr std::string_view kSeeds[] = {
     "kernel @scale(%x: f32[1000003] read align 64, %s: f32 param, %y: f32[1000003] write) on x86:avx512 {\n"
     "  phase { for %t in 0..min(977, 62500 - %t*977) threads { if %t % 4 >= 2 and %t == 63 { store %y[%t/4], 0x1.8p-3 "
     "nt } } } }",
-    "1..2 0x1p 1e+ %%a @@ .. ... ->> ==> >== 0..16 ; \xff\xfe",
+    "1..2 0x1p 1e+ %%a @@ .. ... ->> ==> >== 0..16 \"quoted; %x\" \"\" ; \xff\xfe",
 };
 
 // Offset of a position, counted the slow way.
@@ -37,9 +37,10 @@ void check(std::string_view text) {
     Lexer lexer(text);
     while (lexer.peek().kind != TokenKind::end) {
       const Token token = lexer.take();
-      const std::size_t sign = token.kind == TokenKind::percent || token.kind == TokenKind::at ? 1 : 0;
+      const bool is_string = token.kind == TokenKind::string;
+      const std::size_t sign = token.kind == TokenKind::percent || token.kind == TokenKind::at || is_string ? 1 : 0;
       const auto start = static_cast<std::size_t>(token.text.data() - text.data());
-      ASSERT_FALSE(token.text.empty());
+      ASSERT_TRUE(!token.text.empty() || is_string);
       ASSERT_EQ(offset_of(text, token.at) + sign, start);
       ASSERT_GE(start - sign, last);
       last = start + token.text.size();
@@ -90,7 +91,7 @@ TEST(LexerFuzz, EveryPrefixAndEveryByteAlone) {
 
 TEST(LexerFuzz, LongTextsTakeLinearTime) {
   constexpr std::size_t kMany = 1 << 22;
-  for (const char c : {' ', '\n', ';', '(', '-', '.', 'a', '0', '%', '>'}) {
+  for (const char c : {' ', '\n', ';', '"', '(', '-', '.', 'a', '0', '%', '>'}) {
     const std::string text(kMany, c);
     try {
       Lexer lexer(text);

@@ -1,0 +1,144 @@
+// What every Plan obeys, whoever made it:
+//   P1 typed      a step has a value for every buffer of its kernel, of its dtype and size, and none twice
+//   P2 apart      arena values that are alive together do not overlap, work included, and lie inside the arena
+//   P3 order      a value is used between its first step and its last, and its first step only writes it, unless it
+//                 comes from outside
+//   P4 outside    arguments and constants are only read; a constant has its bytes
+//   P5 door       every parameter and result has storage of its own kind, with its number
+#include <algorithm>
+#include <map>
+
+#include "ir/base/check.h"
+#include "scheduler/plan.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Plan& plan) : plan_(plan), steps_(static_cast<int>(plan.steps.size())) {}
+
+  void run() const {
+    for (int s = 0; s < steps_; ++s) check_step(s);
+    for (std::size_t v = 0; v < plan_.values.size(); ++v) check_value(static_cast<int>(v));
+    check_door();
+    check_arena();
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(std::string_view rule, fmt::format_string<Args...> sentence, Args&&... args) const {
+    throw InternalError(
+        fmt::format("plan @{}: {}: {}", plan_.name, rule, fmt::format(sentence, std::forward<Args>(args)...)));
+  }
+  const PlanValue& value(int id) const {
+    if (id < 0 || id >= static_cast<int>(plan_.values.size())) fail("P1", "there is no value {}", id);
+    return plan_.values[static_cast<std::size_t>(id)];
+  }
+
+  void check_step(int s) const {
+    const PlanStep& step = plan_.steps[static_cast<std::size_t>(s)];
+    std::size_t next = 0;
+    for (const ir::KernelParam& param : step.kernel->params) {
+      if (param.memory < 0) continue;
+      if (next == step.values.size()) fail("P1", "step {} has too few values", s);
+      check_use(s, step, step.kernel->memories[static_cast<std::size_t>(param.memory)], value(step.values[next++]));
+    }
+    if (next != step.values.size()) fail("P1", "step {} has too many values", s);
+    std::vector<int> sorted = step.values;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail("P1", "step {} uses a value twice", s);
+  }
+
+  void check_use(int s, const PlanStep& step, const ir::Memory& memory, const PlanValue& value) const {
+    const std::int64_t declared = bytes(memory.dtype, memory.elements());
+    if (memory.dtype != value.dtype || declared != value.bytes) {
+      fail("P1", "step {} @{} declares {} bytes of {} for {}, which has {} of {}", s, step.kernel->name, declared,
+           name(memory.dtype), value.label, value.bytes, name(value.dtype));
+    }
+    const bool reads = memory.kind != ir::MemKind::write, writes = memory.kind != ir::MemKind::read;
+    const bool outside =
+        value.storage == Storage::argument || value.storage == Storage::donated || value.storage == Storage::constant;
+    if (s < value.first_step || s > value.last_step)
+      fail("P3", "step {} @{} uses {} outside its life", s, step.kernel->name, value.label);
+    if (reads && !outside && s == value.first_step)
+      fail("P3", "step {} @{} reads {} before it is written", s, step.kernel->name, value.label);
+    if (writes && outside && value.storage != Storage::donated)
+      fail("P4", "step {} @{} writes {}", s, step.kernel->name, value.label);
+  }
+
+  void check_value(int id) const {
+    const PlanValue& v = value(id);
+    if (v.last_step > steps_) fail("P3", "{} is used after the last step", v.label);
+    if (v.last_step >= 0 && v.last_step < v.first_step) fail("P3", "{} ends before it begins", v.label);
+    if (v.storage == Storage::constant && static_cast<std::int64_t>(v.data.size()) != v.bytes)
+      fail("P4", "{} has {} bytes of data", v.label, v.data.size());
+    const bool takes = v.storage == Storage::argument || v.storage == Storage::donated;
+    if (takes && !stands(plan_.parameters, v.index, id)) fail("P5", "{} is not parameter {}", v.label, v.index);
+    if (v.storage == Storage::result && !stands(plan_.results, v.index, id))
+      fail("P5", "{} is not result {}", v.label, v.index);
+  }
+  static bool stands(const std::vector<int>& list, int index, int id) {
+    return index >= 0 && index < static_cast<int>(list.size()) && list[static_cast<std::size_t>(index)] == id;
+  }
+
+  void check_door() const {
+    for (const int parameter : plan_.parameters) {
+      const Storage storage = value(parameter).storage;
+      if (storage != Storage::argument && storage != Storage::donated) fail("P5", "a parameter is no argument");
+    }
+    for (const int result : plan_.results) {
+      if (value(result).storage == Storage::arena) fail("P5", "a result lies in the arena");
+    }
+  }
+
+  // A sweep over the steps that keeps what is alive, by offset.
+  void check_arena() const {
+    struct Range {
+      std::int64_t offset, bytes;
+      int first, last;
+      std::string label;
+    };
+    std::vector<Range> ranges;
+    for (const PlanValue& v : plan_.values) {
+      if (v.storage == Storage::arena && v.bytes > 0 && v.last_step >= 0)
+        ranges.push_back({v.offset, v.bytes, v.first_step, v.last_step, v.label});
+    }
+    for (int s = 0; s < steps_; ++s) {
+      const PlanStep& step = plan_.steps[static_cast<std::size_t>(s)];
+      if (step.work_bytes > 0)
+        ranges.push_back({step.work_offset, step.work_bytes, s, s, "work of @" + step.kernel->name});
+    }
+    for (const Range& range : ranges) {
+      if (range.offset < 0 || range.bytes > plan_.arena_bytes || range.offset > plan_.arena_bytes - range.bytes)
+        fail("P2", "{} lies outside the arena", range.label);
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+    const auto count = ranges.size();
+    std::vector<const Range*> by_end(count);
+    for (std::size_t i = 0; i < count; ++i) by_end[i] = &ranges[i];
+    std::sort(by_end.begin(), by_end.end(), [](const Range* a, const Range* b) { return a->last < b->last; });
+    std::map<std::int64_t, const Range*> alive;
+    std::size_t ended = 0;
+    for (const Range& range : ranges) {
+      for (; ended < count && by_end[ended]->last < range.first; ++ended) alive.erase(by_end[ended]->offset);
+      const auto after = alive.lower_bound(range.offset);
+      if (after != alive.end() && after->first < range.offset + range.bytes)
+        fail("P2", "{} and {} overlap", range.label, after->second->label);
+      if (after != alive.begin()) {
+        const Range& before = *std::prev(after)->second;
+        if (before.offset + before.bytes > range.offset) fail("P2", "{} and {} overlap", before.label, range.label);
+      }
+      alive.emplace_hint(after, range.offset, &range);
+    }
+  }
+
+  const Plan& plan_;
+  const int steps_;
+};
+
+}  // namespace
+
+void verify(const Plan& plan) { Verifier(plan).run(); }
+
+}  // namespace fusejit::scheduler
