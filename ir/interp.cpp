@@ -6,6 +6,7 @@
 #include "ir/base/check.h"
 #include "ir/infer.h"
 #include "ir/ops/oracle.h"
+#include "ir/strict.h"
 
 namespace fusejit::ir {
 namespace {
@@ -62,6 +63,8 @@ std::vector<Array> interpret(const Graph& graph, std::span<const Array> argument
     FJ_CHECK(arguments[i].type.dtype == want.dtype && arguments[i].type.shape == want.shape,
              "argument '{}' is {}, the parameter is {}", graph.parameter_name(i), arguments[i].type.str(), want.str());
   }
+  if (is_strict()) verify(graph);
+  check_text(graph, parse_graph);
   // Values live until their last user has run.
   std::vector<int> users(static_cast<std::size_t>(graph.value_count()), 0);
   const auto slot = [&](const Value& value) { return static_cast<std::size_t>(graph.index_of(value.get())); };

@@ -14,6 +14,7 @@
 
 #include "ir/base/check.h"
 #include "ir/interp.h"
+#include "ir/strict.h"
 #include "runtime/arrays.h"
 #include "runtime/kernel_cache.h"
 #include "scheduler/schedule.h"
@@ -65,7 +66,7 @@ void dump(const scheduler::Plan& plan) {
   const char* stages = std::getenv("FUSEJIT_DUMP");
   if (stages == nullptr) return;
   const std::string_view wanted(stages);
-  if (wanted.find("plan") != std::string_view::npos) std::fputs(scheduler::print(plan).c_str(), stderr);
+  if (wanted.find("plan") != std::string_view::npos) std::fputs(scheduler::print_outline(plan).c_str(), stderr);
   if (wanted.find("kernel") == std::string_view::npos) return;
   for (const scheduler::PlanStep& step : plan.steps) std::fputs(ir::print(*step.kernel).c_str(), stderr);
 }
@@ -143,7 +144,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     throw;
   } catch (const Error& error) {
     // The last rung of the fallback ladder: slow, but right. FUSEJIT_STRICT=1 makes it an error.
-    if (std::getenv("FUSEJIT_STRICT") != nullptr) throw;
+    if (ir::is_strict()) throw;
     state_->warn(graph.name(), error.what());
     return interpret_graph(graph, arguments);
   }

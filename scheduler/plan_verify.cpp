@@ -71,12 +71,19 @@ class Verifier {
     const PlanValue& v = value(id);
     if (v.last_step > steps_) fail("P3", "{} is used after the last step", v.label);
     if (v.last_step >= 0 && v.last_step < v.first_step) fail("P3", "{} ends before it begins", v.label);
+    const bool made = v.storage == Storage::result || (v.storage == Storage::arena && v.last_step >= 0);
+    if (made && !is_used_by(v.first_step, id)) fail("P3", "nothing writes {}", v.label);
     if (v.storage == Storage::constant && static_cast<std::int64_t>(v.data.size()) != v.bytes)
       fail("P4", "{} has {} bytes of data", v.label, v.data.size());
     const bool takes = v.storage == Storage::argument || v.storage == Storage::donated;
     if (takes && !stands(plan_.parameters, v.index, id)) fail("P5", "{} is not parameter {}", v.label, v.index);
     if (v.storage == Storage::result && !stands(plan_.results, v.index, id))
       fail("P5", "{} is not result {}", v.label, v.index);
+  }
+  bool is_used_by(int s, int id) const {
+    if (s < 0 || s >= steps_) return false;
+    const std::vector<int>& values = plan_.steps[static_cast<std::size_t>(s)].values;
+    return std::find(values.begin(), values.end(), id) != values.end();
   }
   static bool stands(const std::vector<int>& list, int index, int id) {
     return index >= 0 && index < static_cast<int>(list.size()) && list[static_cast<std::size_t>(index)] == id;

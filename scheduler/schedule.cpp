@@ -7,6 +7,7 @@
 #include "ir/interp.h"
 #include "ir/kernel/cost.h"
 #include "ir/passes/passes.h"
+#include "ir/strict.h"
 #include "scheduler/draft.h"
 #include "scheduler/lower/lower.h"
 
@@ -250,6 +251,7 @@ Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
     plan = give_memory(optimised, schedule_fused(optimised, options, true), options.target, options.rules);
   }
   verify(plan);
+  ir::check_text(plan, parse_plan);
   return plan;
 }
 

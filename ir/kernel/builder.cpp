@@ -1,6 +1,7 @@
 #include "ir/kernel/builder.h"
 
 #include "ir/kernel/walk.h"
+#include "ir/strict.h"
 
 namespace fusejit::ir {
 namespace {
@@ -215,6 +216,7 @@ Kernel KernelBuilder::finish() && {
   } catch (const InternalError& error) {
     throw InternalError(fmt::format("{}\n{}", error.what(), print(kernel)));
   }
+  check_text(kernel, parse_kernel);
   return kernel;
 }
 

@@ -1,6 +1,7 @@
 // The order of the passes between capture and scheduling. Gradient, recomputation and expansion of custom rules happen
 // before: what comes in here is the whole step.
 #include "ir/passes/passes.h"
+#include "ir/strict.h"
 
 namespace fusejit::ir {
 namespace {
@@ -21,10 +22,12 @@ constexpr Pass kPipeline[] = {
 std::span<const Pass> pipeline() { return kPipeline; }
 
 Graph optimise(const Graph& graph, const Target& target) {
+  check_text(graph, parse_graph);
   Graph current = graph;
   for (const Pass& pass : pipeline()) {
     current = pass.run(current, target);
     verify(current);
+    check_text(current, parse_graph);
   }
   return current;
 }

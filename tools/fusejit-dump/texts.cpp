@@ -86,7 +86,7 @@ int put_stage(const TextOptions& options, Invocation& invocation) {
   const Target target = parse_target(options.target);
   if (options.stage == "plan") {
     const scheduler::Plan plan = make_plan(invocation, options).plan;
-    return put_whole(options, plan.name, plan.target, scheduler::print(plan));
+    return put_whole(options, plan.name, plan.target, scheduler::print_outline(plan));
   }
   const Source source = read_source(invocation, options);
   const std::string whole = ir::print(options.stage == "graph" ? source.graph : ir::optimise(source.graph, target));

@@ -1,0 +1,221 @@
+// A plan's text holds all of the plan: what is read back is equal field by field, and what is wrong is refused at its
+// place.
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "frontend/models/named.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+void expect_equal(const PlanValue& a, const PlanValue& b) {
+  EXPECT_EQ(std::tie(a.dtype, a.bytes, a.label, a.storage, a.index, a.offset, a.data, a.first_step, a.last_step),
+            std::tie(b.dtype, b.bytes, b.label, b.storage, b.index, b.offset, b.data, b.first_step, b.last_step))
+      << a.label;
+}
+
+void expect_equal(const PlanStep& a, const PlanStep& b) {
+  EXPECT_TRUE(*a.kernel == *b.kernel) << ir::print(*a.kernel) << ir::print(*b.kernel);
+  EXPECT_EQ(std::tie(a.values, a.ops, a.read_bytes, a.written_bytes, a.work_bytes, a.work_offset, a.flop),
+            std::tie(b.values, b.ops, b.read_bytes, b.written_bytes, b.work_bytes, b.work_offset, b.flop))
+      << a.kernel->name;
+}
+
+void expect_equal(const Refusal& a, const Refusal& b) {
+  EXPECT_EQ(std::tie(a.code, a.producer, a.consumer, a.sentence, a.bytes),
+            std::tie(b.code, b.producer, b.consumer, b.sentence, b.bytes));
+}
+
+template <class T>
+void expect_all_equal(const std::vector<T>& a, const std::vector<T>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) expect_equal(a[i], b[i]);
+}
+
+// Not by operator==, which compares texts: what the text leaves out must not exist.
+void expect_text_is_plan(const Plan& plan) {
+  verify(plan);
+  const std::string text = print(plan);
+  const Plan back = parse_plan(text);
+  EXPECT_EQ(
+      std::tie(plan.name, plan.target, plan.rules, plan.parameters, plan.results, plan.arena_bytes, plan.bound_bytes),
+      std::tie(back.name, back.target, back.rules, back.parameters, back.results, back.arena_bytes, back.bound_bytes));
+  expect_all_equal(plan.values, back.values);
+  expect_all_equal(plan.steps, back.steps);
+  expect_all_equal(plan.refusals, back.refusals);
+  EXPECT_EQ(print(back), text);
+  verify(back);
+}
+
+TEST(PlanText, BuiltInModels) {
+  for (const models::NamedModel& model : models::named_models()) {
+    SCOPED_TRACE(model.example);
+    const models::ModelGraph source = models::model_graph(model.example);
+    const std::vector<bool> donated(source.donated.begin(), source.donated.end());
+    for (const char* target : {"x86:avx512", "x86:avx2"}) {
+      expect_text_is_plan(schedule(source.graph, {Target::parse(target), "all", donated}));
+    }
+  }
+}
+
+TEST(PlanText, ConstantsOfEveryDType) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @constants(%x: f32[3]) {
+  %a = constant() {shape=[3], dtype=bool, data=[1,0,1]} : bool[3]
+  %b = constant() {shape=[2], dtype=i64, data=[-9223372036854775807,9007199254740993]} : i64[2]
+  %c = constant() {shape=[5], dtype=f16, data=[65504,-0.0,inf,nan,6e-08]} : f16[5]
+  %d = constant() {shape=[3], dtype=bf16, data=[0.1,-inf,1e38]} : bf16[3]
+  %e = constant() {shape=[2], dtype=f64, data=[0.1,4.9e-324]} : f64[2]
+  %f = constant() {shape=[2], dtype=i32, data=[-2147483648,2147483647]} : i32[2]
+  %g = constant() {shape=[3], dtype=f32, data=[0.1,1e-45,-3.4028235e38]} : f32[3]
+  %y = mul(%x, %g) : f32[3]
+  return %a, %b, %c, %d, %e, %f, %y
+})");
+  for (const char* rules : {"all", "none"}) expect_text_is_plan(schedule(graph, {Target::parse("x86:v2"), rules, {}}));
+}
+
+constexpr std::string_view kPlan = R"(plan @p on "x86:avx2,l1=32k,l2=1m,l3=32m,fma=1,tasks=64" rules=all {
+  arena 0
+  bound 64
+  value 0 "%x": f32, 32 bytes, argument 0, until 0
+  value 1 "%0 neg": f32, 32 bytes, result 0, steps 0..1
+  step 0 kernel 0 @neg(0, 1): reads 32, writes 32, flop 8 computes "%0 neg"
+  parameters 0
+  return 1
+}
+kernel @neg(%p0: f32[8] read, %p1: f32[8] write) on x86:avx2 {
+  phase {
+    for %i0 in 0..8 vector {
+      %0 = load %p0[%i0] : f32
+      %1 = neg(%0) : f32
+      store %p1[%i0], %1
+    }
+  }
+}
+)";
+
+// kPlan with its first `what` replaced.
+std::string changed(std::string_view what, std::string_view by) {
+  std::string text(kPlan);
+  const std::size_t at = text.find(what);
+  EXPECT_NE(at, std::string::npos) << what;
+  return text.replace(at, what.size(), by);
+}
+
+TEST(PlanText, IsCanonical) {
+  const std::string text = print(parse_plan(kPlan));
+  EXPECT_EQ(text, "; 1 kernels, 1 of them different; moves 64 bytes\n" + std::string(kPlan));
+  verify(parse_plan(text));
+}
+
+TEST(PlanText, RefusesAtTheRightPlace) {
+  const struct {
+    std::string_view what, by;
+    int line, column;
+    std::string_view sentence;
+  } table[] = {
+      {"plan @p", "graph @p", 1, 1, "expected 'plan' but found 'graph'"},
+      {"\"x86:avx2,l1=32k", "\"x86:avx3,l1=32k", 1, 12, "target 'x86:avx3"},
+      {"l1=32k,", "", 1, 12, "a plan's target is written in full: x86:avx2,l1=32k"},
+      {"rules=all", "rules=\"", 1, 64, "a text in quotes does not end on its line"},
+      {"value 1", "value 2", 5, 9, "expected value 1"},
+      {"32 bytes", "1152921504606846977 bytes", 4, 22, "1152921504606846977 is more than 1152921504606846976"},
+      {"f32, 32", "f33, 32", 4, 17, "'f33' is not a dtype"},
+      {"argument 0", "parameter 0", 4, 32, "a storage is argument, donated, result, constant or arena"},
+      {"argument 0", "constant [1, 2]", 4, 41, "2 numbers of f32 are not 32 bytes"},
+      {"kernel 0 @neg", "kernel 1 @neg", 6, 17, "there is no kernel 1"},
+      {"kernel 0 @neg", "kernel 0 @abs", 6, 19, "kernel 0 is called @neg"},
+      {"@neg(0, 1)", "@neg(0, 2)", 6, 27, "there is no value 2"},
+      {"return 1", "return -1", 8, 10, "expected '}' but found '-'"},
+      {"return 1", "return 1\n  refused why", 9, 11, "'why' is no code of a refusal"},
+      {"%p0: f32[8]", "%p0: f31[8]", 10, 18, "'f31' is not a dtype"},
+  };
+  for (const auto& row : table) {
+    try {
+      parse_plan(changed(row.what, row.by));
+      ADD_FAILURE() << "accepted: " << row.by;
+    } catch (const ParseError& error) {
+      EXPECT_EQ(error.sentence.substr(0, row.sentence.size()), row.sentence) << row.by;
+      EXPECT_EQ(error.line, row.line) << row.by;
+      EXPECT_EQ(error.column, row.column) << row.by;
+    }
+  }
+}
+
+TEST(PlanVerify, NamesTheRule) {
+  const struct {
+    std::string_view what, by, rule;
+  } table[] = {
+      {"@neg(0, 1)", "@neg(0)", "P1"},
+      {"@neg(0, 1)", "@neg(0, 1, 1)", "P1"},
+      {"@neg(0, 1)", "@neg(1, 1)", "P"},
+      {"f32, 32 bytes", "f32, 64 bytes", "P1"},
+      {"f32, 32 bytes", "i32, 32 bytes", "P1"},
+      {"32 bytes, result 0", "32 bytes, arena 0", "P5"},
+      {"until 0", "unused", "P3"},
+      {"steps 0..1", "steps 0..2", "P3"},
+      {"steps 0..1", "steps 1..0", "P3"},
+      {"steps 0..1", "until 1", "P3"},
+      {"result 0, steps", "argument 0, steps", "P4"},
+      {"argument 0", "argument 1", "P5"},
+      {"result 0", "result 1", "P5"},
+      {"return 1", "return", "P5"},
+      {"flop 8", "flop 8, work 64 at 0", "P2"},
+  };
+  for (const auto& row : table) {
+    try {
+      verify(parse_plan(changed(row.what, row.by)));
+      ADD_FAILURE() << "accepted: " << row.by;
+    } catch (const InternalError& error) {
+      EXPECT_NE(std::string(error.what()).find("plan @p: " + std::string(row.rule)), std::string::npos)
+          << row.by << ": " << error.what();
+    }
+  }
+}
+
+TEST(PlanVerify, ArenaRangesThatLiveTogetherAreApart) {
+  const std::string plan = R"(plan @p on "x86:avx2,l1=32k,l2=1m,l3=32m,fma=1,tasks=64" rules=all {
+  arena 128
+  bound 64
+  value 0 "x": f32, 32 bytes, argument 0, until 0
+  value 1 "a": f32, 32 bytes, arena 0, steps 0..1
+  value 2 "b": f32, 32 bytes, arena 64, steps 1..2
+  value 3 "c": f32, 32 bytes, result 0, steps 2..3
+  step 0 kernel 0 @neg(0, 1): reads 32, writes 32, flop 8, work 40 at 64
+  step 1 kernel 0 @neg(1, 2): reads 32, writes 32, flop 8
+  step 2 kernel 0 @neg(2, 3): reads 32, writes 32, flop 8
+  parameters 0
+  return 3
+}
+)" + std::string(kPlan.substr(kPlan.find("kernel @neg")));
+  const struct {
+    std::string what, by;
+    bool ok;
+  } table[] = {
+      {"arena 64", "arena 64", true},
+      {"arena 64", "arena 32", true},
+      {"arena 64", "arena 31", false},
+      {"arena 64", "arena 0", false},
+      {"arena 64", "arena 96", true},
+      {"arena 64", "arena 97", false},
+      {"arena 64", "arena -1", false},
+      {"work 40 at 64", "work 40 at 32", true},
+      {"work 40 at 64", "work 40 at 31", false},
+      {"work 40 at 64", "work 40 at 88", true},
+      {"work 40 at 64", "work 40 at 89", false},
+      {"arena 0,", "arena 63,", false},
+  };
+  for (const auto& row : table) {
+    std::string text = plan;
+    const Plan changed = parse_plan(text.replace(text.find(row.what), row.what.size(), row.by));
+    if (row.ok) {
+      EXPECT_NO_THROW(verify(changed)) << row.by;
+    } else {
+      EXPECT_THROW(verify(changed), InternalError) << row.by;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
