@@ -98,7 +98,8 @@ using ViewMapFn = std::vector<ViewDim> (*)(const Attrs& attrs, const Shape& oper
 // Whole-tensor meaning for reduce, view, anchor, source rows and as oracle of composites.
 using TensorEvalFn = void (*)(const EvalContext& context);
 
-// Spellings as data. `$0 $1 $2` are the operands; `{f}` is "f" for f32 and "" for f64.
+// Spellings as data. `$0 $1 $2` are the operands; `{f}` is "f" for f32 and "" for f64, `{T}` the type of the
+// result. Names that begin with "fj_" are device functions of codegen/cuda/prelude.cuh.
 struct CudaSpelling {
   std::string_view floating = "";
   std::string_view integral = "";

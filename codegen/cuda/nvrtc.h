@@ -35,6 +35,8 @@ struct NvrtcState {
 
 // Looked up once per process.
 const NvrtcState& nvrtc();
+// What nvrtc() would be if the library were looked for at `path` only (empty: as it is by default).
+NvrtcState look_for_nvrtc(const std::string& path);
 
 // What besides the text decides about the binary: version and options, for cache keys.
 std::string nvrtc_identity();

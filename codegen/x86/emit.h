@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "codegen/x86/arena.h"
-#include "codegen/x86/lanes.h"
+#include "codegen/arena.h"
+#include "codegen/lanes.h"
 #include "codegen/x86/machine.h"
 #include "ir/kernel/kernel.h"
 

@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/x86/arena.h"
+#include "codegen/arena.h"
 #include "codegen/x86/combine.h"
 #include "codegen/x86/convert.h"
-#include "codegen/x86/lanes.h"
+#include "codegen/lanes.h"
 #include "codegen/x86/scalar_op.h"
 #include "ir/kernel/kernel.h"
 

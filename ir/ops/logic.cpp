@@ -267,7 +267,7 @@ constexpr OpDef kRows[] = {
            });
          },
      .llvm = {.signed_int = "not", .unsigned_int = "not", .boolean = "not"},
-     .cuda = {.integral = "~$0"},
+     .cuda = {.integral = "fj_not($0)"},
      .meaning = "every bit flipped; of a bool: not"},
     {.op = Op::isnan,
      .name = "isnan",
@@ -287,7 +287,7 @@ constexpr OpDef kRows[] = {
                return static_cast<void>(x), false;
            });
          },
-     .cuda = {.floating = "isnan($0)"},
+     .cuda = {.floating = "fj_isnan($0)"},
      .fragment_f32 = fragments::kIsnanF32,
      .fragment_f64 = fragments::kIsnanF64,
      .meaning = "x is NaN"},
@@ -309,7 +309,7 @@ constexpr OpDef kRows[] = {
                return static_cast<void>(x), false;
            });
          },
-     .cuda = {.floating = "isinf($0)"},
+     .cuda = {.floating = "fj_isinf($0)"},
      .fragment_f32 = fragments::kIsinfF32,
      .fragment_f64 = fragments::kIsinfF64,
      .meaning = "x is inf or -inf"},
@@ -331,7 +331,7 @@ constexpr OpDef kRows[] = {
                return true;
            });
          },
-     .cuda = {.floating = "isfinite($0)"},
+     .cuda = {.floating = "fj_isfinite($0)"},
      .fragment_f32 = fragments::kIsfiniteF32,
      .fragment_f64 = fragments::kIsfiniteF64,
      .meaning = "x is neither NaN nor infinite"},
@@ -370,7 +370,7 @@ constexpr OpDef kRows[] = {
      .eval = [](Args a, const Attrs& attrs) { return cast(a[0], attrs[0].dtype); },
      .copies_bits = true,
      .llvm = {.floating = "fj.cast", .signed_int = "fj.cast", .unsigned_int = "fj.cast", .boolean = "fj.cast"},
-     .cuda = {.floating = "fj_cast($0)", .integral = "fj_cast($0)"},
+     .cuda = {.floating = "fj_cast<{T}>($0)", .integral = "fj_cast<{T}>($0)"},
      .kernel_types = "*>*",
      .meaning = "x in another dtype, rounded once; float to int toward zero, saturating, NaN to 0"},
     {.op = Op::detach,

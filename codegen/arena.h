@@ -6,7 +6,7 @@
 
 #include "ir/kernel/kernel.h"
 
-namespace fusejit::codegen::x86 {
+namespace fusejit::codegen {
 
 struct Arena {
   std::vector<std::int64_t> offset;  // by MemId; -1: neither scratch nor work
@@ -23,4 +23,4 @@ struct Arena {
 // Scratch is a stack: a local begins where the locals alive at its declaration end, so disjoint blocks share memory.
 Arena layout(const ir::Kernel& kernel);
 
-}  // namespace fusejit::codegen::x86
+}  // namespace fusejit::codegen

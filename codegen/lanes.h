@@ -5,7 +5,7 @@
 
 #include "ir/kernel/kernel.h"
 
-namespace fusejit::codegen::x86 {
+namespace fusejit::codegen {
 
 struct LaneFacts {
   std::vector<bool> value;   // by ValueId: differs between lanes
@@ -23,4 +23,4 @@ bool varies(const LaneFacts& facts, const ir::Index& index);
 // The register locals declared outside `block` that it stores to, each once, in order of first store.
 std::vector<ir::MemId> stored_registers(const ir::Kernel& kernel, const ir::Block& block);
 
-}  // namespace fusejit::codegen::x86
+}  // namespace fusejit::codegen

@@ -1,8 +1,8 @@
-#include "codegen/x86/arena.h"
+#include "codegen/arena.h"
 
 #include <algorithm>
 
-namespace fusejit::codegen::x86 {
+namespace fusejit::codegen {
 namespace {
 
 constexpr std::int64_t kAlign = 64;
@@ -42,4 +42,4 @@ Arena layout(const ir::Kernel& kernel) {
   return arena;
 }
 
-}  // namespace fusejit::codegen::x86
+}  // namespace fusejit::codegen

@@ -1,8 +1,8 @@
-#include "codegen/x86/lanes.h"
+#include "codegen/lanes.h"
 
 #include <algorithm>
 
-namespace fusejit::codegen::x86 {
+namespace fusejit::codegen {
 namespace {
 
 using ir::Block;
@@ -144,4 +144,4 @@ std::vector<ir::MemId> stored_registers(const ir::Kernel& kernel, const ir::Bloc
   return stored;
 }
 
-}  // namespace fusejit::codegen::x86
+}  // namespace fusejit::codegen

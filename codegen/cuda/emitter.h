@@ -1,0 +1,122 @@
+// The state of emitting one launch of a kernel as one CUDA function, and the steps over it: index.cpp writes index
+// expressions, memory.cpp reads and writes, lockstep.cpp the lanes of vector loops, control.cpp loops and branches.
+//
+// Outside of vector loops a statement is a line of C++. In a vector loop the lanes run in lockstep: a value that
+// differs between them is an fj_lanes array, neighbouring elements are one vector access, and what lies between such
+// accesses is written for one lane inside an unrolled loop over the lanes, where values are scalars again.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "codegen/arena.h"
+#include "codegen/lanes.h"
+#include "ir/base/text.h"
+#include "ir/kernel/names.h"
+#include "ir/kernel/walk.h"
+
+namespace fusejit::codegen::cuda {
+
+using Extents = std::array<std::int64_t, 3>;  // x, y, z
+
+// What several launches of a kernel share.
+struct KernelFacts {
+  const ir::Kernel& kernel;  // ids in the order of its text
+  const ir::Names names;
+  const LaneFacts lanes;
+  const Arena arena;
+  std::vector<int> uses;  // by ValueId
+  explicit KernelFacts(const ir::Kernel& kernel);
+};
+
+// What a block leaves behind: the yields of a loop or `if` go somewhere.
+struct Tail {
+  std::vector<ir::Arg> args;
+  std::function<void()> lanes;    // writes the part that differs between lanes; may be empty
+  std::function<void()> uniform;  // and the rest
+};
+
+struct Emitter {
+  const KernelFacts& facts;
+  const ir::Kernel& kernel;
+  ir::Writer out = {};
+  ir::VariableRanges ranges = {};
+  std::vector<bool> wide;           // by VarId: a long long
+  std::vector<bool> array;          // by ValueId: an fj_lanes, one element a lane
+  std::vector<bool> lane_rows;      // by MemId: a register local of a vector loop, [element][lane]
+  std::vector<bool> thread_values;  // by ValueId: differs between the threads of a block
+  std::set<ir::VarId> thread_variables = {};
+
+  // The phase that is being emitted.
+  std::set<const ir::Stmt*> barriers = {};
+  Extents block = {1, 1, 1};               // threads
+  std::array<std::string, 3> coordinates;  // of this thread, as text
+  std::array<bool, 3> covered = {};        // axes of the enclosing block loops
+  int divergent = 0;                       // enclosing branches and loops that threads may take differently
+
+  const ir::ForStmt* vector = nullptr;                     // the enclosing vector loop
+  bool in_lane = false;                                    // inside a loop over its lanes
+  std::map<const ir::Stmt*, std::string> bit_stores = {};  // b1 stores below a lane's `if`: the name of the bits
+
+  std::int64_t pool_bytes = 0;         // shared memory that reductions need
+  std::vector<ir::MemId> shared = {};  // scratch locals, in order of declaration
+  bool uses_thread = false;            // the thread's number `t`
+
+  explicit Emitter(const KernelFacts& facts);
+  std::int64_t lane_count() const { return vector->high[0].constant(); }
+  std::int64_t threads() const { return block[0] * block[1] * block[2]; }
+};
+
+// names and values
+std::string name(const Emitter& e, ir::ValueId id);
+std::string variable_name(const Emitter& e, ir::VarId id);
+std::string memory_name(const Emitter& e, ir::MemId id);
+std::string text(const Emitter& e, const ir::Arg& arg);
+DType dtype_of(const Emitter& e, const ir::Arg& arg);
+bool varies(const Emitter& e, const ir::Arg& arg);  // between lanes
+// Writes `value = expression`, as a definition unless declare() has been called.
+void define(Emitter& e, ir::ValueId value, const std::string& expression);
+void declare(Emitter& e, ir::ValueId value);
+
+// index.cpp
+std::string index_text(const Emitter& e, const ir::Index& index);
+std::string compare_text(const Emitter& e, const ir::Compare& compare);
+bool fits_int(const Emitter& e, const ir::Index& index);
+ir::Index flatten(const Emitter& e, const ir::Place& place);
+// The flat index of lane 0 where lane i has index + i and nothing else differs between lanes.
+bool is_contiguous(const Emitter& e, const ir::Place& place);
+ir::Index first_lane(const Emitter& e, const ir::Place& place);
+
+// memory.cpp
+void emit_local(Emitter& e, const ir::LocalStmt& s);
+void emit_load(Emitter& e, const ir::LoadStmt& s);
+void emit_store(Emitter& e, const ir::StoreStmt& s);
+void emit_vector_load(Emitter& e, const ir::LoadStmt& s);
+void emit_vector_store(Emitter& e, const ir::StoreStmt& s);
+// Declares the arrays of b1 stores below an `if` of a lane, and writes them once all lanes are done.
+void open_bit_stores(Emitter& e, const ir::Stmt& s);
+void close_bit_stores(Emitter& e, const ir::Stmt& s);
+
+// control.cpp
+void emit_block(Emitter& e, const ir::Block& block, const Tail& tail = {});
+void emit_statement(Emitter& e, const ir::Stmt& s);
+void emit_for(Emitter& e, const ir::ForStmt& s);
+void emit_if(Emitter& e, const ir::IfStmt& s);
+void emit_def(Emitter& e, const ir::DefStmt& s);
+void emit_barrier(Emitter& e, const ir::Stmt& s);
+
+// lockstep.cpp
+void emit_lockstep(Emitter& e, const ir::Block& block, const Tail& tail);
+
+// reduce.cpp
+void declare_accumulators(Emitter& e, const ir::ForStmt& s);
+Tail accumulation(Emitter& e, const ir::ForStmt& s);
+// The yields of a vector or block loop, and their tree.
+Tail tree_operands(Emitter& e, const ir::ForStmt& s);
+void emit_tree(Emitter& e, const ir::ForStmt& s);
+
+}  // namespace fusejit::codegen::cuda
