@@ -183,7 +183,7 @@ Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, boo
 
 // rules=none: every recorded node is a graph of its own, its operands parameters.
 Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options) {
-  const ir::Graph graph = ir::choose_layouts(recorded, options.target);
+  const ir::Graph graph = ir::choose_layouts(recorded);
   Draft all;
   std::vector<int> value_of(at(graph.value_count()), -1);
   for (int p = 0; p < static_cast<int>(graph.parameters().size()); ++p) {

@@ -54,6 +54,8 @@ class KernelBuilder {
   DType dtype(const Arg& arg) const;
   const Memory& memory(MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
 
+  // What has been written so far satisfies V7.
+  bool vectors_aligned() const { return ir::vectors_aligned(kernel_); }
   // Simplified and verified.
   Kernel finish() &&;
 

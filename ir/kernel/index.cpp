@@ -243,10 +243,14 @@ Index operator/(const Index& a, std::int64_t divisor) {
   if (g > 1) parts.rest = split(parts.rest, g).whole, divisor /= g;
   IndexSum sum;
   sum.add(parts.whole);
-  const IndexTerm& first = parts.rest.terms()[0];
-  if (parts.rest.terms().size() == 1 && first.coefficient == 1 && first.atom.kind == AtomKind::quotient) {
-    const std::int64_t product = checked(static_cast<__int128>(first.atom.divisor) * divisor);
-    sum.add((*first.atom.inner + Index(parts.rest.constant()) * first.atom.divisor) / product);
+  // (F + E / a) / c = (a * F + E) / (a * c)
+  const auto is_quotient = [](const IndexTerm& t) { return t.atom.kind == AtomKind::quotient; };
+  const auto& terms = parts.rest.terms();
+  const auto quotient = std::find_if(terms.begin(), terms.end(), is_quotient);
+  if (quotient != terms.end() && quotient->coefficient == 1 && std::count_if(terms.begin(), terms.end(), is_quotient) == 1) {
+    const std::int64_t a = quotient->atom.divisor;
+    sum.add((parts.rest.without(quotient->atom) * a + *quotient->atom.inner) /
+            checked(static_cast<__int128>(a) * divisor));
   } else {
     sum.add(make_atom(AtomKind::quotient, parts.rest, divisor), 1);
   }

@@ -156,6 +156,9 @@ bool operator==(const Kernel& a, const Kernel& b);
 // kernel was built by lowering).
 void verify(const Kernel& kernel);
 
+// Rule V7 alone, for lowering that chooses the width of its accesses.
+bool vectors_aligned(const Kernel& kernel);
+
 // Folds constants and proven conditions, drops dead values and empty loops, replaces one-iteration serial loops.
 Kernel simplify(const Kernel& kernel);
 

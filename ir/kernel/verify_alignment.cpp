@@ -23,10 +23,9 @@ std::int64_t address_alignment(const Memory& memory, const Index& flat, VarId la
   return static_cast<std::int64_t>(bits & -bits);
 }
 
-}  // namespace
-
-void verify_alignment(const Kernel& kernel) {
-  const Names names(kernel);
+// Calls broken(statement, place, has, needed) for every access that is not aligned as its isa needs it.
+using Misaligned = std::function<void(const Stmt&, const Place&, std::int64_t has, std::int64_t needed)>;
+void find_misaligned(const Kernel& kernel, const Misaligned& misaligned) {
   for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t) {
     const Place* place = touched(stmt);
     if (!place) return;
@@ -39,14 +38,29 @@ void verify_alignment(const Kernel& kernel) {
     Index flat;
     for (std::size_t d = 0; d < memory.dims.size(); ++d) flat = flat * memory.dims[d] + place->index[d];
     if (!lanes || flat.coefficient_of(lanes->variable) != 1) {
-      if (streams) broken(stmt.at, "V7", fmt::format("nt at {} is no store of whole vectors", names.place(*place)));
+      if (streams) misaligned(stmt, *place, 0, 0);
       return;
     }
     const std::int64_t vector_bytes = lanes->high[0].constant() * bytes(memory.dtype);
     const std::int64_t needed = streams ? vector_bytes : std::min<std::int64_t>(16, vector_bytes);
     const std::int64_t has = address_alignment(memory, flat, lanes->variable);
-    if (has % needed != 0)
-      broken(stmt.at, "V7", fmt::format("{} is aligned to {} bytes, {} are needed", names.place(*place), has, needed));
+    if (has % needed != 0) misaligned(stmt, *place, has, needed);
+  });
+}
+
+}  // namespace
+
+bool vectors_aligned(const Kernel& kernel) {
+  bool aligned = true;
+  find_misaligned(kernel, [&](auto&&...) { aligned = false; });
+  return aligned;
+}
+
+void verify_alignment(const Kernel& kernel) {
+  const Names names(kernel);
+  find_misaligned(kernel, [&](const Stmt& stmt, const Place& place, std::int64_t has, std::int64_t needed) {
+    if (needed == 0) broken(stmt.at, "V7", fmt::format("nt at {} is no store of whole vectors", names.place(place)));
+    broken(stmt.at, "V7", fmt::format("{} is aligned to {} bytes, {} are needed", names.place(place), has, needed));
   });
 }
 

@@ -1,5 +1,5 @@
-// Layouts: on x86 every activation is NHWC, so that lanes run over channels (design: layouts; cpu: NHWC within 2 points
-// of blocked layouts). Activations are what anchors and pools read or write as images, and everything element-wise
+// Layouts: every activation is NHWC, so that lanes run over channels (design: layouts; on the CPU NHWC is within 2
+// points of blocked layouts, on CUDA fusing convolutions need it). Activations are what anchors and pools read or write as images, and everything element-wise
 // around them. Weights, their gradients and optimiser state keep the standard order; parameters and results bind.
 #include <unordered_map>
 #include <unordered_set>
@@ -44,8 +44,7 @@ std::unordered_set<const Node*> activations(const Graph& graph) {
 
 }  // namespace
 
-Graph choose_layouts(const Graph& graph, const Target& target) {
-  if (target.isa == Isa::cuda) return graph;
+Graph choose_layouts(const Graph& graph) {
   const std::unordered_set<const Node*> images = activations(graph);
   std::unordered_set<const Node*> bound;
   for (const Value& result : graph.results()) bound.insert(result.get());

@@ -1,6 +1,7 @@
 #include "scheduler/lower/anchors.h"
 
 #include "ir/base/check.h"
+#include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/tile.h"
 
 namespace fusejit::scheduler {
@@ -15,18 +16,12 @@ int operand_id(const ir::Graph& graph, const ir::Node& node, std::size_t i) {
   return graph.index_of(node.operands[i].value.get());
 }
 
-void check_groups(const ir::Node& node) {
-  if (node.attrs.integer("groups") == 1) return;
-  throw UnsupportedError(fmt::format("{}: groups={} cannot be compiled yet (result {}); groups=1 can, and the graph interpreter runs it",
-                                     ir::name(node.op), node.attrs.integer("groups"), node.type.str()));
-}
-
 Window window(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t out, std::int64_t kernel) {
   return {in, out, kernel, node.attrs.ints("stride")[axis], node.attrs.ints("padding")[axis], node.attrs.ints("dilation")[axis]};
 }
 
 TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
-  check_groups(node);
+  check_one_group(node);
   const ir::Graph& graph = kernel.graph();
   const int x = operand_id(graph, node, 0), w = operand_id(graph, node, 1);
   const Shape &in = graph.value(x).type().shape, &out = node.type.shape, &weight = graph.value(w).type().shape;
@@ -71,7 +66,7 @@ std::vector<Phase> phases(const ir::Node& node, std::size_t axis, std::int64_t i
 }
 
 std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& node) {
-  check_groups(node);
+  check_one_group(node);
   const ir::Graph& graph = kernel.graph();
   const int dy = operand_id(graph, node, 0), w = operand_id(graph, node, 1);
   const Shape &out = graph.value(dy).type().shape, &in = node.type.shape, &weight = graph.value(w).type().shape;
@@ -138,9 +133,17 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
 
 }  // namespace
 
-LoweredGroup lower_tiled(const LowerContext& context, const Group& group) {
+void check_one_group(const ir::Node& node) {
+  if (node.attrs.integer("groups") == 1) return;
+  throw UnsupportedError(
+      fmt::format("{}: groups={} cannot be compiled yet (result {}); groups=1 can, and the graph interpreter runs it",
+                  ir::name(node.op), node.attrs.integer("groups"), node.type.str()));
+}
+
+std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group& group, int lanes) {
   const ir::Node& node = *context.graph.value(group.anchor);
-  GroupKernel kernel(context, group, ir::op_def(node.op).matrix);  // rows of a matrix are one axis
+  const bool cuda = context.target.isa == Isa::cuda;
+  GroupKernel kernel(context, group, ir::op_def(node.op).matrix, lanes);  // rows of a matrix are one axis
   if (ir::op_def(node.op).matrix && kernel.space().axes.size() > 2) {
     throw UnsupportedError(fmt::format("{}: rows {} that an epilogue reads dim by dim cannot be compiled yet; rules=none can",
                                        ir::name(node.op), node.type.shape.str()));
@@ -158,7 +161,9 @@ LoweredGroup lower_tiled(const LowerContext& context, const Group& group) {
   for (TileProblem& problem : problems) {
     if (problem.images * problem.rows.out * problem.columns.out * problem.outputs == 0) continue;
     problem.compute = compute_type(node.type.dtype);
-    const TileShape tile = choose_tile(context.target, problem.columns.out, problem.outputs, kernel.lanes());
+    const TileShape tile =
+        cuda ? cuda::choose_tile(problem.columns.out, problem.outputs, kernel.lanes(), !group.reductions.empty())
+             : choose_tile(context.target, problem.columns.out, problem.outputs, kernel.lanes());
     ir::MemId packed = -1;
     if (problem.channels > 0) {
       const int id = context.first_extra + static_cast<int>(lowered.extras.size());
@@ -170,8 +175,9 @@ LoweredGroup lower_tiled(const LowerContext& context, const Group& group) {
     }
     if (!first) kernel.builder().next_phase();
     first = false;
-    emit_tiles(kernel, problem, tile, packed);
+    cuda ? cuda::emit_tiles(kernel, problem, tile, kernel.lanes(), packed) : emit_tiles(kernel, problem, tile, packed);
   }
+  if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;
   if (!first) lowered.kernels.push_back(std::move(kernel).finish());
   return lowered;
 }

@@ -1,12 +1,17 @@
 // Anchors as tile problems, and the weight gradient's own nest.
 #pragma once
 
+#include <optional>
+
 #include "scheduler/lower/lower.h"
 
 namespace fusejit::scheduler {
 
-// conv2d and conv2d_input_grad (one problem per phase of the stride), matmul, linear.
-LoweredGroup lower_tiled(const LowerContext& context, const Group& group);
+// conv2d and conv2d_input_grad (one problem per phase of the stride), matmul, linear. `lanes`: 0 for the target's; on
+// CUDA nothing comes back if some access cannot be that wide.
+std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group& group, int lanes = 0);
+// UnsupportedError for a convolution in groups.
+void check_one_group(const ir::Node& node);
 // conv2d_weight_grad.
 LoweredGroup lower_weight_grad(const LowerContext& context, const Group& group);
 

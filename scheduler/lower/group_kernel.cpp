@@ -71,7 +71,16 @@ bool only_wide_values(const LowerContext& context, const std::map<int, std::vect
 
 }  // namespace
 
-GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool merge)
+int cuda_lanes(const LowerContext& context, const Group& group) {
+  std::set<int> class_values;
+  int widest = 2;  // bytes; more than 8 lanes take too many registers
+  for (const auto& [node, list] : group_accesses(context, group, class_values))
+    widest = std::max(widest, static_cast<int>(bits(context.graph.value(node).type().dtype) / 8));
+  if (group.anchor >= 0) widest = std::max(widest, 4);
+  return 16 / widest;
+}
+
+GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool merge, int lanes)
     : context_(context), group_(group), builder_(kernel_name(context.graph, group), context.target.isa) {
   std::set<int> class_values;
   accesses_ = group_accesses(context, group, class_values);
@@ -88,7 +97,7 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   }
   if (space_.axes.empty() && !group.reductions.empty()) space_.axes.push_back({{}, 1, true});  // one element is a row too
   for (const int node : class_values) accesses_[node].clear();  // declared by plain dims
-  lanes_ = vector_lanes(context.target, only_wide_values(context, accesses_));
+  lanes_ = lanes > 0 ? lanes : vector_lanes(context.target, only_wide_values(context, accesses_));
 
   ExpressionHooks hooks;
   hooks.is_stored = [this](int node) {
@@ -102,9 +111,14 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   };
   hooks.resolve = [this](const Index& index) { return resolve(index); };
   hooks.varies_by_lane = [this](const Index& index) {
-    if (space_.axes.empty()) return false;
-    const std::vector<int>& lanes = space_.axes.back().dims;
-    return std::any_of(lanes.begin(), lanes.end(), [&](int d) { return index.mentions(kPlaceholder + d); });
+    // On CUDA every axis may run along the threads of a block.
+    for (const Axis& axis : space_.axes) {
+      if (context_.target.isa != Isa::cuda && &axis != &space_.axes.back()) continue;
+      for (const int d : axis.dims) {
+        if (index.mentions(kPlaceholder + d)) return true;
+      }
+    }
+    return false;
   };
   hooks.ranges = [this](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
     const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
@@ -128,7 +142,9 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   const bool written = contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
   bool updated = alias != context_.in_place.end();
   for (const auto& [output, input] : context_.in_place) updated |= input == value && (contains(group_.stores, output));
-  const std::int64_t align = context_.plan_owned[static_cast<std::size_t>(value)] ? 64 : 0;
+  // What a device allocates is aligned; on the CPU a caller's buffer may start anywhere.
+  const bool aligned = context_.target.isa == Isa::cuda || context_.plan_owned[static_cast<std::size_t>(value)];
+  const std::int64_t align = aligned ? 64 : 0;
   made.memory = builder_.buffer(updated ? MemKind::update : written ? MemKind::write : MemKind::read, type.dtype,
                                 made.declaration.dims, align);
   order_.push_back({made.memory, value});

@@ -13,8 +13,8 @@ namespace fusejit::scheduler {
 
 class GroupKernel {
  public:
-  // `merge`: dims of the domain are merged into axes where all accesses allow it.
-  GroupKernel(const LowerContext& context, const Group& group, bool merge);
+  // `merge`: dims of the domain are merged into axes where all accesses allow it. `lanes`: 0 for the target's.
+  GroupKernel(const LowerContext& context, const Group& group, bool merge, int lanes = 0);
 
   ir::KernelBuilder& builder() { return builder_; }
   Expression& expression() { return *expression_; }
@@ -71,6 +71,8 @@ class GroupKernel {
 
 // Lanes of a vector loop over values of these dtypes.
 int vector_lanes(const Target& target, bool only_wide);
+// Elements of the widest access that a CUDA thread may make to every value of the group.
+int cuda_lanes(const LowerContext& context, const Group& group);
 // Ops of the group, joined by '_': the kernel's name for people.
 std::string kernel_name(const ir::Graph& graph, const Group& group);
 

@@ -1,25 +1,54 @@
 #include "scheduler/lower/lower.h"
 
+#include <optional>
+
 #include "scheduler/lower/anchors.h"
+#include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/loops.h"
 
 namespace fusejit::scheduler {
+namespace {
 
-LoweredGroup lower(const LowerContext& context, const Group& group) {
+LoweredGroup lower_x86(const LowerContext& context, const Group& group) {
   if (group.anchor >= 0) {
     const bool packs = ir::op_def(context.graph.value(group.anchor)->op).packs_second;
-    return packs ? lower_tiled(context, group) : lower_weight_grad(context, group);
+    return packs ? *lower_tiled(context, group) : lower_weight_grad(context, group);
   }
-  LoweredGroup lowered;
-  if (group.domain.elements() == 0 && group.reductions.empty()) return lowered;  // nothing to store
   GroupKernel kernel(context, group, true);
-  if (group.reductions.empty()) {
-    emit_pointwise(kernel);
-  } else {
-    emit_reduction(kernel);
-  }
+  group.reductions.empty() ? emit_pointwise(kernel) : emit_reduction(kernel);
+  LoweredGroup lowered;
   lowered.kernels.push_back(std::move(kernel).finish());
   return lowered;
+}
+
+// Nothing if some access cannot be `lanes` elements wide.
+std::optional<LoweredGroup> lower_cuda(const LowerContext& context, const Group& group, int lanes) {
+  if (group.anchor >= 0 && ir::op_def(context.graph.value(group.anchor)->op).packs_second)
+    return lower_tiled(context, group, lanes);
+  GroupKernel kernel(context, group, group.anchor < 0, lanes);
+  const std::int64_t last = kernel.space().axes.empty() ? 1 : kernel.space().axes.back().extent;
+  if (group.anchor >= 0) {
+    check_one_group(*context.graph.value(group.anchor));
+    cuda::emit_weight_grad(kernel, *context.graph.value(group.anchor), lanes);
+  } else if (last % lanes != 0 && (kernel.space().axes.size() > 1 || !group.reductions.empty())) {
+    return std::nullopt;  // only a flat kernel has a tail
+  } else {
+    group.reductions.empty() ? cuda::emit_pointwise(kernel, lanes) : cuda::emit_reduction(kernel, lanes);
+  }
+  if (!kernel.builder().vectors_aligned()) return std::nullopt;
+  LoweredGroup lowered;
+  lowered.kernels.push_back(std::move(kernel).finish());
+  return lowered;
+}
+
+}  // namespace
+
+LoweredGroup lower(const LowerContext& context, const Group& group) {
+  if (group.anchor < 0 && group.domain.elements() == 0 && group.reductions.empty()) return {};  // nothing to store
+  if (context.target.isa != Isa::cuda) return lower_x86(context, group);
+  for (int lanes = cuda_lanes(context, group);; lanes /= 2) {
+    if (std::optional<LoweredGroup> lowered = lower_cuda(context, group, lanes)) return std::move(*lowered);
+  }
 }
 
 }  // namespace fusejit::scheduler

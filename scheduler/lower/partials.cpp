@@ -25,33 +25,35 @@ std::vector<Index> partial_index(const GroupKernel& kernel, const Index& part, c
   return index;
 }
 
+void combine_at(GroupKernel& kernel, Accumulators& accumulators, const std::vector<ir::MemId>& work, std::int64_t parts,
+                std::int64_t total, const std::vector<Index>& point) {
+  std::vector<DType> types = accumulators.types();
+  for (DType& type : types) type = type == DType::f32 ? DType::f64 : type;
+  const std::vector<ir::ValueId> state = kernel.builder().reduce(
+      {Index(0)}, {Index(parts)}, ir::Binding::none, accumulators.combiners(), types, [&](Index part) {
+        std::vector<Arg> components;
+        for (std::size_t c = 0; c < work.size(); ++c) {
+          const Arg loaded = kernel.builder().load(work[c], partial_index(kernel, part, point));
+          components.push_back(kernel.expression().convert(loaded, types[c]));
+        }
+        return components;
+      });
+  kernel.move_to(point);
+  kernel.expression().nested([&] { accumulators.finish(std::vector<Arg>(state.begin(), state.end()), total); });
+}
+
 void combine_partials(GroupKernel& kernel, Accumulators& accumulators, const std::vector<ir::MemId>& work,
                       std::int64_t parts, std::int64_t total) {
   ir::KernelBuilder& builder = kernel.builder();
   builder.next_phase();
   const auto& axes = kernel.space().axes;
   std::vector<Index> point(axes.size());
-  std::vector<DType> types = accumulators.types();
-  for (DType& type : types) type = type == DType::f32 ? DType::f64 : type;
-  const auto one = [&] {
-    const std::vector<ir::ValueId> state = builder.reduce(
-        {Index(0)}, {Index(parts)}, ir::Binding::none, accumulators.combiners(), types, [&](Index part) {
-          std::vector<Arg> components;
-          for (std::size_t c = 0; c < work.size(); ++c) {
-            const Arg loaded = builder.load(work[c], partial_index(kernel, part, point));
-            components.push_back(kernel.expression().convert(loaded, types[c]));
-          }
-          return components;
-        });
-    kernel.move_to(point);
-    kernel.expression().nested([&] { accumulators.finish(std::vector<Arg>(state.begin(), state.end()), total); });
-  };
   std::vector<std::size_t> kept;
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (!axes[a].reduced) kept.push_back(a);
   }
   const std::function<void(std::size_t)> nest = [&](std::size_t next) {
-    if (next == kept.size()) return one();
+    if (next == kept.size()) return combine_at(kernel, accumulators, work, parts, total, point);
     const auto step = [&](Index i) {
       point[kept[next]] = i;
       nest(next + 1);

@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -47,7 +48,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     const auto [place, fresh] = buffers.try_emplace(node, -1);
     if (fresh) {
       const Type& type = context.graph.value(node).type();
-      place->second = builder.buffer(MemKind::read, type.dtype, physical_dims(type));
+      place->second = builder.buffer(MemKind::read, type.dtype, physical_dims(type),
+                                     context.target.isa == Isa::cuda ? 64 : 0);
       lowered.values.push_back(node);
     }
     return builder.load(place->second, physical);
@@ -64,24 +66,39 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   };
   ir::MemId to = -1;
   // Buffers are declared by their first use, so the written one comes last.
-  const auto inner = [&](const Index& block, const Index& r, const Index& s, const Index& c) {
-    unrolled(builder, tile.vectors, [&](Index v) {
-      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
-        const Arg value = element(block * dims[4] + v * lanes + lane, r, s, c);
-        if (to < 0) to = builder.buffer(MemKind::write, problem.compute, dims, 64);
-        builder.store(to, {block, r, s, c, v * lanes + lane}, value);
+  const auto store = [&](const Index& block, const Index& r, const Index& s, const Index& c, const Index& k) {
+    const Arg value = element(block * dims[4] + k, r, s, c);
+    if (to < 0) to = builder.buffer(MemKind::write, problem.compute, dims, 64);
+    builder.store(to, {block, r, s, c, k}, value);
+  };
+  const auto over_tasks = [&] {
+    const std::int64_t per_block = dims[1] * dims[2] * dims[3];
+    const Split channels = split(dims[3], per_block < 256 ? 1 : (context.target.tasks + dims[0] - 1) / dims[0]);
+    parallel(builder, dims[0], [&](Index block) {
+      parallel(builder, channels.chunks, [&](Index part) {
+        serial(builder, dims[1], [&](Index r) {
+          serial(builder, dims[2], [&](Index s) {
+            loop_chunk(builder, channels, part, [&](Index c) {
+              unrolled(builder, tile.vectors, [&](Index v) {
+                builder.loop(Index(0), Index(lanes), Binding::vector,
+                             [&](Index lane) { store(block, r, s, c, v * lanes + lane); });
+              });
+            });
+          });
+        });
       });
     });
   };
-  const std::int64_t per_block = dims[1] * dims[2] * dims[3];
-  const Split channels = split(dims[3], per_block < 256 ? 1 : (context.target.tasks + dims[0] - 1) / dims[0]);
-  parallel(builder, dims[0], [&](Index block) {
-    parallel(builder, channels.chunks, [&](Index part) {
-      serial(builder, dims[1], [&](Index r) {
-        serial(builder, dims[2], [&](Index s) { loop_chunk(builder, channels, part, [&](Index c) { inner(block, r, s, c); }); });
-      });
+  if (context.target.isa == Isa::cuda) {
+    std::int64_t elements = 1;
+    for (const std::int64_t d : dims) elements *= d;
+    cuda::each_thread(builder, elements, [&](Index item) {
+      const std::vector<Index> at = cuda::decode(item, dims);
+      store(at[0], at[1], at[2], at[3], at[4]);
     });
-  });
+  } else {
+    over_tasks();
+  }
   lowered.values.push_back(packed);
   lowered.kernel = std::move(builder).finish();
   return lowered;

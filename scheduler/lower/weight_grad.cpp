@@ -254,10 +254,7 @@ class WeightGradient {
 
 LoweredGroup lower_weight_grad(const LowerContext& context, const Group& group) {
   const ir::Node& node = *context.graph.value(group.anchor);
-  if (node.attrs.integer("groups") != 1) {
-    throw UnsupportedError(fmt::format("conv2d_weight_grad: groups={} cannot be compiled yet (result {}); groups=1 can, and the graph interpreter runs it",
-                                       node.attrs.integer("groups"), node.type.str()));
-  }
+  check_one_group(node);
   GroupKernel kernel(context, group, false);
   LoweredGroup lowered;
   WeightGradient(kernel, node).emit();

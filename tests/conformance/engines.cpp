@@ -67,6 +67,24 @@ std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer
   return runtime::Session(options).run(graph, copies, {donated.get(), copies.size()});
 }
 
+// CUDA kernels on the kernel interpreter, blocks and threads in order and shuffled.
+std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& arguments, const std::vector<Buffer>& want,
+                         Tolerance tolerance) {
+  for (const char* rules : {"all", "none"}) {
+    runtime::SessionOptions options{.target = Target::parse("cuda:sm_90"),
+                                    .engine = runtime::Engine::kernel_interpreter,
+                                    .rules = rules,
+                                    .threads = 1};
+    const std::vector<Buffer> ascending = runtime::Session(options).run(graph, arguments);
+    if (const double e = excess(ascending, want, tolerance); e > 0)
+      return fmt::format("kernel interpreter cuda rules={}: off by {}", rules, e);
+    options.checks = {.poison = true, .order = runtime::TaskOrder::shuffled};
+    if (!same_bits(runtime::Session(options).run(graph, arguments), ascending))
+      return fmt::format("kernel interpreter cuda rules={}: other bits with blocks and threads shuffled", rules);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Tolerance tolerance, std::int64_t integer_bound,
@@ -107,7 +125,7 @@ std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Toleranc
       }
     }
   }
-  return "";
+  return kernel_interpreter ? compare_cuda(graph, arguments, want, tolerance) : "";
 }
 
 }  // namespace fusejit::testing

@@ -1,0 +1,99 @@
+#include "scheduler/lower/cuda/threads.h"
+
+#include <algorithm>
+
+#include "scheduler/lower/expression.h"
+
+namespace fusejit::scheduler::cuda {
+
+using ir::Binding;
+using ir::Index;
+using ir::KernelBuilder;
+
+void each_thread(KernelBuilder& builder, std::int64_t items, const std::function<void(Index)>& body) {
+  const std::int64_t threads = std::min(items, kBlock), blocks = (items + threads - 1) / threads;
+  builder.loop(Index(0), Index(blocks), Binding::grid_x, [&](Index block) {
+    builder.loop(Index(0), Index(threads), Binding::block_x, [&](Index thread) {
+      const Index item = block * threads + thread;
+      if (items % threads == 0) return body(item);
+      builder.when({compare(item, ir::CompareKind::lt, items)}, [&] { body(item); });
+    });
+  });
+}
+
+std::vector<Index> decode(const Index& item, const std::vector<std::int64_t>& extents) {
+  std::vector<Index> index(extents.size(), Index(0));
+  std::size_t first = 0;  // has nothing to its left, so it needs no remainder
+  while (first < extents.size() && extents[first] == 1) ++first;
+  std::int64_t inner = 1;
+  for (std::size_t i = extents.size(); i-- > first;) {
+    const Index quotient = item / inner;
+    index[i] = i == first ? quotient : quotient % extents[i];
+    inner *= extents[i];
+  }
+  return index;
+}
+
+std::int64_t floor_power_of_two(std::int64_t n) {
+  std::int64_t power = 1;
+  while (power * 2 <= n) power *= 2;
+  return power;
+}
+
+std::int64_t divisor_up_to(std::int64_t n, std::int64_t most) {
+  std::int64_t divisor = std::min(n, most);
+  while (n % divisor != 0) --divisor;
+  return divisor;
+}
+
+void each_lane(KernelBuilder& builder, std::int64_t lanes, const std::function<void(Index)>& body) {
+  if (lanes == 1) return body(Index(0));
+  builder.loop(Index(0), Index(lanes), Binding::vector, body);
+}
+
+void along(KernelBuilder& builder, std::int64_t extent, Binding binding, const std::function<void(Index)>& body) {
+  if (extent == 1) return body(Index(0));
+  builder.loop(Index(0), Index(extent), binding, body);
+}
+
+Shares share(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps) {
+  const std::int64_t most = std::max<std::int64_t>(1, items / (threads * steps));
+  const std::int64_t parts = std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
+  Shares shares{items, threads, 1, 1};
+  shares.chunk = ((items + parts - 1) / parts + threads - 1) / threads * threads;
+  shares.parts = (items + shares.chunk - 1) / shares.chunk;
+  return shares;
+}
+
+void each_share(KernelBuilder& builder, const Shares& shares, const Index& part, const Index& thread,
+                const std::function<void(Index)>& body) {
+  const auto step = [&](Index q) {
+    const Index item = part * shares.chunk + q * shares.threads + thread;
+    if (shares.even()) return body(item);
+    builder.when({compare(item, ir::CompareKind::lt, shares.items)}, [&] { body(item); });
+  };
+  const std::int64_t steps = shares.chunk / shares.threads;
+  if (steps == 1) return step(Index(0));
+  builder.loop(Index(0), Index(steps), Binding::none, step);
+}
+
+ir::Arg share_count(KernelBuilder& builder, const Shares& shares, const Index& part, const Index& thread,
+                    std::int64_t weight) {
+  const auto literal = [&](std::int64_t n) {
+    return KernelBuilder::literal(static_cast<double>(n * weight), DType::f64);
+  };
+  const ir::Arg full = literal(shares.chunk / shares.threads);
+  if (shares.even()) return full;
+  const std::int64_t rest = shares.items - shares.chunk * (shares.parts - 1);
+  const auto last = [&]() -> ir::Arg {
+    const Index visits = (Index(rest + shares.threads - 1) - thread) / shares.threads;
+    if (visits.is_constant()) return literal(visits.constant());
+    return builder.def(ir::Op::cast, {ir::Arg(builder.index(visits * weight, DType::i64))}, DType::f64);
+  };
+  if (shares.parts == 1) return last();
+  return builder.choose(
+      {compare(part, ir::CompareKind::lt, shares.parts - 1)}, {DType::f64}, [&] { return std::vector<ir::Arg>{full}; },
+      [&] { return std::vector<ir::Arg>{last()}; })[0];
+}
+
+}  // namespace fusejit::scheduler::cuda

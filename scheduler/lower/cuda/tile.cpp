@@ -1,0 +1,203 @@
+// Register tiles on CUDA: a thread holds `pixels` neighbouring outputs of one row times one vector of channels over the
+// whole sum; threads side by side (block.x) take the vectors of a weight block, so weights load coalesced and inputs
+// are broadcast. Rows of tiles are shared out to block.y and the grid. Sums of an epilogue (batch-norm statistics) stay
+// with the thread until its share is done.
+#include "ir/base/check.h"
+#include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/cuda/lower.h"
+#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/partials.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler::cuda {
+
+using ir::Arg;
+using ir::Binding;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+using ir::Op;
+
+namespace {
+
+constexpr int kMostPixels = 14;
+constexpr std::int64_t kThreads = 128;  // a block's; tiles take many registers
+constexpr std::int64_t kVectors = 16;   // of a weight block
+constexpr std::int64_t kUnrolledChannels = 4;
+
+class Tiles {
+ public:
+  Tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes, ir::MemId packed)
+      : kernel_(kernel),
+        builder_(kernel.builder()),
+        problem_(problem),
+        tile_(tile),
+        lanes_(lanes),
+        packed_(packed),
+        accumulators_(kernel) {}
+
+  void emit() {
+    const std::int64_t block = tile_.vectors * lanes_, blocks = (problem_.outputs + block - 1) / block;
+    tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
+    const std::int64_t items = problem_.images * problem_.rows.out * tiles_;
+    const std::int64_t threads = floor_power_of_two(std::min(kThreads / tile_.vectors, 2 * items - 1));
+    shares_ = share(items, threads, blocks, 1);
+    if (!sums()) shares_ = {items, threads, threads, (items + threads - 1) / threads};
+    if (sums()) work_ = declare_partials(kernel_, accumulators_, shares_.parts);
+    along(builder_, blocks, Binding::grid_y, [&](Index b) {
+      block_ = b;
+      builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x, [&](Index part) { vectors(part); });
+    });
+    if (!sums()) return;
+    builder_.next_phase();
+    std::vector<std::int64_t> kept;
+    for (const Axis& axis : kernel_.space().axes) kept.push_back(axis.reduced ? 1 : axis.extent);
+    each_thread(builder_, problem_.outputs, [&](Index element) {
+      combine_at(kernel_, accumulators_, work_, shares_.parts,
+                 problem_.images * problem_.rows.out * problem_.columns.out, decode(element, kept));
+    });
+  }
+
+ private:
+  bool sums() const { return !accumulators_.list().empty(); }
+
+  void vectors(const Index& part) {
+    along(builder_, tile_.vectors, Binding::block_x, [&](Index vector) {
+      each_lane(builder_, lanes_, [&](Index lane) {
+        column_ = vector * lanes_ + lane;
+        k_ = block_ * (tile_.vectors * lanes_) + column_;
+        if (!sums()) {
+          return along(builder_, shares_.threads, Binding::block_y, [&](Index thread) { share_of(part, thread); });
+        }
+        const auto state = [&](Index thread) { return share_of(part, thread); };
+        std::vector<Arg> joined;
+        if (shares_.threads == 1) {
+          joined = state(Index(0));
+        } else {
+          const auto ids = builder_.reduce({Index(0)}, {Index(shares_.threads)}, Binding::block_y,
+                                           accumulators_.combiners(), accumulators_.types(), state);
+          joined.assign(ids.begin(), ids.end());
+        }
+        real_outputs([&] {
+          problem_.move_to(Index(0), Index(0), Index(0), k_);
+          const std::vector<Index> at = partial_index(kernel_, part, kernel_.point());
+          for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], at, joined[c]);
+        });
+      });
+    });
+  }
+
+  // The tiles of one thread; answers with its partial sums.
+  std::vector<Arg> share_of(const Index& part, const Index& thread) {
+    if (sums()) {
+      state_ = accumulators_.open(1);
+      first_ = builder_.local(MemKind::register_local, DType::i32, {1}, 1);
+    }
+    each_share(builder_, shares_, part, thread, [&](Index item) {
+      const std::vector<Index> at = decode(item, {problem_.images, problem_.rows.out, tiles_});
+      image_ = at[0], row_ = at[1], q_ = at[2] * tile_.pixels;
+      one_tile();
+    });
+    if (!sums()) return {};
+    return accumulators_.partial(state_, Index(0), share_count(builder_, shares_, part, thread, tile_.pixels));
+  }
+
+  void one_tile() {
+    acc_ = builder_.local(MemKind::register_local, problem_.compute, {tile_.pixels}, 0);
+    if (problem_.channels > 0) {
+      serial(builder_, problem_.rows.kernel, [&](Index r) {
+        const Index h = problem_.rows.input(row_, r);
+        const auto row = [&] { serial(builder_, problem_.columns.kernel, [&](Index s) { channels(r, s, h); }); };
+        problem_.rows.inside() ? row() : builder_.when(within(h, problem_.rows.in), row);
+      });
+    }
+    unrolled(builder_, tile_.pixels, [&](Index i) {
+      const auto store = [&] { real_outputs([&] { epilogue(i); }); };
+      if (problem_.columns.out % tile_.pixels == 0) return store();
+      builder_.when({compare(q_ + i, CompareKind::lt, problem_.columns.out)}, store);
+    });
+  }
+
+  void channels(const Index& r, const Index& s, const Index& h) {
+    const std::int64_t whole = problem_.channels / kUnrolledChannels, rest = problem_.channels % kUnrolledChannels;
+    if (whole > 0) {
+      serial(builder_, whole, [&](Index c) {
+        unrolled(builder_, kUnrolledChannels, [&](Index u) { multiply(r, s, h, c * kUnrolledChannels + u); });
+      });
+    }
+    for (std::int64_t c = problem_.channels - rest; c < problem_.channels; ++c) multiply(r, s, h, Index(c));
+  }
+
+  void multiply(const Index& r, const Index& s, const Index& h, const Index& c) {
+    const Arg weight = builder_.load(packed_, {block_, r, s, c, column_});
+    unrolled(builder_, tile_.pixels, [&](Index i) {
+      const Index w = problem_.columns.input(q_ + i, s);
+      const auto body = [&] {
+        kernel_.expression().nested([&] {
+          const Arg x = problem_.input(image_, h, w, c);
+          const Arg sum = builder_.def(Op::fma, {x, weight, Arg(builder_.load(acc_, {i}))}, problem_.compute);
+          builder_.store(acc_, {i}, sum);
+        });
+      };
+      const bool inside = problem_.columns.inside() && problem_.columns.out % tile_.pixels == 0;
+      inside ? body() : builder_.when(within(w, problem_.columns.in), body);
+    });
+  }
+
+  void epilogue(const Index& i) {
+    problem_.move_to(image_, row_, q_ + i, k_);
+    kernel_.expression().nested([&] {
+      kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, {i}));
+      if (sums()) {  // the first element of all is the pivot
+        const Arg first = builder_.load(first_, {Index(0)});
+        const Arg yes = builder_.def(Op::ne, {first, KernelBuilder::literal(0, DType::i32)}, DType::boolean);
+        builder_.when(yes.value, [&] {
+          kernel_.expression().nested([&] { accumulators_.set_pivots(state_, Index(0)); });
+          builder_.store(first_, {Index(0)}, KernelBuilder::literal(0, DType::i32));
+        });
+      }
+      kernel_.store_all(accumulators_.expressions());
+      if (sums()) accumulators_.add(state_, Index(0), Index(0));
+    });
+  }
+
+  // Lanes beyond the last output do nothing.
+  void real_outputs(const std::function<void()>& body) {
+    if (problem_.outputs % (tile_.vectors * lanes_) == 0) return body();
+    const bool single = problem_.outputs == 1;  // `==` pins the lane, so that one writer is provable
+    builder_.when({compare(k_, single ? CompareKind::eq : CompareKind::lt, single ? 0 : problem_.outputs)}, body);
+  }
+
+  GroupKernel& kernel_;
+  KernelBuilder& builder_;
+  const TileProblem& problem_;
+  const TileShape tile_;
+  const std::int64_t lanes_;
+  const ir::MemId packed_;
+  Accumulators accumulators_;
+  Accumulators::State state_;
+  std::vector<ir::MemId> work_;
+  Shares shares_;
+  std::int64_t tiles_ = 1;
+  ir::MemId acc_ = -1, first_ = -1;
+  Index block_ = 0, column_ = 0, k_ = 0, image_ = 0, row_ = 0, q_ = 0;
+};
+
+}  // namespace
+
+TileShape choose_tile(std::int64_t columns, std::int64_t outputs, std::int64_t lanes, bool sums) {
+  TileShape tile;
+  tile.vectors = static_cast<int>(std::min(kVectors, (outputs + lanes - 1) / lanes));
+  tile.pixels = static_cast<int>(divisor_up_to(columns, kMostPixels));
+  // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
+  if (!sums && tile.pixels < kMostPixels / 2 && columns > kMostPixels / 2) tile.pixels = kMostPixels / 2 + 1;
+  return tile;
+}
+
+void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes,
+                ir::MemId packed) {
+  Tiles(kernel, problem, tile, lanes, packed).emit();
+}
+
+}  // namespace fusejit::scheduler::cuda

@@ -1,0 +1,148 @@
+// conv2d_weight_grad on CUDA: a thread holds `width` channels times one vector of outputs for one tap while the rows of
+// its part pass; a second phase adds the parts in ascending order and computes what the group stores.
+#include "ir/base/check.h"
+#include "scheduler/lower/cuda/lower.h"
+#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler::cuda {
+
+using ir::Arg;
+using ir::Binding;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+using ir::Op;
+
+namespace {
+
+constexpr std::int64_t kWidth = 8;      // channels of a thread
+constexpr std::int64_t kVectors = 16;   // of outputs, side by side
+constexpr std::int64_t kLeastRows = 4;  // of a part
+
+class WeightGradient {
+ public:
+  WeightGradient(GroupKernel& kernel, const ir::Node& node, std::int64_t lanes)
+      : kernel_(kernel), builder_(kernel.builder()), lanes_(lanes), compute_(compute_type(node.type.dtype)) {
+    const ir::Graph& graph = kernel.graph();
+    x_ = graph.index_of(node.operands[0].value.get()), dy_ = graph.index_of(node.operands[1].value.get());
+    const Shape &in = graph.value(x_).type().shape, &out = graph.value(dy_).type().shape, &weight = node.type.shape;
+    images_ = in[0], channels_ = in[1], outputs_ = out[1];
+    const auto window = [&](std::size_t axis, std::int64_t i, std::int64_t o, std::int64_t k) {
+      return Window{i,
+                    o,
+                    k,
+                    node.attrs.ints("stride")[axis],
+                    node.attrs.ints("padding")[axis],
+                    node.attrs.ints("dilation")[axis]};
+    };
+    rows_ = window(0, in[2], out[2], weight[2]), columns_ = window(1, in[3], out[3], weight[3]);
+    vectors_ = std::min(kVectors, (outputs_ + lanes - 1) / lanes);
+    blocks_ = (outputs_ + vectors_ * lanes - 1) / (vectors_ * lanes);
+    width_ = divisor_up_to(channels_, kWidth);
+  }
+
+  void emit() {
+    const std::int64_t items = rows_.kernel * columns_.kernel * (channels_ / width_);
+    const std::int64_t threads = std::min(items, kBlock / vectors_), groups = (items + threads - 1) / threads;
+    shares_ = share(images_ * rows_.out, 1, groups * blocks_, kLeastRows);
+    work_ =
+        builder_.work(compute_, {shares_.parts, rows_.kernel, columns_.kernel, channels_, blocks_ * vectors_ * lanes_});
+    along(builder_, shares_.parts, Binding::grid_z, [&](Index part) {
+      along(builder_, blocks_, Binding::grid_y, [&](Index block) {
+        builder_.loop(Index(0), Index(groups), Binding::grid_x, [&](Index group) {
+          along(builder_, threads, Binding::block_y, [&](Index thread) {
+            along(builder_, vectors_, Binding::block_x, [&](Index vector) {
+              const Index item = group * threads + thread;
+              const auto body = [&] {
+                const std::vector<Index> at = decode(item, {rows_.kernel, columns_.kernel, channels_ / width_});
+                each_lane(builder_, lanes_, [&](Index lane) {
+                  tile(part, at[0], at[1], at[2] * width_, (block * vectors_ + vector) * lanes_ + lane);
+                });
+              };
+              items % threads == 0 ? body() : builder_.when({compare(item, CompareKind::lt, items)}, body);
+            });
+          });
+        });
+      });
+    });
+    builder_.next_phase();
+    each_thread(builder_, rows_.kernel * columns_.kernel * channels_ * outputs_, [&](Index element) {
+      finish(decode(element, {rows_.kernel, columns_.kernel, channels_, outputs_}));
+    });
+  }
+
+ private:
+  void tile(const Index& part, const Index& r, const Index& s, const Index& channel, const Index& k) {
+    const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {width_}, 0);
+    each_share(builder_, shares_, part, Index(0), [&](Index row) {
+      const std::vector<Index> at = decode(row, {images_, rows_.out});
+      const Index h = rows_.input(at[1], r);
+      const auto pass = [&] {
+        serial(builder_, columns_.out, [&](Index q) {
+          const Index w = columns_.input(q, s);
+          const auto pixel = [&] { add_pixel(acc, at[0], at[1], q, h, w, channel, k); };
+          columns_.inside() ? pixel() : builder_.when(within(w, columns_.in), pixel);
+        });
+      };
+      rows_.inside() ? pass() : builder_.when(within(h, rows_.in), pass);
+    });
+    unrolled(builder_, width_, [&](Index i) {
+      builder_.store(work_, {part, r, s, channel + i, k}, builder_.load(acc, {i}));
+    });
+  }
+
+  void add_pixel(ir::MemId acc, const Index& n, const Index& p, const Index& q, const Index& h, const Index& w,
+                 const Index& channel, const Index& k) {
+    Expression& expression = kernel_.expression();
+    expression.nested([&] {
+      const Arg d = output_gradient({n, k, p, q});
+      unrolled(builder_, width_, [&](Index i) {
+        expression.nested([&] {
+          const Arg x = expression.value(x_, {n, channel + i, h, w});
+          builder_.store(acc, {i}, builder_.def(Op::fma, {x, d, Arg(builder_.load(acc, {i}))}, compute_));
+        });
+      });
+    });
+  }
+
+  // 0 beyond the last output.
+  Arg output_gradient(const LogicalIndex& at) {
+    const auto load = [&] { return kernel_.expression().nested([&] { return kernel_.expression().value(dy_, at); }); };
+    if (outputs_ % (vectors_ * lanes_) == 0) return load();
+    return builder_.choose(
+        {compare(at[1], CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
+        [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
+  }
+
+  void finish(const std::vector<Index>& at) {
+    const std::vector<ir::ValueId> sum = builder_.reduce(
+        {Index(0)}, {Index(shares_.parts)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
+          return std::vector<Arg>{builder_.load(work_, {part, at[0], at[1], at[2], at[3]})};
+        });
+    kernel_.move_to_dims({at[3], at[2], at[0], at[1]});
+    kernel_.expression().nested([&] {
+      kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
+      kernel_.store_all();
+    });
+  }
+
+  GroupKernel& kernel_;
+  KernelBuilder& builder_;
+  const std::int64_t lanes_;
+  const DType compute_;
+  int x_ = -1, dy_ = -1;
+  std::int64_t images_ = 1, channels_ = 1, outputs_ = 1, vectors_ = 1, blocks_ = 1, width_ = 1;
+  Window rows_, columns_;
+  Shares shares_;
+  ir::MemId work_ = -1;
+};
+
+}  // namespace
+
+void emit_weight_grad(GroupKernel& kernel, const ir::Node& node, std::int64_t lanes) {
+  WeightGradient(kernel, node, lanes).emit();
+}
+
+}  // namespace fusejit::scheduler::cuda
