@@ -1,12 +1,15 @@
 #include "runtime/buffer.h"
 
+#include "ir/base/check.h"
 #include "runtime/memory.h"
 
 namespace fusejit::runtime {
 
 struct Buffer::Storage {
   void* bytes = nullptr;
-  std::function<void()> deleter;  // set: borrowed
+  Device device;
+  bool borrowed = false;
+  std::function<void()> deleter;  // null: host memory of our own
 
   ~Storage() {
     if (deleter) {
@@ -29,14 +32,29 @@ Buffer Buffer::borrow(void* bytes, const Type& type, std::function<void()> delet
   Buffer buffer;
   buffer.storage_ = std::make_shared<Storage>();
   buffer.storage_->bytes = bytes;
+  buffer.storage_->borrowed = true;
   buffer.storage_->deleter = deleter ? std::move(deleter) : [] {};
   buffer.type_ = type;
   return buffer;
 }
 
-void* Buffer::data() const { return storage_ ? storage_->bytes : nullptr; }
+Buffer Buffer::on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release) {
+  Buffer buffer = borrow(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), type, std::move(release));
+  buffer.storage_->borrowed = false;
+  buffer.storage_->device = device;
+  return buffer;
+}
 
-bool Buffer::exclusive() const { return storage_ && storage_.use_count() == 1 && !storage_->deleter; }
+Device Buffer::device() const { return storage_ ? storage_->device : Device(); }
+
+void* Buffer::data() const {
+  FJ_ASSERT(device().is_cpu(), "the host asks for the bytes of a value {} on {}", type_.str(), device().str());
+  return storage_ ? storage_->bytes : nullptr;
+}
+
+std::uint64_t Buffer::address() const { return storage_ ? reinterpret_cast<std::uintptr_t>(storage_->bytes) : 0; }
+
+bool Buffer::exclusive() const { return storage_ && storage_.use_count() == 1 && !storage_->borrowed; }
 
 Buffer Buffer::as(const Type& type) const {
   Buffer same = *this;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "fusejit/device.h"
 #include "fusejit/type.h"
 
 namespace fusejit::runtime {
@@ -16,10 +17,16 @@ class Buffer {
   static Buffer allocate(const Type& type);
   // Memory of somebody else: it must stay valid until `deleter` is called, when the last handle goes.
   static Buffer borrow(void* bytes, const Type& type, std::function<void()> deleter);
+  // Memory at `address` of a device, whose allocator takes it back with `release` when the last handle goes.
+  static Buffer on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release);
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Type& type() const { return type_; }
+  Device device() const;
+  // Host memory. Throws InternalError if the bytes are on a device: copy them first.
   void* data() const;
+  // The address that the device itself uses.
+  std::uint64_t address() const;
   std::int64_t bytes() const { return type_.bytes(); }
   // The same storage seen as another type of no more bytes.
   Buffer as(const Type& type) const;

@@ -67,7 +67,7 @@ void DeviceContext::enter() {
   if (code != kSuccess) fail(driver_->context_set_current.symbol, code);
 }
 
-void DeviceContext::fail(const char* symbol, CuResult code) {
+void DeviceContext::fail(std::string_view symbol, CuResult code) {
   DriverError error(*driver_, symbol, code);
   if (is_sticky(code)) {
     const std::lock_guard lock(mutex_);

@@ -70,14 +70,14 @@ class DeviceContext {
     return entry.function(static_cast<P>(arguments)...) == kSuccess;
   }
   // Throws DriverError unless `code` is success; after enter() for many calls in a row.
-  void check(const char* symbol, CuResult code) {
+  void check(std::string_view symbol, CuResult code) {
     if (code != kSuccess) fail(symbol, code);
   }
   // Whether the device can still be used.
   bool lost() const { return lost_; }
 
  private:
-  [[noreturn]] void fail(const char* symbol, CuResult code);
+  [[noreturn]] void fail(std::string_view symbol, CuResult code);
 
   std::shared_ptr<const Driver> driver_;
   const int ordinal_;

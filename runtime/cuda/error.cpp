@@ -83,7 +83,7 @@ std::string error_name(const Driver& driver, CuResult code) {
 }
 
 std::string describe(const Driver& driver, std::string_view symbol, CuResult code) {
-  symbol = symbol.substr(0, symbol.find("_v"));  // the version in an exported name is of no interest
+  if (symbol.ends_with("_v2")) symbol.remove_suffix(3);  // the version in an exported name is of no interest
   const char* text = nullptr;
   if (!driver.get_error_string.function || driver.get_error_string.function(code, &text) != kSuccess) text = nullptr;
   std::string sentence = fmt::format("{}: {} ({})", symbol, error_name(driver, code), code);

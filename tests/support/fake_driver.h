@@ -81,6 +81,7 @@ class FakeDriver {
   bool failed() const { return failed_; }  // whether the failing call was reached
   const std::string& failed_symbol() const { return failed_symbol_; }
 
+  void problem(std::string sentence);
   const std::vector<std::string>& problems() const { return problems_; }
   std::vector<std::string> leaks() const;
   const std::vector<FakeLaunch>& launches() const { return launches_; }
@@ -115,7 +116,6 @@ class FakeDriver {
   void bind(Call<P...>& entry, Kind kind = Kind::ordinary);
   void bind_all(Driver& table);
   CuResult counted(const char* symbol, Kind kind, const std::function<CuResult()>& act);
-  void problem(std::string sentence);
 
   // Device addresses are host addresses with a bit set that no host address has.
   static CuPointer device_address(const void* host);

@@ -1,0 +1,64 @@
+#include "runtime/cuda/device.h"
+
+#include <map>
+#include <mutex>
+
+#include "ir/base/check.h"
+
+namespace fusejit::runtime::cuda {
+
+CudaDevice::CudaDevice(std::shared_ptr<const Driver> driver, int ordinal)
+    : context_(std::move(driver), ordinal),
+      stream_(context_),
+      memory_(context_, stream_.get()),
+      staging_(context_, stream_.get()) {
+  device_.kind = Device::Kind::cuda;
+  device_.ordinal = ordinal;
+}
+
+std::shared_ptr<CudaDevice> CudaDevice::open(std::shared_ptr<const Driver> driver, int ordinal) {
+  return std::shared_ptr<CudaDevice>(new CudaDevice(std::move(driver), ordinal));
+}
+
+Buffer CudaDevice::allocate(const Type& type) {
+  DeviceBlock block(memory_, std::max<std::int64_t>(type.bytes(), 1));
+  const CuPointer address = block.get();
+  Buffer buffer = Buffer::on_device(device_, address, type,
+                                    [self = shared_from_this(), address] { self->memory_.deallocate(address); });
+  block.give_up();
+  return buffer;
+}
+
+Buffer CudaDevice::upload(const Buffer& host) {
+  Buffer buffer = allocate(host.type());
+  staging_.upload(buffer.address(), host.data(), host.bytes());
+  return buffer;
+}
+
+Buffer CudaDevice::download(const Buffer& buffer) {
+  FJ_ASSERT(buffer.device() == device_, "{} is asked for a value of {}", device_.str(), buffer.device().str());
+  Buffer host = Buffer::allocate(buffer.type());
+  staging_.download(host.data(), buffer.address(), buffer.bytes());
+  return host;
+}
+
+std::shared_ptr<CudaDevice> cuda_device(const Device& device) {
+  // Kept to the end of the process and never destroyed: buffers in static objects may outlive main().
+  struct Opened {
+    std::mutex mutex;
+    std::map<int, std::shared_ptr<CudaDevice>> devices;
+  };
+  static Opened* opened = new Opened;
+  const DriverState& driver = installed_driver();
+  if (!driver.driver) throw DeviceError(fmt::format("{}: {}", device.str(), driver.why_not));
+  if (device.ordinal >= driver.devices) {
+    throw DeviceError(
+        fmt::format("{}: there are {} devices, counted from 0 (see `fusejit doctor`)", device.str(), driver.devices));
+  }
+  const std::lock_guard lock(opened->mutex);
+  std::shared_ptr<CudaDevice>& found = opened->devices[device.ordinal];
+  if (!found) found = CudaDevice::open(driver.driver, device.ordinal);
+  return found;
+}
+
+}  // namespace fusejit::runtime::cuda

@@ -1,0 +1,82 @@
+// Runs the steps of a plan on a device: in the order of one stream, without waiting for it.
+//
+// What a launch is given is a table made once; a run fills in addresses and scalars. The second run whose library calls
+// see the same addresses as an earlier one is captured into a CUDA graph; from then on such a run is one launch of that
+// graph, in which arguments of kernels that differ (scalars, and buffers that moved) are changed in place. A few graphs
+// are kept, so that buffers which take turns are no reason to capture anew.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/graph.h"
+#include "runtime/cuda/library_call.h"
+#include "runtime/cuda/module.h"
+#include "scheduler/plan.h"
+
+namespace fusejit::runtime::cuda {
+
+// What performs a step of the plan, with the step's values as buffers in their order.
+using CudaStep = std::variant<std::shared_ptr<const LoadedKernel>, std::shared_ptr<const LibraryCall>>;
+
+struct ExecutorStatistics {
+  std::int64_t runs = 0;
+  std::int64_t kernel_launches = 0;  // of one run: kernels, library calls not counted
+  std::int64_t library_calls = 0;    // of one run
+  std::int64_t captures = 0;
+  std::int64_t graph_launches = 0;
+  std::int64_t nodes_updated = 0;
+  std::string why_no_graph;  // set once a capture failed: runs launch step by step from then on
+};
+
+class CudaExecutor {
+ public:
+  // One step of `steps` for each of the plan. Puts the plan's constants on the device. Throws DeviceError.
+  CudaExecutor(std::shared_ptr<CudaDevice> device, std::shared_ptr<const scheduler::Plan> plan,
+               std::vector<CudaStep> steps);
+  ~CudaExecutor();
+
+  // Buffers of the device: `arguments` by parameter, `results` by result (the plan's storage says which of them are
+  // written). `scalars` are those of all kernels, in the order of steps. Throws DeviceError, after which the next run
+  // works unless the device is lost.
+  void run(std::span<const Buffer> arguments, std::span<const Buffer> results,
+           std::span<const std::uint64_t> scalars = {});
+
+  const scheduler::Plan& plan() const { return *plan_; }
+  ExecutorStatistics statistics() const;
+  void use_graphs(bool on) { graphs_wanted_ = on; }
+
+ private:
+  struct Table;
+  struct CapturedRun;
+
+  void bind(std::span<const Buffer> arguments, std::span<const Buffer> results, std::span<const std::uint64_t> scalars,
+            CuPointer arena);
+  void clear_counters();
+  void launch_all(Capture* capture, std::vector<CuGraphNode>* nodes);
+  bool run_as_graph();
+  std::unique_ptr<CapturedRun> capture(std::vector<CuPointer> library_words);
+  void replay(CapturedRun& captured);
+
+  std::shared_ptr<CudaDevice> device_;
+  std::shared_ptr<const scheduler::Plan> plan_;
+  std::vector<CudaStep> steps_;
+  DeviceBlock resident_;          // constants, then counters
+  std::int64_t counters_at_ = 0;  // in resident_
+  std::int64_t counter_bytes_ = 0;
+  bool counters_clear_ = false;
+  std::int64_t arena_bytes_ = 0;  // with the workspace of libraries behind the plan's
+  std::unique_ptr<Table> table_;
+  std::vector<std::unique_ptr<CapturedRun>> captured_;  // used last at the end
+  std::vector<std::vector<CuPointer>> seen_;            // addresses of library calls of runs that were not captured
+  bool graphs_wanted_ = true;
+  mutable std::mutex mutex_;
+  ExecutorStatistics statistics_;
+};
+
+}  // namespace fusejit::runtime::cuda

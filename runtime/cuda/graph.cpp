@@ -1,0 +1,56 @@
+#include "runtime/cuda/graph.h"
+
+#include "ir/base/check.h"
+
+namespace fusejit::runtime::cuda {
+
+Capture::Capture(DeviceContext& context, CuStream stream) : context_(context), stream_(stream) {
+  context.call(context.driver().stream_begin_capture, stream, kCaptureThreadLocal);
+  open_ = true;
+}
+
+Capture::~Capture() {
+  if (!open_) return;
+  CuGraph graph = nullptr;
+  context_.release(context_.driver().stream_end_capture, stream_, &graph);
+  if (graph) context_.release(context_.driver().graph_destroy, graph);
+}
+
+CuGraphNode Capture::last_node() {
+  int status = kCaptureStatusNone;
+  const CuGraphNode* nodes = nullptr;
+  std::size_t count = 0;
+  context_.call(context_.driver().stream_get_capture_info, stream_, &status, nullptr, nullptr, &nodes, &count);
+  FJ_ASSERT(status == kCaptureStatusActive && count == 1, "a captured stream depends on {} nodes, status {}", count,
+            status);
+  return nodes[0];
+}
+
+CuGraph Capture::finish() {
+  open_ = false;
+  CuGraph graph = nullptr;
+  context_.call(context_.driver().stream_end_capture, stream_, &graph);
+  return graph;
+}
+
+ExecutableGraph::ExecutableGraph(DeviceContext& context, CuGraph graph) : context_(context), graph_(graph) {
+  try {
+    context.call(context.driver().graph_instantiate, &exec_, graph, 0u);
+  } catch (...) {
+    context.release(context.driver().graph_destroy, graph);
+    throw;
+  }
+}
+
+ExecutableGraph::~ExecutableGraph() {
+  context_.release(context_.driver().graph_exec_destroy, exec_);
+  context_.release(context_.driver().graph_destroy, graph_);
+}
+
+void ExecutableGraph::set_kernel(CuGraphNode node, const CuKernelNodeParams& parameters) {
+  context_.call(context_.driver().graph_set_kernel_node, exec_, node, &parameters);
+}
+
+void ExecutableGraph::launch(CuStream stream) { context_.call(context_.driver().graph_launch, exec_, stream); }
+
+}  // namespace fusejit::runtime::cuda
