@@ -164,6 +164,11 @@ void emit_lockstep(Emitter& e, const ir::Block& block, const Tail& tail) {
       flush(e, segment);
       emit_barrier(e, s);
     }
+    // Known before the segment is written, because later statements of it are classified by it.
+    if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) {
+      const auto id = static_cast<std::size_t>(local->memory);
+      e.lane_rows[id] = e.facts.lanes.memory[id];
+    }
     const Item item{&s, std::visit(Classify{e}, s.node)};
     if (item.place == Place::alone) {
       flush(e, segment);

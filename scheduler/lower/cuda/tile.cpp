@@ -47,7 +47,8 @@ class Tiles {
     if (sums()) work_ = declare_partials(kernel_, accumulators_, shares_.parts);
     along(builder_, blocks, Binding::grid_y, [&](Index b) {
       block_ = b;
-      builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x, [&](Index part) { vectors(part); });
+      builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x,
+                    [&](Index part) { sums() ? with_sums(part) : without_sums(part); });
     });
     if (!sums()) return;
     builder_.next_phase();
@@ -62,28 +63,35 @@ class Tiles {
  private:
   bool sums() const { return !accumulators_.list().empty(); }
 
-  void vectors(const Index& part) {
+  void without_sums(const Index& part) {
+    along(builder_, shares_.threads, Binding::block_y, [&](Index thread) { vectors([&] { share_of(part, thread); }); });
+  }
+
+  void with_sums(const Index& part) {
+    vectors([&] {
+      const auto state = [&](Index thread) { return share_of(part, thread); };
+      std::vector<Arg> joined;
+      if (shares_.threads == 1) {
+        joined = state(Index(0));
+      } else {
+        const auto ids = builder_.reduce({Index(0)}, {Index(shares_.threads)}, Binding::block_y,
+                                         accumulators_.combiners(), accumulators_.types(), state);
+        joined.assign(ids.begin(), ids.end());
+      }
+      real_outputs([&] {
+        problem_.move_to(Index(0), Index(0), Index(0), k_);
+        const std::vector<Index> at = partial_index(kernel_, part, kernel_.point());
+        for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], at, joined[c]);
+      });
+    });
+  }
+
+  void vectors(const std::function<void()>& body) {
     along(builder_, tile_.vectors, Binding::block_x, [&](Index vector) {
       each_lane(builder_, lanes_, [&](Index lane) {
         column_ = vector * lanes_ + lane;
         k_ = block_ * (tile_.vectors * lanes_) + column_;
-        if (!sums()) {
-          return along(builder_, shares_.threads, Binding::block_y, [&](Index thread) { share_of(part, thread); });
-        }
-        const auto state = [&](Index thread) { return share_of(part, thread); };
-        std::vector<Arg> joined;
-        if (shares_.threads == 1) {
-          joined = state(Index(0));
-        } else {
-          const auto ids = builder_.reduce({Index(0)}, {Index(shares_.threads)}, Binding::block_y,
-                                           accumulators_.combiners(), accumulators_.types(), state);
-          joined.assign(ids.begin(), ids.end());
-        }
-        real_outputs([&] {
-          problem_.move_to(Index(0), Index(0), Index(0), k_);
-          const std::vector<Index> at = partial_index(kernel_, part, kernel_.point());
-          for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], at, joined[c]);
-        });
+        body();
       });
     });
   }
