@@ -118,6 +118,8 @@ void GraphBuilder::pointwise(PointwiseMode mode, Part a, std::optional<Part> b, 
 void GraphBuilder::sum(Part value, Part out) {
   Descriptor& kind = add(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
   kind.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, CUDNN_REDUCE_TENSOR_ADD);
+  // Without this the sums are made by atomics, and no note says so.
+  kind.set(CUDNN_ATTR_REDUCTION_IS_DETERMINISTIC, true);
   kind.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   kind.finalize();
   const Part reduction = last();

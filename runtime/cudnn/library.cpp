@@ -11,10 +11,10 @@ namespace fusejit::runtime::cudnn {
 namespace {
 
 constexpr int kMajor = 9;
-// DEVICEPROP descriptors described by JSON, on which planning without a device rests, are of 9.8.
-constexpr int kOldestVersion = 90800;
+// Devices described by JSON are of 9.8, deterministic reductions of 9.11.
+constexpr int kOldestVersion = 91100;
 constexpr const char* kHowToGetIt =
-    "install cuDNN 9.8 or newer for CUDA (NVIDIA's libcudnn9 package, or the wheel nvidia-cudnn-cu13), or let "
+    "install cuDNN 9.11 or newer for CUDA (NVIDIA's libcudnn9 package, or the wheel nvidia-cudnn-cu13), or let "
     "FUSEJIT_CUDNN name the file libcudnn.so.9";
 
 template <typename Function>

@@ -41,8 +41,8 @@ struct Plan {
 struct PlanOptions {
   Numerics numerics;
   bool precompiled = true;
-  bool runtime_compiled = true;
-  int plans = 1;  // the first so many that finalise, in cuDNN's order of expected speed
+  bool runtime_compiled = false;  // costs seconds: for a background thread
+  int plans = 1;                  // the first so many that finalise, in cuDNN's order of expected speed
 };
 
 struct PlanResult {

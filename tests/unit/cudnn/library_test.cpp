@@ -56,7 +56,7 @@ class WithCudnn : public testing::Test {
 };
 
 TEST_F(WithCudnn, KnowsItsVersion) {
-  EXPECT_GE(library_->version(), 90800);
+  EXPECT_GE(library_->version(), 91100);
   EXPECT_EQ(library_->version_text().substr(0, 2), "9.");
   EXPECT_EQ(library_->path().find("libcudnn"), library_->path().rfind('/') + 1) << library_->path();
 }
