@@ -22,13 +22,14 @@ struct Field {
   std::int64_t max = 0;
 };
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
-constexpr std::array<Field, 6> kFields = {{
+constexpr std::array<Field, 7> kFields = {{
     {.name = "l1", .bytes = &Target::l1_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l2", .bytes = &Target::l2_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l3", .bytes = &Target::l3_bytes, .min = 1, .max = kMaxBytes},
     {.name = "fma", .number = &Target::fma_per_cycle, .min = 1, .max = 4},
     {.name = "tasks", .number = &Target::tasks, .min = 1, .max = 1 << 16},
     {.name = "dot2", .flag = &Target::dot2_is_faster, .min = 0, .max = 1},
+    {.name = "cudnn", .flag = &Target::cudnn, .min = 0, .max = 1},
 }};
 
 std::string size_text(std::int64_t bytes) {
@@ -66,7 +67,7 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
     if (field.flag) target.*field.flag = *value != 0;
     return;
   }
-  throw UserError(fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=", whole, item));
+  throw UserError(fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=", whole, item));
 }
 
 // The part before the first comma: "x86:avx2", "cuda:sm_90", "host".

@@ -23,8 +23,8 @@ struct Cost {
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, std::vector<Refusal>& refusals)
-      : graph_(graph), refusals_(refusals), stored_(static_cast<std::size_t>(graph.value_count())),
+  Chooser(const ir::Graph& graph, const Target& target, std::vector<Refusal>& refusals)
+      : graph_(graph), target_(target), refusals_(refusals), stored_(static_cast<std::size_t>(graph.value_count())),
         costs_(stored_.size()), users_(stored_.size()) {}
 
   std::vector<bool> run() {
@@ -86,6 +86,7 @@ class Chooser {
   void check_operand(int v, const ir::Node& node, const ir::OpDef& row, std::size_t i) {
     const int operand = graph_.index_of(node.operands[i].value.get());
     if (stored_[at(operand)]) return;
+    if (runs_in_library(graph_, target_, v)) return store(operand);
     const int under = base(operand);
     if (stored_[at(under)]) {
       // Views of stored values are read in place, except where an image is read by a tile.
@@ -129,6 +130,7 @@ class Chooser {
   }
 
   const ir::Graph& graph_;
+  const Target& target_;
   std::vector<Refusal>& refusals_;
   std::vector<bool> stored_;
   std::vector<Cost> costs_;
@@ -137,8 +139,8 @@ class Chooser {
 
 }  // namespace
 
-std::vector<bool> choose_stored(const ir::Graph& graph, std::vector<Refusal>& refusals) {
-  return Chooser(graph, refusals).run();
+std::vector<bool> choose_stored(const ir::Graph& graph, const Target& target, std::vector<Refusal>& refusals) {
+  return Chooser(graph, target, refusals).run();
 }
 
 }  // namespace fusejit::scheduler

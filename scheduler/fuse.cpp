@@ -15,8 +15,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Grower {
  public:
-  explicit Grower(const ir::Graph& graph) : graph_(graph) {
-    grouping_.stored = choose_stored(graph, grouping_.refusals);
+  Grower(const ir::Graph& graph, const Target& target) : graph_(graph), target_(target) {
+    grouping_.stored = choose_stored(graph, target, grouping_.refusals);
     grouping_.group_of.assign(at(graph.value_count()), -1);
   }
 
@@ -52,6 +52,11 @@ class Grower {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const int group = candidates[i];
       Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+      const int anchor = grouping_.groups[at(group)].anchor;
+      if (verdict.ok && anchor >= 0 && runs_in_library(graph_, target_, anchor)) {
+        verdict = {false, verdict.as, RefusalCode::library_call,
+                   fmt::format("{} is one call of cuDNN", label(graph_, anchor))};
+      }
       if (verdict.ok && makes_cycle(group, accesses)) {
         verdict = {false, verdict.as, RefusalCode::cycle,
                    fmt::format("{} also needs a value that depends on the kernel", label(graph_, v))};
@@ -221,6 +226,7 @@ class Grower {
   }
 
   const ir::Graph& graph_;
+  const Target& target_;
   Grouping grouping_;
   std::vector<std::vector<int>> producers_;   // by group
   std::vector<int> first_node_, last_node_;   // by group
@@ -229,6 +235,17 @@ class Grower {
 
 }  // namespace
 
-Grouping make_groups(const ir::Graph& graph) { return Grower(graph).run(); }
+Grouping make_groups(const ir::Graph& graph, const Target& target) { return Grower(graph, target).run(); }
+
+bool runs_in_library(const ir::Graph& graph, const Target& target, int id) {
+  const ir::Node& node = *graph.value(id);
+  const ir::OpDef& row = ir::op_def(node.op);
+  const auto suits = [](const Type& type) {
+    return type.layout == Layout::nhwc && is_float(type.dtype) && type.dtype != DType::f64;
+  };
+  return target.cudnn && row.tiled && !row.matrix && suits(node.type) &&
+         std::all_of(node.operands.begin(), node.operands.end(),
+                     [&](const ir::Operand& operand) { return !operand.is_number() && suits(operand.value.type()); });
+}
 
 }  // namespace fusejit::scheduler

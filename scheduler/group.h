@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "fusejit/target.h"
 #include "ir/graph.h"
 #include "scheduler/refusal.h"
 #include "scheduler/space.h"
@@ -38,8 +39,10 @@ std::vector<bool> reduced_dims(const ir::Node& node);
 std::string label(const ir::Graph& graph, int node);
 
 // Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10).
-std::vector<bool> choose_stored(const ir::Graph& graph, std::vector<Refusal>& refusals);
+std::vector<bool> choose_stored(const ir::Graph& graph, const Target& target, std::vector<Refusal>& refusals);
 // Groups what is stored (R1, R2, R3, R5).
-Grouping make_groups(const ir::Graph& graph);
+Grouping make_groups(const ir::Graph& graph, const Target& target);
+// True if the target's library runs this anchor in one call on stored values; it is then a group of its own.
+bool runs_in_library(const ir::Graph& graph, const Target& target, int node);
 
 }  // namespace fusejit::scheduler

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "fusejit/target.h"
 #include "fusejit/type.h"
+#include "ir/graph.h"
 #include "ir/kernel/kernel.h"
 #include "scheduler/refusal.h"
 
@@ -34,6 +36,12 @@ struct PlanValue {
   int first_step = -1, last_step = -1;  // written by (-1: before the plan), last used by
 };
 
+// One op on whole values, which a library may do in place of the kernel that says what it means.
+struct LibraryOp {
+  ir::Graph graph;          // parameters, the op, its result
+  std::vector<int> values;  // plan value of each parameter, then of the result
+};
+
 struct PlanStep {
   std::shared_ptr<const ir::Kernel> kernel;
   std::vector<int> values;          // plan value of each buffer parameter of the kernel
@@ -43,6 +51,7 @@ struct PlanStep {
   std::int64_t work_bytes = 0;
   std::int64_t work_offset = -1;    // in the arena, for this step alone
   double flop = 0;
+  std::optional<LibraryOp> library;
 };
 
 struct Plan {

@@ -181,6 +181,7 @@ class PlanParser {
     tokens_.expect(","), tokens_.expect("flop");
     step.flop = Lexer::number(tokens_.expect(TokenKind::number, "a number")).real;
     if (tokens_.accept(",")) work(step);
+    if (tokens_.accept("library")) library(step);
     if (tokens_.accept("computes")) step.ops = labels();
     plan_.steps.push_back(std::move(step));
   }
@@ -191,6 +192,20 @@ class PlanParser {
     if (step.work_bytes == 0) Lexer::fail(at, "work of no bytes is left out");
     tokens_.expect("at");
     step.work_offset = number(kMaxBytes);
+  }
+
+  void library(PlanStep& step) {
+    const Token at = tokens_.expect(TokenKind::string, "a graph in quotes");
+    try {
+      step.library = LibraryOp{ir::parse_graph(at.text), {}};
+    } catch (const ParseError& error) {
+      Lexer::fail(at, fmt::format("in the graph: {}", error.what()));
+    } catch (const UserError& error) {
+      Lexer::fail(at, fmt::format("in the graph: {}", error.what()));
+    }
+    tokens_.expect("(");
+    step.library->values = values();
+    tokens_.expect(")");
   }
 
   void refusal() {

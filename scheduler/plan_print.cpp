@@ -4,7 +4,8 @@
 //   line     := "arena" n | "bound" n
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
-//               ["," "work" n "at" n] ["computes" "label" {"," "label"}]
+//               ["," "work" n "at" n] ["library" "graph of one op" "(" n {"," n} ")"] ["computes" "label" {","
+//               "label"}]
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
 //   storage  := "argument" n | "donated" n | "result" n | "arena" n | "constant" "[" literals "]"
@@ -61,11 +62,24 @@ std::string life_text(const PlanValue& value) {
   return value.last_step >= 0 ? fmt::format("until {}", value.last_step) : "unused";
 }
 
+std::string one_line(const ir::Graph& graph) {
+  std::string text;
+  for (const char c : ir::print(graph)) {
+    const bool blank = c == '\n' || c == ' ';
+    if (!blank || (!text.empty() && text.back() != ' ')) text += blank ? ' ' : c;
+  }
+  text.erase(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
 std::string step_text(const PlanStep& step) {
   std::string text =
       fmt::format("@{}({}): reads {}, writes {}, flop {}", step.kernel->name, fmt::join(step.values, ", "),
                   step.read_bytes, step.written_bytes, ir::shortest_text(step.flop));
   if (step.work_bytes > 0) text += fmt::format(", work {} at {}", step.work_bytes, step.work_offset);
+  if (step.library)
+    text +=
+        fmt::format(" library {} ({})", quoted(one_line(step.library->graph)), fmt::join(step.library->values, ", "));
   if (!step.ops.empty()) text += " computes " + quoted(step.ops);
   return text;
 }

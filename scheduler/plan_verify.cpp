@@ -5,6 +5,7 @@
 //                 comes from outside
 //   P4 outside    arguments and constants are only read; a constant has its bytes
 //   P5 door       every parameter and result has storage of its own kind, with its number
+//   P6 library    what a library may do in place of a kernel is one op on values of the step, of their dtype and size
 #include <algorithm>
 #include <map>
 
@@ -48,6 +49,22 @@ class Verifier {
     std::vector<int> sorted = step.values;
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) fail("P1", "step {} uses a value twice", s);
+    if (step.library) check_library(s, step.values, *step.library);
+  }
+
+  void check_library(int s, const std::vector<int>& step_values, const LibraryOp& library) const {
+    const ir::Graph& graph = library.graph;
+    const std::size_t parameters = graph.parameters().size();
+    if (static_cast<std::size_t>(graph.value_count()) != parameters + 1 || graph.results().size() != 1)
+      fail("P6", "step {}: what a library does is one op", s);
+    if (library.values.size() != parameters + 1) fail("P6", "step {}: the op has {} values", s, library.values.size());
+    for (std::size_t i = 0; i < library.values.size(); ++i) {
+      const Type& type = graph.value(static_cast<int>(i)).type();
+      const PlanValue& v = value(library.values[i]);
+      if (std::count(step_values.begin(), step_values.end(), library.values[i]) == 0 || type.dtype != v.dtype ||
+          type.bytes() != v.bytes)
+        fail("P6", "step {}: {} is no {} of the step", s, v.label, type.str());
+    }
   }
 
   void check_use(int s, const PlanStep& step, const ir::Memory& memory, const PlanValue& value) const {

@@ -14,9 +14,10 @@ enum class RefusalCode : std::uint8_t {
   different_space,    // the two iterate over different elements
   not_elementwise,    // the consumer reads other elements than the one being computed
   anchor_operand,     // the consumer is an anchor, which reads its operand from memory many times
-  cheaper_stored      // computing it again for every consumer would move more bytes than storing it
+  cheaper_stored,     // computing it again for every consumer would move more bytes than storing it
+  library_call        // the producer is one call of a library, which does nothing else
 };
-inline constexpr int kRefusalCodes = 6;
+inline constexpr int kRefusalCodes = 7;
 
 std::string_view name(RefusalCode code);
 

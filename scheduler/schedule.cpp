@@ -36,7 +36,7 @@ PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::
 class Scheduler {
  public:
   Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place)
-      : graph_(graph), options_(options), in_place_(in_place), grouping_(make_groups(graph)) {}
+      : graph_(graph), options_(options), in_place_(in_place), grouping_(make_groups(graph, options.target)) {}
 
   Draft run() {
     drop_unread();
@@ -129,7 +129,8 @@ class Scheduler {
 
   void lower_group(int g) {
     const Group& group = grouping_.groups[at(g)];
-    LowerContext context{graph_, grouping_, options_.target, graph_.value_count(), {}, {}};
+    const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
+    LowerContext context{graph_, grouping_, options_.target, library, graph_.value_count(), {}, {}};
     if (in_place_) {
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);
@@ -164,6 +165,28 @@ class Scheduler {
       draft_.steps.push_back(make_step(std::move(kernel.kernel), std::move(values),
                                        last ? ops : std::vector<std::string>{lowered.extras[0].label}));
     }
+    if (library) draft_.steps.back().library = library_op(*graph_.value(group.anchor));
+  }
+
+  // The anchor as a graph of its own, on draft values.
+  LibraryOp library_op(const ir::Node& node) const {
+    LibraryOp library;
+    std::vector<ir::Value> parameters;
+    std::vector<ir::Operand> operands;
+    for (const ir::Operand& operand : node.operands) {
+      const int value = value_of_[at(graph_.index_of(operand.value.get()))];
+      const auto known = static_cast<std::size_t>(
+          std::find(library.values.begin(), library.values.end(), value) - library.values.begin());
+      if (known == library.values.size()) {
+        parameters.push_back(ir::parameter(operand.value.type(), "p" + std::to_string(parameters.size())));
+        library.values.push_back(value);
+      }
+      operands.push_back(parameters[known]);
+    }
+    library.values.push_back(value_of_[at(graph_.index_of(&node))]);
+    const ir::Value result = ir::build_in(node.type.layout, node.op, operands, node.attrs);
+    library.graph = ir::capture(std::string(ir::name(node.op)), parameters, {result});
+    return library;
   }
 
   const ir::Graph& graph_;
@@ -183,7 +206,7 @@ Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, boo
 
 // rules=none: every recorded node is a graph of its own, its operands parameters.
 Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options) {
-  const ir::Graph graph = ir::choose_layouts(recorded);
+  const ir::Graph graph = ir::choose_layouts(recorded, options.target);
   Draft all;
   std::vector<int> value_of(at(graph.value_count()), -1);
   for (int p = 0; p < static_cast<int>(graph.parameters().size()); ++p) {
@@ -226,6 +249,9 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
     }
     for (PlanStep step : draft.steps) {
       for (int& value : step.values) value = renamed[at(value)];
+      if (step.library) {
+        for (int& value : step.library->values) value = renamed[at(value)];
+      }
       step.ops = {label(graph, v)};
       all.steps.push_back(std::move(step));
     }

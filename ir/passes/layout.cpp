@@ -1,6 +1,7 @@
 // Layouts: every activation is NHWC, so that lanes run over channels (design: layouts; on the CPU NHWC is within 2
-// points of blocked layouts, on CUDA fusing convolutions need it). Activations are what anchors and pools read or write as images, and everything element-wise
-// around them. Weights, their gradients and optimiser state keep the standard order; parameters and results bind.
+// points of blocked layouts, on CUDA fusing convolutions need it). Activations are what anchors and pools read or write
+// as images, and everything element-wise around them. Weights, their gradients and optimiser state keep the standard
+// order, but around calls of cuDNN, which takes one layout for all; parameters and results bind.
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -26,11 +27,14 @@ std::unordered_set<const Node*> activations(const Graph& graph) {
     }
   }
   // Element-wise neighbours of the same shape, forward then backward: two sweeps reach every chain.
-  const auto elementwise = [](const Node& n) { return op_def(n.op).family == Family::elementwise && n.type.shape.rank() == 4; };
+  const auto elementwise = [](const Node& n) {
+    return op_def(n.op).family == Family::elementwise && n.type.shape.rank() == 4;
+  };
   for (const Value& value : graph.nodes()) {
     if (!elementwise(*value) || images.count(value.get())) continue;
     for (const Operand& operand : value->operands) {
-      if (!operand.is_number() && images.count(operand.value.get()) && same_shape(*operand.value, *value)) images.insert(value.get());
+      if (!operand.is_number() && images.count(operand.value.get()) && same_shape(*operand.value, *value))
+        images.insert(value.get());
     }
   }
   for (auto it = graph.nodes().rbegin(); it != graph.nodes().rend(); ++it) {
@@ -42,23 +46,41 @@ std::unordered_set<const Node*> activations(const Graph& graph) {
   return images;
 }
 
+// The value itself, or a copy of it in that layout; one copy serves every reader.
+using Copies = std::unordered_map<const Node*, Value>;
+Value in_nhwc(const Value& value, Copies& copies) {
+  if (value.type().layout == Layout::nhwc) return value;
+  Value& copy = copies[value.get()];
+  if (!copy) {
+    const auto dims = value.type().shape.dims();
+    const Value same =
+        build(Op::reshape, {value}, {{"shape", std::span<const std::int64_t>(dims.data(), dims.size())}});
+    copy = build_in(Layout::nhwc, Op::reshape, {value}, same->attrs);
+  }
+  return copy;
+}
+
 }  // namespace
 
-Graph choose_layouts(const Graph& graph) {
+Graph choose_layouts(const Graph& graph, const Target& target) {
   const std::unordered_set<const Node*> images = activations(graph);
   std::unordered_set<const Node*> bound;
   for (const Value& result : graph.results()) bound.insert(result.get());
   std::unordered_map<const Node*, Value> replaced;
+  Copies copies;
   for (const Value& parameter : graph.parameters()) replaced.emplace(parameter.get(), parameter);
   for (const Value& value : graph.nodes()) {
     const Node& node = *value;
+    const OpDef& row = op_def(node.op);
+    const bool library = target.cudnn && row.tiled && !row.matrix;
     Layout layout = node.type.layout;
     if (node.type.shape.rank() == 4 && !bound.count(&node)) {
-      layout = images.count(&node) ? Layout::nhwc : Layout::standard;
+      layout = library || images.count(&node) ? Layout::nhwc : Layout::standard;
     }
     std::vector<Operand> operands = node.operands;
     for (Operand& operand : operands) {
       if (!operand.is_number()) operand.value = replaced.at(operand.value.get());
+      if (library) operand.value = in_nhwc(operand.value, copies);
     }
     replaced.emplace(&node, build_in(layout, node.op, std::move(operands), node.attrs, node.region));
   }

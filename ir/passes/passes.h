@@ -17,7 +17,7 @@ Graph simplify(const Graph& graph);
 // Late reads of a value that is recomputed for the backward pass go to the recomputed one, so that the first may die.
 Graph reuse_recomputed(const Graph& graph);
 // Chooses a layout for every rank-4 node around the anchors; layouts of parameters and results bind.
-Graph choose_layouts(const Graph& graph);
+Graph choose_layouts(const Graph& graph, const Target& target);
 
 struct Pass {
   std::string_view name;

@@ -13,7 +13,7 @@ constexpr Pass kPipeline[] = {
      "after expand: expansions leave casts, reshapes and constants to clean up"},
     {"reuse_recomputed", [](const Graph& g, const Target&) { return reuse_recomputed(g); },
      "after simplify, which makes equal forward expressions one; before layout, which gives the new nodes theirs"},
-    {"layout", [](const Graph& g, const Target&) { return choose_layouts(g); },
+    {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
      "last: layouts are chosen for the nodes that will run; nothing after it moves values"},
 };
 

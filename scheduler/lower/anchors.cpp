@@ -165,7 +165,7 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
         cuda ? cuda::choose_tile(problem.columns.out, problem.outputs, kernel.lanes(), !group.reductions.empty())
              : choose_tile(context.target, problem.columns.out, problem.outputs, kernel.lanes());
     ir::MemId packed = -1;
-    if (problem.channels > 0) {
+    if (problem.channels > 0 && !context.library) {
       const int id = context.first_extra + static_cast<int>(lowered.extras.size());
       const std::string name = "pack_" + std::string(ir::name(node.op));
       lowered.kernels.push_back(lower_packing(context, problem, tile, kernel.lanes(), id, name));

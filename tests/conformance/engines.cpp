@@ -70,17 +70,18 @@ std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer
 // CUDA kernels on the kernel interpreter, blocks and threads in order and shuffled.
 std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& arguments, const std::vector<Buffer>& want,
                          Tolerance tolerance) {
-  for (const char* rules : {"all", "none"}) {
-    runtime::SessionOptions options{.target = Target::parse("cuda:sm_90"),
+  // With cuDNN in the target, kernels stand in for its calls.
+  for (const auto& [target, rules] : {std::pair("cuda:sm_90", "all"), {"cuda:sm_90", "none"}, {"cuda:sm_90,cudnn=1", "all"}}) {
+    runtime::SessionOptions options{.target = Target::parse(target),
                                     .engine = runtime::Engine::kernel_interpreter,
                                     .rules = rules,
                                     .threads = 1};
     const std::vector<Buffer> ascending = runtime::Session(options).run(graph, arguments);
     if (const double e = excess(ascending, want, tolerance); e > 0)
-      return fmt::format("kernel interpreter cuda rules={}: off by {}", rules, e);
+      return fmt::format("kernel interpreter {} rules={}: off by {}", target, rules, e);
     options.checks = {.poison = true, .order = runtime::TaskOrder::shuffled};
     if (!same_bits(runtime::Session(options).run(graph, arguments), ascending))
-      return fmt::format("kernel interpreter cuda rules={}: other bits with blocks and threads shuffled", rules);
+      return fmt::format("kernel interpreter {} rules={}: other bits with blocks and threads shuffled", target, rules);
   }
   return "";
 }

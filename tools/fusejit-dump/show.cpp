@@ -46,6 +46,7 @@ Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index,
   Json json = {{"index", index},
                {"name", step.kernel->name},
                {"ops", step.ops},
+               {"library", step.library.has_value()},
                {"values", values},
                {"tasks", row.cost.tasks},
                {"read_bytes", step.read_bytes},
@@ -87,7 +88,8 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
   double flop = 0;
   for (std::size_t s = 0; s < rows.size(); ++s) {
     const scheduler::PlanStep& step = *rows[s].step;
-    cells.push_back({std::to_string(s), step.kernel->name, fmt::format("{}", fmt::join(rows[s].cost.tasks, "+")),
+    const std::string name = step.kernel->name + (step.library ? " (cudnn)" : "");
+    cells.push_back({std::to_string(s), name, fmt::format("{}", fmt::join(rows[s].cost.tasks, "+")),
                      grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
                      fmt::format("{:.3f}", step.flop / 1e6), fmt::format("{}", fmt::join(step.ops, ", "))});
     if (compile) {

@@ -138,7 +138,7 @@ class Tiles {
   }
 
   void multiply(const Index& r, const Index& s, const Index& h, const Index& c) {
-    const Arg weight = builder_.load(packed_, {block_, r, s, c, column_});
+    const Arg weight = weight_of(r, s, c);
     unrolled(builder_, tile_.pixels, [&](Index i) {
       const Index w = problem_.columns.input(q_ + i, s);
       const auto body = [&] {
@@ -151,6 +151,17 @@ class Tiles {
       const bool inside = problem_.columns.inside() && problem_.columns.out % tile_.pixels == 0;
       inside ? body() : builder_.when(within(w, problem_.columns.in), body);
     });
+  }
+
+  // Packed, or as it is where a library takes the op and this kernel only stands in for it.
+  Arg weight_of(const Index& r, const Index& s, const Index& c) {
+    if (packed_ >= 0) return builder_.load(packed_, {block_, r, s, c, column_});
+    Expression& expression = kernel_.expression();
+    const auto load = [&] { return expression.nested([&] { return problem_.weight(expression, k_, r, s, c); }); };
+    if (problem_.outputs % (tile_.vectors * lanes_) == 0) return load();
+    return builder_.choose({compare(k_, CompareKind::lt, problem_.outputs)}, {problem_.compute},
+                           [&] { return std::vector<Arg>{load()}; },
+                           [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
   }
 
   void epilogue(const Index& i) {

@@ -130,6 +130,7 @@ TEST(PlanText, RefusesAtTheRightPlace) {
       {"return 1", "return -1", 8, 10, "expected '}' but found '-'"},
       {"return 1", "return 1\n  refused why", 9, 11, "'why' is no code of a refusal"},
       {"%p0: f32[8]", "%p0: f31[8]", 10, 18, "'f31' is not a dtype"},
+      {"flop 8", "flop 8 library \"graph g\" (0)", 6, 67, "in the graph: 1:7: "},
   };
   for (const auto& row : table) {
     try {
@@ -141,6 +142,17 @@ TEST(PlanText, RefusesAtTheRightPlace) {
       EXPECT_EQ(error.column, row.column) << row.by;
     }
   }
+}
+
+TEST(PlanText, HoldsWhatALibraryMayDo) {
+  const std::string text = print(parse_plan(changed(
+      "flop 8", "flop 8 library \"graph @neg(%p0: f32[8]) { %0 = neg(%p0) : f32[8] return %0 }\" (0, 1)")));
+  const Plan plan = parse_plan(text);
+  verify(plan);
+  ASSERT_TRUE(plan.steps[0].library);
+  EXPECT_EQ(plan.steps[0].library->values, (std::vector<int>{0, 1}));
+  EXPECT_EQ(plan.steps[0].library->graph.results()[0]->op, ir::Op::neg);
+  EXPECT_EQ(print(plan), text);
 }
 
 TEST(PlanVerify, NamesTheRule) {
@@ -162,6 +174,9 @@ TEST(PlanVerify, NamesTheRule) {
       {"result 0", "result 1", "P5"},
       {"return 1", "return", "P5"},
       {"flop 8", "flop 8, work 64 at 0", "P2"},
+      {"flop 8", "flop 8 library \"graph @neg(%p: f32[8]) { %0 = neg(%p) : f32[8] return %0 }\" (0)", "P6"},
+      {"flop 8", "flop 8 library \"graph @neg(%p: f32[4]) { %0 = neg(%p) : f32[4] return %0 }\" (0, 1)", "P6"},
+      {"flop 8", "flop 8 library \"graph @neg(%p: f32[8]) { return %p }\" (0)", "P6"},
   };
   for (const auto& row : table) {
     try {
