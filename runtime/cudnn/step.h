@@ -1,0 +1,43 @@
+// A step of a plan that cuDNN may take (scheduler/plan.h, LibraryOp): as a call to plan for, and as what the executor
+// runs in place of the step's kernel.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "runtime/cuda/library_call.h"
+#include "runtime/cudnn/plan.h"
+#include "scheduler/plan.h"
+
+namespace fusejit::runtime::cudnn {
+
+struct StepCall {
+  ConvolutionCall call;
+  // Which tensor of the call each value of the LibraryOp is: its parameters, then its result.
+  std::vector<Role> roles;
+};
+// Throws UnsupportedError for an op that is no convolution.
+StepCall step_call(const scheduler::LibraryOp& op);
+
+// A cudnnHandle_t of the current context, for calls from one thread at a time.
+class CudnnHandle {
+ public:
+  explicit CudnnHandle(std::shared_ptr<const Library> library);
+  ~CudnnHandle();
+  CudnnHandle(const CudnnHandle&) = delete;
+  CudnnHandle& operator=(const CudnnHandle&) = delete;
+  Handle get() const { return handle_; }
+  const std::shared_ptr<const Library>& library() const { return library_; }
+
+ private:
+  const std::shared_ptr<const Library> library_;
+  Handle handle_ = nullptr;
+};
+
+// The step as a call. Nothing if cuDNN has no engine for it; `why_not` then says why in a sentence, and the step's
+// kernel does the work.
+std::shared_ptr<const cuda::LibraryCall> library_call(const std::shared_ptr<const CudnnHandle>& handle,
+                                                      const Descriptor& device, const scheduler::PlanStep& step,
+                                                      const PlanOptions& options, std::string& why_not);
+
+}  // namespace fusejit::runtime::cudnn
