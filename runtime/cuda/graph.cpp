@@ -27,9 +27,11 @@ CuGraphNode Capture::last_node() {
 }
 
 CuGraph Capture::finish() {
-  open_ = false;
+  const auto& entry = context_.driver().stream_end_capture;
   CuGraph graph = nullptr;
-  context_.call(context_.driver().stream_end_capture, stream_, &graph);
+  context_.enter();
+  open_ = false;  // whatever the call says, nothing is captured after it
+  context_.check(entry.symbol, entry.function(stream_, &graph));
   return graph;
 }
 
