@@ -125,6 +125,14 @@ PlanResult find_plans(const std::shared_ptr<const Library>& library, const Descr
   return result;
 }
 
+std::string plan_key(const Library& library, int compute_capability, const ConvolutionCall& call,
+                     const PlanOptions& options) {
+  return fmt::format(
+      "cudnn {} sm_{} tf32={:d} nondeterministic={:d} winograd={:d} precompiled={:d} runtime_compiled={:d} {}",
+      library.version(), compute_capability, options.numerics.tf32, options.numerics.nondeterministic,
+      options.numerics.winograd, options.precompiled, options.runtime_compiled, call.str());
+}
+
 Plan reload_plan(const std::shared_ptr<const Library>& library, const Descriptor& device, const ConvolutionCall& call,
                  const std::string& json) {
   const OperationGraph graph = build_graph(library, call);

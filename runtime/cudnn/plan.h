@@ -57,6 +57,10 @@ struct PlanResult {
 PlanResult find_plans(const std::shared_ptr<const Library>& library, const Descriptor& device,
                       const ConvolutionCall& call, const PlanOptions& options = {});
 
+// What a plan depends on, as text: the key under which its JSON is kept.
+std::string plan_key(const Library& library, int compute_capability, const ConvolutionCall& call,
+                     const PlanOptions& options);
+
 // Why these notes are not allowed for a dtype, or nullptr.
 const char* forbidden(const std::vector<NumericalNote>& notes, DType dtype, const Numerics& numerics);
 

@@ -11,7 +11,7 @@ namespace fusejit::cudnn_probe {
 namespace {
 
 // Said of configurations for clusters of a described device, and of engines of other architectures; never the reason.
-constexpr std::string_view kNoise[] = {"No GPC available", "cuDNN Library configuration", "FORT_NATIVE_10X"};
+constexpr std::string_view kNoise[] = {"No GPC available", "cuDNN Library configuration", "FORT_NATIVE_"};
 
 // The sentence in "... Reason: SENTENCE at: CONDITION"; without " at: " it is only a frame of the trace.
 std::string sentence_of(const std::string& line) {

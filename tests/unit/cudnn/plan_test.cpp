@@ -125,6 +125,27 @@ TEST_F(Planning, ARuntimeCompiledPlanKeepsItsCode) {
   EXPECT_EQ(reload_plan(library_, device("A100"), call, json).engine.index, found.plans[0].engine.index);
 }
 
+TEST_F(Planning, TheKeyOfAPlanHasEverythingInIt) {
+  const std::string key = plan_key(*library_, 90, example(), {});
+  EXPECT_EQ(plan_key(*library_, 90, example(), {}), key);
+  EXPECT_NE(plan_key(*library_, 80, example(), {}), key);
+  PlanOptions options;
+  options.numerics.tf32 = true;
+  EXPECT_NE(plan_key(*library_, 90, example(), options), key);
+  ConvolutionCall call = example();
+  call.padding[3] = 0;
+  EXPECT_NE(plan_key(*library_, 90, call, {}), key);
+}
+
+TEST_F(Planning, WhatHasNoAddressIsNotRun) {
+  const PlanResult found = find_plans(library_, device("H100"), example());
+  ASSERT_EQ(found.plans.size(), 1u) << found.why_not();
+  const auto nothing = [](Role) -> void* { return nullptr; };
+  EXPECT_THROW(execute(library_, nullptr, found.plans[0], nothing, nullptr), InternalError);
+  const auto unaligned = [](Role) { return reinterpret_cast<void*>(8); };
+  EXPECT_THROW(execute(library_, nullptr, found.plans[0], unaligned, nullptr), InternalError);
+}
+
 TEST_F(Planning, WrongCallsAreErrorsOfTheCaller) {
   ConvolutionCall call = example();
   call.groups = 3;
