@@ -1,4 +1,4 @@
-// The only file of the tool that asks the code generator: UnsupportedError where this build has none for the target.
+// Kernels as a target's generators write them: what source and asm print, and the figures of show --compile.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,18 @@
 namespace fusejit::tools {
 
 struct CodeFigures {
-  std::int64_t ir_instructions = 0;
-  std::int64_t code_bytes = 0;
+  std::int64_t ir_instructions = 0;  // x86: of LLVM
+  std::int64_t code_bytes = 0;       // machine code; cuda: the cubin
   double compile_milliseconds = 0;
+  // cuda: of the launch that needs most
+  int registers = 0;
+  std::int64_t spill_bytes = 0;
+  std::int64_t shared_bytes = 0;
 };
+
+// Throws UnsupportedError where this build or machine lacks the generator.
 CodeFigures measure_code(const ir::Kernel& kernel, const Target& target);
-std::string llvm_text(const ir::Kernel& kernel, const Target& target);
-std::string assembly(const ir::Kernel& kernel, const Target& target);
+// "llvm" (x86), "cuda" (CUDA C++) or "asm" (assembly; cuda: PTX). UserError for a stage that the target does not have.
+std::string code_text(std::string_view stage, const ir::Kernel& kernel, const Target& target);
 
 }  // namespace fusejit::tools

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "codegen/cuda/nvrtc.h"
 #include "ir/kernel/cost.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
@@ -12,7 +13,7 @@ namespace fusejit::tools {
 namespace {
 
 struct ShowOptions : PlanOptions {
-  bool compile = false;
+  bool compile = false, no_compile = false;
 };
 
 struct Row {
@@ -58,7 +59,13 @@ Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index,
                {"live_arena_bytes", scheduler::live_arena_bytes_after(plan, static_cast<int>(index))}};
   if (row.same_as != index) json["same_as"] = row.same_as;
   if (compile && row.same_as == index) {
-    json["ir_instructions"] = row.code.ir_instructions;
+    if (plan.target.isa == Isa::cuda) {
+      json["registers"] = row.code.registers;
+      json["spill_bytes"] = row.code.spill_bytes;
+      json["shared_bytes"] = row.code.shared_bytes;
+    } else {
+      json["ir_instructions"] = row.code.ir_instructions;
+    }
     json["code_bytes"] = row.code.code_bytes;
     json["compile_milliseconds"] = row.code.compile_milliseconds;
   }
@@ -80,10 +87,28 @@ std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool
   return text(json);
 }
 
+// With --compile: what the code of a row takes, or the row whose code it shares.
+std::vector<std::string> code_cells(const Row& row, std::size_t index, bool cuda) {
+  std::vector<std::string> cells(cuda ? 3 : 2);
+  if (row.same_as != index) {
+    cells[0] = fmt::format("as {}", row.same_as);
+  } else if (cuda) {
+    cells = {std::to_string(row.code.registers), grouped(row.code.spill_bytes), grouped(row.code.shared_bytes)};
+  } else {
+    cells = {grouped(row.code.ir_instructions), grouped(row.code.code_bytes)};
+  }
+  return cells;
+}
+
 std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool compile) {
   const scheduler::Plan& plan = planned.plan;
   std::vector<std::vector<std::string>> cells = {{"#", "kernel", "tasks", "read", "written", "work", "Mflop", "ops"}};
-  if (compile) cells[0].insert(cells[0].end() - 1, {"IR", "code"});
+  const bool cuda = plan.target.isa == Isa::cuda;
+  if (compile) {
+    const std::vector<std::string> names =
+        cuda ? std::vector<std::string>{"regs", "spill", "shared"} : std::vector<std::string>{"IR", "code"};
+    cells[0].insert(cells[0].end() - 1, names.begin(), names.end());
+  }
   CodeFigures code;
   double flop = 0;
   for (std::size_t s = 0; s < rows.size(); ++s) {
@@ -93,10 +118,8 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
                      grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
                      fmt::format("{:.3f}", step.flop / 1e6), fmt::format("{}", fmt::join(step.ops, ", "))});
     if (compile) {
-      const bool first = rows[s].same_as == s;
-      const std::string same = fmt::format("as {}", rows[s].same_as);
-      cells.back().insert(cells.back().end() - 1, {first ? grouped(rows[s].code.ir_instructions) : same,
-                                                   first ? grouped(rows[s].code.code_bytes) : ""});
+      const std::vector<std::string> figures = code_cells(rows[s], s, cuda);
+      cells.back().insert(cells.back().end() - 1, figures.begin(), figures.end());
     }
     code.ir_instructions += rows[s].code.ir_instructions;
     code.code_bytes += rows[s].code.code_bytes;
@@ -104,7 +127,7 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
     flop += step.flop;
   }
   std::string out = fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), plan.rules);
-  out += table(cells, compile ? "rlrrrrrrrl" : "rlrrrrrl");
+  out += table(cells, !compile ? "rlrrrrrl" : cuda ? "rlrrrrrrrrl" : "rlrrrrrrrl");
   out += fmt::format("{} kernels ({} different) of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
                      different(rows), planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());
   const double bound = static_cast<double>(plan.bound_bytes);
@@ -112,16 +135,19 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
   if (bound > 0) out += fmt::format(" (ledger / bound {:.3f})", static_cast<double>(plan.ledger_bytes()) / bound);
   out += fmt::format(", arena {} bytes\n", grouped(plan.arena_bytes));
   if (compile) {
-    out += fmt::format("{} IR instructions, {} bytes of code, {:.0f} ms of compiling\n", grouped(code.ir_instructions),
-                       grouped(code.code_bytes), code.compile_milliseconds);
+    if (!cuda) out += fmt::format("{} IR instructions, ", grouped(code.ir_instructions));
+    out +=
+        fmt::format("{} bytes of code, {:.0f} ms of compiling\n", grouped(code.code_bytes), code.compile_milliseconds);
   }
   return out;
 }
 
 int show(const ShowOptions& options, Invocation& invocation) {
   const Planned planned = make_plan(invocation, options);
-  const std::vector<Row> rows = rows_of(planned.plan, options.compile);
-  return put(options.json() ? show_json(planned, rows, options.compile) : show_text(planned, rows, options.compile));
+  const bool cuda = planned.plan.target.isa == Isa::cuda;
+  const bool compile = options.compile || (cuda && !options.no_compile && codegen::cuda::nvrtc().available);
+  const std::vector<Row> rows = rows_of(planned.plan, compile);
+  return put(options.json() ? show_json(planned, rows, compile) : show_text(planned, rows, compile));
 }
 
 }  // namespace
@@ -131,7 +157,11 @@ void add_show(CLI::App& program, Invocation& invocation) {
   CLI::App* command =
       program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
   add_plan_options(*command, *options);
-  command->add_flag("--compile", options->compile, "Compile the kernels: LLVM instructions and bytes of code");
+  command->add_flag(
+      "--compile", options->compile,
+      "Compile the kernels: LLVM instructions and bytes of code; on cuda registers, spilled bytes and shared "
+      "memory, by default where NVRTC is");
+  command->add_flag("--no-compile", options->no_compile, "Do not, on cuda");
   command->callback([options, command, &invocation] {
     note_given(*command, *options);
     invocation.run = [options, &invocation] { return show(*options, invocation); };

@@ -18,8 +18,7 @@ struct TextOptions : PlanOptions {
 
 // Of one kernel at a stage that has a text for each.
 std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, const Target& target) {
-  if (stage == "kernel") return ir::print(kernel);
-  return stage == "llvm" ? llvm_text(kernel, target) : assembly(kernel, target);
+  return stage == "kernel" ? ir::print(kernel) : code_text(stage, kernel, target);
 }
 
 // "%11" -> "%11 conv2d", for every value that a step computes.
@@ -108,17 +107,19 @@ void add_source(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<TextOptions>();
   CLI::App* command = program.add_subcommand("source", "The text of a SOURCE at one stage");
   command
-      ->add_option("--stage", options->stage,
-                   "graph, optimised (the graph that show and why speak of), plan, kernel or llvm")
+      ->add_option(
+          "--stage", options->stage,
+          "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++)")
       ->required()
-      ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm"}));
+      ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm", "cuda"}));
   add_texts(*command, options, invocation);
 }
 
 void add_asm(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<TextOptions>();
   options->stage = "asm";
-  add_texts(*program.add_subcommand("asm", "The assembly of a SOURCE's kernels"), options, invocation);
+  add_texts(*program.add_subcommand("asm", "The assembly of a SOURCE's kernels; on cuda their PTX"), options,
+            invocation);
 }
 
 }  // namespace fusejit::tools
