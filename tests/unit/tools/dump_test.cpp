@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "codegen/cuda/nvrtc.h"
+
 namespace fusejit {
 namespace {
 
@@ -146,6 +148,20 @@ TEST_F(Dump, MachineCodeHasTexts) {
   EXPECT_TRUE(contains(llvm.out, "define ")) << llvm.out;
   EXPECT_TRUE(contains(text("asm --kernel 0 --target x86:avx2 $g.fj"), "vmaxps"));
   EXPECT_TRUE(contains(json("asm --kernel 0 $g.fj")["kernels"][0]["text"].get<std::string>(), "vmaxps"));
+}
+
+TEST_F(Dump, CudaCanBeReadAtEveryStage) {
+  const std::string cuda = " --target cuda:sm_90 $g.fj";
+  EXPECT_TRUE(contains(text("source --stage cuda" + cuda), "extern \"C\" __global__"));
+  EXPECT_EQ(dump("source --stage llvm" + cuda).code, 2);
+  EXPECT_EQ(dump("source --stage cuda $g.fj").code, 2);
+  if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << codegen::cuda::nvrtc().why_not;
+  EXPECT_TRUE(contains(text("asm" + cuda), ".visible .entry"));
+  for (const Json& kernel : json("show" + cuda)["kernels"]) {
+    EXPECT_GT(kernel["registers"].get<int>(), 0);
+    EXPECT_EQ(kernel["spill_bytes"].get<int>(), 0);
+  }
+  EXPECT_FALSE(json("show --no-compile" + cuda)["kernels"][0].contains("registers"));
 }
 
 TEST_F(Dump, ModelsAreSources) {
