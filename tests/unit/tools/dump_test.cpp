@@ -157,11 +157,12 @@ TEST_F(Dump, CudaCanBeReadAtEveryStage) {
   EXPECT_EQ(dump("source --stage cuda $g.fj").code, 2);
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << codegen::cuda::nvrtc().why_not;
   EXPECT_TRUE(contains(text("asm" + cuda), ".visible .entry"));
-  for (const Json& kernel : json("show" + cuda)["kernels"]) {
+  const auto show = [&](const std::string& more) { return Json::parse(text("show --format json" + more + cuda)); };
+  for (const Json& kernel : show("")["kernels"]) {
     EXPECT_GT(kernel["registers"].get<int>(), 0);
     EXPECT_EQ(kernel["spill_bytes"].get<int>(), 0);
   }
-  EXPECT_FALSE(json("show --no-compile" + cuda)["kernels"][0].contains("registers"));
+  EXPECT_FALSE(show(" --no-compile")["kernels"][0].contains("registers"));
 }
 
 TEST_F(Dump, ModelsAreSources) {
