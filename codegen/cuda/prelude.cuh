@@ -226,6 +226,10 @@ FJ_DEVICE T fj_mul(T a, T b) {
   return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
 }
 template <class T>
+FJ_DEVICE T fj_negate(T x) {
+  return fj_sub(T(0), x);
+}
+template <class T>
 FJ_DEVICE T fj_maximum(T a, T b) {
   return b != b || b > a ? b : a;
 }
@@ -235,7 +239,7 @@ FJ_DEVICE T fj_minimum(T a, T b) {
 }
 template <class T>
 FJ_DEVICE T fj_abs(T x) {
-  return x < T(0) ? fj_sub(T(0), x) : x;
+  return x < T(0) ? fj_negate(x) : x;
 }
 template <class T>
 FJ_DEVICE T fj_not(T x) {
@@ -246,7 +250,7 @@ FJ_DEVICE T fj_not(T x) {
 template <class T>
 FJ_DEVICE T fj_floor_divide(T x, T y) {
   if (y == T(0)) return T(0);
-  if (y == T(-1) && T(-1) < T(0)) return fj_sub(T(0), x);
+  if (y == T(-1) && T(-1) < T(0)) return fj_negate(x);
   const T q = x / y;
   return x % y != T(0) && (x < T(0)) != (y < T(0)) ? q - T(1) : q;
 }

@@ -155,6 +155,20 @@ FJ_DEVICE S fj_tree(const S* p, int stride) {
   }
 }
 
+// The same in place, for states whose combination is long code.
+template <class C, int N, class S>
+FJ_DEVICE void fj_tree_in_place(S* p, int stride) {
+  if constexpr (sizeof(S) <= 8) {
+    *p = fj_tree<C, N>(p, stride);
+  } else {
+#pragma unroll 1
+    for (int d = N / 2; d > 0; d /= 2) {
+#pragma unroll 1
+      for (int i = 0; i < d; ++i) fj_combine<C>(p[i * stride], p[(i + d) * stride]);
+    }
+  }
+}
+
 // The threads of one reduction follow each other: shuffles, then shared memory where it takes several warps.
 template <class C, int X, int THREADS, int N, class S>
 FJ_DEVICE void fj_reduce_neighbours(int t, S* pool, S (&x)[N]) {
@@ -191,12 +205,11 @@ FJ_DEVICE void fj_reduce_columns(int t, S* pool, S (&x)[N]) {
     for (int n = 0; n < CHUNK; ++n) pool[row * kRow + n * kColumns + column] = x[first + n];
     __syncthreads();
     for (int i = t; i < kRow * (EXTENT / kRun); i += THREADS) {
-      S* const run = pool + i / kRow * kRun * kRow + i % kRow;
-      *run = fj_tree<C, kRun>(run, kRow);
+      fj_tree_in_place<C, kRun>(pool + i / kRow * kRun * kRow + i % kRow, kRow);
     }
     __syncthreads();
     if constexpr (EXTENT > 32) {
-      for (int i = t; i < kRow; i += THREADS) pool[i] = fj_tree<C, EXTENT / 32>(pool + i, kRow * 32);
+      for (int i = t; i < kRow; i += THREADS) fj_tree_in_place<C, EXTENT / 32>(pool + i, kRow * 32);
       __syncthreads();
     }
 #pragma unroll

@@ -100,14 +100,26 @@ class Bindings {
       return e.loop && (e.loop->binding == Binding::vector || is_block_axis(e.loop->binding));
     });
     if (lane == path.end()) return;
-    const bool in_vector = std::any_of(path.begin(), path.end(),
-                                       [](const Enclosing& e) { return e.loop && e.loop->binding == Binding::vector; });
+    // Blocks meet at barriers, so all threads must come to a block loop; a thread may have bounds of its own for other
+    // loops, but the lanes of one run in lockstep.
+    const bool meets = is_block_axis(loop.binding) || holds_block_loop(loop.body);
     for (const auto* side : {&loop.low, &loop.high})
-      for (const Index& index : *side) {
-        // A thread of a block may have its own bounds; lanes run in lockstep, and blocks meet at barriers.
-        if (!in_vector && !is_block_axis(loop.binding) && !holds_block_loop(loop.body)) continue;
-        require(!varies(index, path, varying_), "the bounds of a loop name a lane or block axis around it");
-      }
+      for (const Index& index : *side)
+        require(meets ? !varies(index, path, varying_) : !names_lane(index, path),
+                "the bounds of a loop name a lane or block axis around it");
+  }
+  // A lane, or a value that is not the same everywhere, below a vector loop.
+  bool names_lane(const Index& index, const Path& path) const {
+    bool in_vector = false, found = false;
+    for (const Enclosing& e : path) {
+      if (!e.loop || e.loop->binding != Binding::vector) continue;
+      in_vector = true;
+      found = found || index.mentions(e.loop->variable);
+    }
+    index.for_each_leaf([&](const IndexAtom& leaf) {
+      found = found || (leaf.kind == AtomKind::value && varying_[static_cast<std::size_t>(leaf.id)]);
+    });
+    return in_vector && found;
   }
   static bool holds_block_loop(const Block& body) {
     bool found = false;

@@ -391,7 +391,7 @@ constexpr OpDef kRows[] = {
      .grad = [](const GradContext& g) { return Grads{-g.dy}; },
      .eval = [](Args a, const Attrs&) { return unary(a, [](auto x) { return negated(x); }); },
      .llvm = {.floating = "fneg", .signed_int = "neg", .unsigned_int = "neg"},
-     .cuda = {.floating = "-$0", .integral = "fj_sub({T}(0), $0)"},
+     .cuda = {.floating = "-$0", .integral = "fj_negate($0)"},
      .meaning = "-x; the sign bit of floats is flipped"},
     {.op = Op::abs,
      .name = "abs",

@@ -189,7 +189,7 @@ constexpr OpDef kRows[] = {
      .eval = [](Args a, const Attrs&) { return Scalar::of(truth(a[0]) != truth(a[1])); },
      .commutative = true,
      .llvm = {.boolean = "xor"},
-     .cuda = {.integral = "$0 != $1"},
+     .cuda = {.integral = "!$0 != !$1"},
      .meaning = "exclusive or of nonzero, where NaN counts as true"},
     {.op = Op::logical_not,
      .name = "logical_not",

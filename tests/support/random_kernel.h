@@ -37,18 +37,27 @@ class RandomKernel {
     Scope scope;
     scope.floats = {"%s"};
     line(fmt::format(
-        "kernel @random(%a: f32[97] read, %n: i32[31] read, %s: f32 param, %y: f32[{},{},{}] write) on {} {{", tasks,
-        rows, lanes, name(isa_)));
-    line(fmt::format("phase {{ for %t in 0..{} threads {{ for %r in 0..{} {{", tasks, rows));
-    scope.variables = {"%t", "%r"};
+        "kernel @random(%a: f32[97] read, %n: i32[31] read, %s: f32 param, %y: f32[{},{},{}] write align 64) on {} {{",
+        tasks, rows, lanes, name(isa_)));
+    const bool cuda = isa_ == Isa::cuda;
+    const char* row_binding = cuda ? " block.x" : "";
+    line(fmt::format("phase {{ for %t in 0..{} {} {{", tasks, cuda ? "grid.x" : "threads"));
+    scope.variables = {"%t"};
+    if (cuda && chance(50)) shared(scope, rows, lanes);
+    line(fmt::format("for %r in 0..{}{} {{", rows, row_binding));
+    scope.variables.push_back("%r");
     if (chance(50)) lane_reduction(scope, lanes);
-    if (chance(50)) scratch(scope, lanes);
+    if (!cuda && chance(50)) scratch(scope, lanes);
+    const int columns = cuda ? 2 << pick(3) : 0;
+    if (cuda && chance(40)) block_reduction(scope, columns);
     line(fmt::format("for %l in 0..{} vector {{", lanes));
     scope.variables.push_back("%l");
     if (!scratch_.empty()) {
       scope.floats.push_back(fresh());
-      line(fmt::format("{} = load {}[{} - %l] : f32", scope.floats.back(), scratch_, lanes - 1));
+      line(fmt::format("{} = load {}[{}{} - %l] : f32", scope.floats.back(), scratch_,
+                       cuda ? fmt::format("{} - %r, ", rows - 1) : "", lanes - 1));
     }
+    if (cuda && chance(40)) block_reduction(scope, columns);
     statements(scope, 3 + pick(6), 0);
     line(fmt::format("store %y[%t, %r, %l], {} }} }} }} }} }}", one(scope.floats)));
     return std::move(out_);
@@ -72,6 +81,28 @@ class RandomKernel {
     inner.variables.push_back(variable);
     statements(inner, 1 + pick(3), 1);
     line(fmt::format("store {}[{}], {} }}", scratch_, variable, one(inner.floats)));
+  }
+
+  // CUDA: a block loop writes what the next one reads in another order.
+  void shared(const Scope& scope, int rows, int lanes) {
+    scratch_ = fresh();
+    const std::string row = "%r", variable = fresh();
+    line(fmt::format("local {}: f32[{},{}] scratch for {} in 0..{} block.x {{ for {} in 0..{} vector {{", scratch_,
+                     rows, lanes, row, rows, variable, lanes));
+    Scope inner = scope;
+    inner.variables.push_back(row), inner.variables.push_back(variable);
+    statements(inner, 1 + pick(3), 1);
+    line(fmt::format("store {}[{}, {}], {} }} }}", scratch_, row, variable, one(inner.floats)));
+  }
+  void block_reduction(Scope& scope, int columns) {
+    const std::string sum = fresh(), most = fresh(), variable = fresh();
+    line(fmt::format("{}, {} = for {} in 0..{} block.y reduce (add, maximum) : f32, f32 {{", sum, most, variable,
+                     columns));
+    Scope inner = scope;
+    inner.variables.push_back(variable);
+    statements(inner, 1 + pick(3), 1);
+    line(fmt::format("yield {}, {} }}", one(inner.floats), one(inner.floats)));
+    scope.floats.push_back(sum), scope.floats.push_back(most);
   }
 
   // An index of any value.

@@ -1,0 +1,110 @@
+// Runs generated CUDA programs on the CPU: the text behind cuda_shim/shim.inc, compiled by this machine's C++ compiler
+// into a shared object that this process opens, or into a program of its own under sanitizers.
+#pragma once
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "codegen/cuda/emit.h"
+#include "tests/support/operands.h"
+
+namespace fusejit::test {
+
+// "" or what the compiler said.
+inline std::string run_command(const std::string& command, const std::filesystem::path& log) {
+  if (std::system(fmt::format("{} > {} 2>&1", command, log.string()).c_str()) == 0) return "";
+  std::ifstream file(log);
+  std::stringstream text;
+  text << file.rdbuf();
+  return fmt::format("{}\n{}", command, text.str());
+}
+
+class Shim {
+ public:
+  // Throws std::runtime_error with the compiler's messages.
+  explicit Shim(std::vector<codegen::cuda::CudaSource> sources) : sources_(std::move(sources)) {
+    static int number = 0;
+    folder_ = std::filesystem::temp_directory_path() / fmt::format("fusejit-shim-{}-{}", getpid(), number++);
+    std::filesystem::create_directories(folder_);
+  }
+  ~Shim() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  Shim(const Shim&) = delete;
+
+  void open() {
+    std::ofstream(folder_ / "program.cpp") << text();
+    const std::string said = run_command(fmt::format("{} -shared -fPIC -O1 {} -o {}", compiler(),
+                                                     (folder_ / "program.cpp").string(), library().string()),
+                                         folder_ / "log");
+    if (!said.empty()) throw std::runtime_error(said);
+    void* handle = dlopen(library().c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle == nullptr) throw std::runtime_error(dlerror());
+    launch_ = reinterpret_cast<Launch>(dlsym(handle, "fj_shim_run"));
+  }
+
+  // All launches of one kernel, with threads and blocks in this order.
+  void run(std::size_t kernel, Operands& operands, ir::TaskOrder order) {
+    const codegen::cuda::CudaSource& source = sources_[kernel];
+    Memory work(source.work_bytes), counters(source.counter_bytes);
+    std::memset(work.data(), 0xff, static_cast<std::size_t>(source.work_bytes));
+    std::vector<void*> addresses;
+    for (Memory& buffer : operands.buffers) addresses.push_back(buffer.data());
+    std::vector<std::uint64_t> scalars;
+    for (const ir::Scalar& s : operands.scalars) scalars.push_back(s.bits);
+    void* work_address = work.data();
+    void* counter_address = counters.data();
+    std::vector<void*> args;
+    for (void*& address : addresses) args.push_back(&address);
+    for (std::uint64_t& s : scalars) args.push_back(&s);
+    if (source.work_bytes > 0) args.push_back(&work_address);
+    if (source.counter_bytes > 0) args.push_back(&counter_address);
+    int entry = first_entry(kernel);
+    for (const codegen::cuda::CudaLaunch& l : source.launches) {
+      const long long grid[] = {l.grid[0], l.grid[1], l.grid[2]}, block[] = {l.block[0], l.block[1], l.block[2]};
+      const std::string error = launch_(entry++, args.data(), grid, block, l.shared_bytes, static_cast<int>(order));
+      if (!error.empty()) throw std::runtime_error(l.entry + ": " + error);
+    }
+    if (!work.guard_intact() || !counters.guard_intact()) throw std::runtime_error("written beyond work or counters");
+    for (std::int64_t i = 0; i < source.counter_bytes; ++i)
+      if (static_cast<const char*>(counters.data())[i] != 0) throw std::runtime_error("a counter is not left zero");
+  }
+
+  // The whole program for the CPU.
+  std::string text() const {
+    std::ifstream file(std::string(FUSEJIT_SOURCE_DIR) + "/tests/support/cuda_shim/shim.inc");
+    std::stringstream text;
+    text << file.rdbuf() << codegen::cuda::program(sources_)
+         << "\nusing fj_shim_thunk = void (*)(void**);\nstatic const fj_shim_thunk fj_shim_entries[] = {\n";
+    for (const codegen::cuda::CudaSource& source : sources_)
+      for (const codegen::cuda::CudaLaunch& l : source.launches)
+        text << fmt::format("    [](void** args) {{ fj_shim_call({}, args); }},\n", l.entry);
+    text << "};\nextern \"C\" const char* fj_shim_run(int entry, void** args, const long long* grid, const long long* "
+            "block, long long shared_bytes, int order) {\n  return fj_shim_launch(fj_shim_entries[entry], args, grid, "
+            "block, shared_bytes, order);\n}\n";
+    return text.str();
+  }
+  const std::vector<codegen::cuda::CudaSource>& sources() const { return sources_; }
+  const std::filesystem::path& folder() const { return folder_; }
+  static std::string compiler() { return FUSEJIT_CXX_COMPILER " -std=c++17 -ffp-contract=off -fno-strict-aliasing -w"; }
+
+ private:
+  using Launch = const char* (*)(int, void**, const long long*, const long long*, long long, int);
+  std::filesystem::path library() const { return folder_ / "program.so"; }
+  int first_entry(std::size_t kernel) const {
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < kernel; ++i) n += sources_[i].launches.size();
+    return static_cast<int>(n);
+  }
+
+  std::vector<codegen::cuda::CudaSource> sources_;
+  std::filesystem::path folder_;
+  Launch launch_ = nullptr;
+};
+
+}  // namespace fusejit::test

@@ -1,0 +1,135 @@
+// Random operands for kernels, the kernel interpreter on them, and bit-for-bit comparison of what two engines left.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ir/kernel/interp.h"
+#include "ir/kernel/kernel.h"
+
+namespace fusejit::test {
+
+// The text of a file under tests/kernels.
+inline std::string kernel_text(const std::string& file) {
+  std::ifstream in(std::string(FUSEJIT_SOURCE_DIR) + "/tests/kernels/" + file);
+  if (!in) throw std::runtime_error("no such kernel text: " + file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// 64-byte aligned bytes with a guard behind them.
+class Memory {
+ public:
+  explicit Memory(std::int64_t bytes);
+  void* data() { return data_; }
+  const void* data() const { return data_; }
+  std::int64_t size() const { return size_; }
+  bool guard_intact() const;
+
+ private:
+  std::vector<std::byte> storage_;
+  std::byte* data_;
+  std::int64_t size_;
+};
+
+enum class Values : std::uint8_t { ordinary, special };  // special: NaN, infinities, zeros of both signs, denormals
+
+struct Operands {
+  std::vector<Memory> buffers;
+  std::vector<ir::Scalar> scalars;
+};
+inline constexpr std::int64_t kGuard = 256;
+inline constexpr std::byte kGuardByte{0xA5};
+
+inline double special(std::mt19937_64& random) {
+  const double table[] = {0.0, -0.0, INFINITY, -INFINITY, NAN, 1e-42, -1e-45, 6e-8, 1.0, -1.0, 3.4e38, 65519, 65520};
+  return table[random() % std::size(table)];
+}
+
+inline ir::Scalar random_scalar(DType dtype, Values values, std::mt19937_64& random) {
+  if (dtype == DType::boolean) return ir::Scalar::of(random() % 2 == 0);
+  if (!is_float(dtype)) return {dtype, bits(dtype) == 32 ? random() & 0xffffffff : random()};
+  const bool odd = values == Values::special && random() % 4 == 0;
+  return ir::cast(ir::Scalar::of(odd ? special(random) : std::normal_distribution<double>()(random)), dtype);
+}
+
+// u32 buffers of the worked kernels hold pairs of bf16: random bits would be NaN too often.
+inline void fill(Memory& memory, DType dtype, Values values, std::mt19937_64& random) {
+  if (dtype == DType::b1) {
+    for (std::int64_t i = 0; i < memory.size(); ++i)
+      static_cast<std::uint8_t*>(memory.data())[i] = static_cast<std::uint8_t>(random());
+    return;
+  }
+  const bool pairs = dtype == DType::u32;
+  const DType element = pairs ? DType::bf16 : dtype;
+  const std::int64_t count = memory.size() / bytes(element);
+  for (std::int64_t i = 0; i < count; ++i)
+    ir::store_element(memory.data(), element, i, random_scalar(element, values, random));
+}
+
+inline bool is_nan(ir::Scalar s) { return is_float(s.dtype) && std::isnan(s.as_double()); }
+
+inline Memory::Memory(std::int64_t bytes)
+    : storage_(static_cast<std::size_t>(bytes + kGuard + 64), std::byte{0}), size_(bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
+  data_ = storage_.data() + ((address + 63) / 64 * 64 - address);
+  std::fill_n(data_ + bytes, kGuard, kGuardByte);
+}
+
+inline bool Memory::guard_intact() const {
+  return std::all_of(data_ + size_, data_ + size_ + kGuard, [](std::byte b) { return b == kGuardByte; });
+}
+
+inline Operands random_operands(const ir::Kernel& kernel, Values values, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  Operands operands;
+  for (const ir::KernelParam& param : kernel.params) {
+    if (param.memory < 0) {
+      operands.scalars.push_back(random_scalar(kernel.values[param.scalar], Values::ordinary, random));
+      continue;
+    }
+    const ir::Memory& memory = kernel.memories[param.memory];
+    Memory& buffer = operands.buffers.emplace_back(bytes(memory.dtype, memory.elements()));
+    if (memory.kind != ir::MemKind::write) fill(buffer, memory.dtype, values, random);
+  }
+  return operands;
+}
+
+inline void run_interpreted(const ir::Kernel& kernel, Operands& operands) {
+  std::vector<void*> args;
+  for (Memory& buffer : operands.buffers) args.push_back(buffer.data());
+  ir::interpret(kernel, args, operands.scalars);
+}
+
+// The first difference as a sentence, or "". Any NaN equals any NaN of the same dtype.
+inline std::string difference(const ir::Kernel& kernel, const Operands& expected, const Operands& actual) {
+  std::size_t i = 0;
+  for (const ir::KernelParam& param : kernel.params) {
+    if (param.memory < 0) continue;
+    const ir::Memory& memory = kernel.memories[param.memory];
+    if (!actual.buffers[i].guard_intact()) return fmt::format("buffer {}: written beyond its end", i);
+    for (std::int64_t at = 0; at < memory.elements(); ++at) {
+      const ir::Scalar e = ir::load_element(expected.buffers[i].data(), memory.dtype, at);
+      const ir::Scalar a = ir::load_element(actual.buffers[i].data(), memory.dtype, at);
+      if (e == a || (is_nan(e) && is_nan(a))) continue;
+      return fmt::format("buffer {} element {}: expected {} ({:#x}), got {} ({:#x})", i, at, ir::literal_text(e),
+                         e.bits, ir::literal_text(a), a.bits);
+    }
+    ++i;
+  }
+  return "";
+}
+
+}  // namespace fusejit::test

@@ -1,0 +1,90 @@
+// What the CUDA text looks like, which phases share a launch, and what is refused.
+#include "codegen/cuda/emit.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "fusejit/error.h"
+#include "tests/unit/cuda/kernels.h"
+
+namespace fusejit::test {
+namespace {
+
+using codegen::cuda::CudaSource;
+using codegen::cuda::emit;
+
+// Two texts to read; FUSEJIT_BLESS=1 writes them anew.
+TEST(CudaEmit, GoldenTexts) {
+  for (const char* stem : {"bn_stats", "bias_relu_bits"}) {
+    const std::string file = std::string(stem) == "bn_stats" ? "c_bn_stats_cuda.kir" : fmt::format("cuda/{}.kir", stem);
+    const std::string text = emit(cuda_kernel(file)).text;
+    const std::string path = fmt::format("{}/tests/kernels/cuda/{}.cu", FUSEJIT_SOURCE_DIR, stem);
+    if (std::getenv("FUSEJIT_BLESS") != nullptr) std::ofstream(path) << text;
+    EXPECT_EQ(text, kernel_text(fmt::format("cuda/{}.cu", stem)));
+  }
+}
+
+struct Shape {
+  const char* file;
+  std::vector<std::array<std::int64_t, 2>> launches;  // blocks, threads
+  std::int64_t work_bytes, counter_bytes;
+};
+
+TEST(CudaEmit, PhasesOfOneBlockJoinTheLaunchBefore) {
+  const Shape shapes[] = {
+      {"c_bn_stats_cuda.kir", {{98, 256}}, 2 * 98 * 128 * 4, 4},
+      {"cuda/chain.kir", {{24, 256}}, 24 * 16 * 4 + 64 * 4, 4},
+      {"cuda/bn_train.kir", {{10, 192}, {10, 180}}, 2 * 1920, 4},
+      {"cuda/maxpool.kir", {{12, 20}}, 0, 0},
+  };
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(shape.file);
+    const CudaSource source = emit(cuda_kernel(shape.file));
+    ASSERT_EQ(source.launches.size(), shape.launches.size());
+    for (std::size_t i = 0; i < shape.launches.size(); ++i) {
+      const codegen::cuda::CudaLaunch& l = source.launches[i];
+      EXPECT_EQ(l.grid[0] * l.grid[1] * l.grid[2], shape.launches[i][0]);
+      EXPECT_EQ(l.block[0] * l.block[1] * l.block[2], shape.launches[i][1]);
+      EXPECT_EQ(l.shared_bytes, 0);
+      EXPECT_NE(source.text.find(" " + l.entry + "("), std::string::npos);
+    }
+    EXPECT_EQ(source.work_bytes, shape.work_bytes);
+    EXPECT_EQ(source.counter_bytes, shape.counter_bytes);
+  }
+}
+
+TEST(CudaEmit, NamesOfEntriesAreIdentifiers) {
+  const ir::Kernel kernel = cuda_kernel("cuda/bn_train.kir");
+  const CudaSource source = emit(kernel, "a-b.c");
+  EXPECT_EQ(source.launches[0].entry, "kernel_a_b_c_launch1");
+  EXPECT_EQ(source.launches[1].entry, "kernel_a_b_c_launch2");
+}
+
+TEST(CudaEmit, SharedMemoryBeyondTheStaticLimitIsDynamic) {
+  const CudaSource source = emit(cuda_kernel("cuda/dynamic_shared.kir"));
+  EXPECT_GT(source.launches[0].shared_bytes, 48 << 10);
+  EXPECT_NE(source.text.find("FJ_DYNAMIC_SHARED"), std::string::npos);
+}
+
+TEST(CudaEmit, RefusesGridsThatNoDeviceHas) {
+  const char* text =
+      "kernel @k(%x: f32[70000] write) on cuda { phase { for %i in 0..70000 grid.y { store %x[%i], 1 } } }";
+  try {
+    emit(ir::parse_kernel(text));
+    FAIL();
+  } catch (const UnsupportedError& error) {
+    EXPECT_NE(std::string(error.what()).find("1 x 70000 x 1 blocks"), std::string::npos) << error.what();
+  }
+}
+
+TEST(CudaEmit, IndicesBeyondIntAreLong) {
+  const CudaSource source = emit(ir::parse_kernel(
+      "kernel @k(%x: u32[4194304,1024] read align 16, %y: u32[4194304,1024] write align 16) on cuda { phase { "
+      "for %g in 0..4194304 grid.x { for %t in 0..256 block.x { for %l in 0..4 vector { "
+      "%0 = load %x[%g, %t*4 + %l] : u32 store %y[%g, %t*4 + %l], %0 } } } } }"));
+  EXPECT_NE(source.text.find("fj_load<4>(p0 + (i0*1024LL + i1*4LL))"), std::string::npos) << source.text;
+}
+
+}  // namespace
+}  // namespace fusejit::test
