@@ -60,6 +60,12 @@ Plan finish_plan(const ConvolutionCall& call, Engine engine, const OperationGrap
   return plan;
 }
 
+// Blocks that share a sum either keep their parts in a workspace or add them up by atomics. Engines of the second kind
+// carry no note of it.
+bool sums_by_atomics(const Plan& plan, const ConvolutionCall& call) {
+  return call.sums != Sums::none && plan.workspace_bytes == 0;
+}
+
 }  // namespace
 
 std::string_view name(Tier tier) { return tier == Tier::precompiled ? "precompiled" : "runtime-compiled"; }
@@ -114,7 +120,12 @@ PlanResult find_plans(const std::shared_ptr<const Library>& library, const Descr
         plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
         plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, device);
         plan.finalize();
-        result.plans.push_back(finish_plan(call, std::move(engine), graph, std::move(plan)));
+        Plan finished = finish_plan(call, std::move(engine), graph, std::move(plan));
+        if (sums_by_atomics(finished, call) && !options.numerics.nondeterministic) {
+          result.refusals.push_back({index, "it sums over blocks without a workspace, so by atomics in any order"});
+          continue;
+        }
+        result.plans.push_back(std::move(finished));
       } catch (const DeviceError& error) {
         result.refusals.push_back({index, error.what()});
         continue;

@@ -45,10 +45,9 @@ std::string reason_of(const Probe& probe, const std::string& logged) {
                   : refusal.reason;
   }
   if (!failure.empty()) return failure;
-  for (const EngineRefusal& refusal : probe.refused.refusals) {
-    if (logged.empty()) return refusal.reason;
-  }
-  return logged.empty() ? "no engine is offered, and no reason given" : logged;
+  if (!logged.empty()) return logged;
+  return probe.refused.refusals.empty() ? "no engine is offered, and no reason given"
+                                        : probe.refused.refusals[0].reason;
 }
 
 void fill(Table& table, const Options& options) {

@@ -69,6 +69,17 @@ TEST_F(Planning, Tf32OnlyIfAskedFor) {
   EXPECT_GT(tensor_core({.tf32 = true, .nondeterministic = false, .winograd = false}), 0);
 }
 
+TEST_F(Planning, SumsWithoutWorkspaceAreByAtomics) {
+  ConvolutionCall call = example();
+  call.sums = Sums::statistics;
+  // The precompiled engine of sm_90 has a workspace, that of sm_100 has none.
+  EXPECT_FALSE(find_plans(library_, device("H100"), call).plans.empty());
+  PlanOptions options;
+  EXPECT_TRUE(find_plans(library_, device("B200"), call, options).plans.empty());
+  options.numerics.nondeterministic = true;
+  EXPECT_FALSE(find_plans(library_, device("B200"), call, options).plans.empty());
+}
+
 TEST_F(Planning, RefusalsKeepTheirReason) {
   ConvolutionCall call = example(DType::f32);
   call.sums = Sums::statistics;
