@@ -1,11 +1,13 @@
 #include "runtime/memory.h"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 
 #include "ir/base/check.h"
@@ -44,7 +46,12 @@ class Allocator {
     const auto found = live_.find(block);
     if (found == live_.end()) return;
     statistics_.allocated -= found->second;
-    free_.emplace(found->second, block);
+    try {
+      free_.emplace(found->second, block);
+    } catch (const std::bad_alloc&) {  // not even room to note it down
+      statistics_.reserved -= found->second;
+      std::free(block);
+    }
     live_.erase(found);
   }
 
@@ -111,6 +118,7 @@ void* allocate(std::int64_t bytes) { return allocator().allocate(bytes); }
 void deallocate(void* block) noexcept { allocator().deallocate(block); }
 MemoryStatistics memory_statistics() { return allocator().statistics(); }
 void reset_peak() { allocator().reset_peak(); }
+std::int64_t machine_memory() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 void release_cached_memory() { allocator().release(); }
 
 }  // namespace fusejit::runtime

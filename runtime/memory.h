@@ -19,6 +19,8 @@ void deallocate(void* block) noexcept;
 
 MemoryStatistics memory_statistics();
 void reset_peak();
+// Bytes of memory that this machine has.
+std::int64_t machine_memory();
 // Gives cached blocks back to the system.
 void release_cached_memory();
 

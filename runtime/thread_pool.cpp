@@ -1,7 +1,7 @@
 #include "runtime/thread_pool.h"
 
 #include <algorithm>
-#include <chrono>
+#include <system_error>
 
 namespace fusejit::runtime {
 namespace {
@@ -17,8 +17,13 @@ void relax() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) {
-  for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+ThreadPool::ThreadPool(int threads)
+    : spin_(threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpin : std::chrono::microseconds(0)) {
+  try {
+    for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
+  } catch (const std::system_error&) {
+    // The system gives no more threads: these are enough, results do not depend on their number.
+  }
 }
 
 ThreadPool::~ThreadPool() {
@@ -63,7 +68,7 @@ void ThreadPool::run(std::int64_t tasks, Region region, void* context) {
 void ThreadPool::work(int worker) {
   std::uint64_t seen = 0;
   for (;;) {
-    auto deadline = std::chrono::steady_clock::now() + kSpin;
+    auto deadline = std::chrono::steady_clock::now() + spin_;
     for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
       relax();
       if (spins % 64 != 63 || std::chrono::steady_clock::now() < deadline) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -14,7 +15,7 @@ namespace fusejit::runtime {
 
 class ThreadPool {
  public:
-  // threads >= 1, the caller included.
+  // threads >= 1, the caller included; there are fewer if the system gives no more.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
@@ -27,6 +28,7 @@ class ThreadPool {
   void work(int worker);
   void run_share(int worker);
 
+  const std::chrono::microseconds spin_;  // none where threads outnumber processors: who spins keeps others from working
   std::vector<std::thread> workers_;
   Region region_ = nullptr;
   void* context_ = nullptr;

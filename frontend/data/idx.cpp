@@ -95,8 +95,8 @@ ImageSet load_images(const std::string& images_path, const std::string& labels_p
 
 ImageSet load_images(const std::string& directory, Split split) {
   const std::string stem = split == Split::train ? "train" : "t10k";
-  return load_images(existing(directory, stem + "-images-idx3-ubyte"),
-                     existing(directory, stem + "-labels-idx1-ubyte"));
+  const std::string images = existing(directory, stem + "-images-idx3-ubyte");
+  return load_images(images, existing(directory, stem + "-labels-idx1-ubyte"));
 }
 
 }  // namespace fusejit::data

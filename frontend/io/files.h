@@ -1,5 +1,5 @@
 // Files read and written whole. A file appears under its name only when all of it is there: temporary name, then
-// rename.
+// rename. What is no file, a pipe say, is written as it is.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,14 @@
 
 namespace fusejit::io {
 
-// All bytes of a file. Throws FileError if it cannot be opened or read.
+// All bytes of a file or pipe. Throws FileError if it cannot be opened or read, or is a directory or a device, DeviceError
+// if it holds more than half of this machine's memory.
 std::vector<std::byte> read_file(const std::string& path);
+// The same of a file that may be cut: at most `most` bytes are read.
+std::vector<std::byte> read_beginning(const std::string& path, std::size_t most);
+
+// Throws the FileError that NewFile(path) would throw; for paths that are written only after much work.
+void check_writable(const std::string& path);
 
 // A file under construction: invisible until commit(), removed again if commit() is never reached.
 class NewFile {
@@ -27,7 +33,7 @@ class NewFile {
 
  private:
   [[noreturn]] void fail(const char* what) const;
-  std::string path_, temporary_;
+  std::string path_, temporary_;  // temporary_ is empty if path_ is no file
   std::FILE* file_ = nullptr;
   std::int64_t written_ = 0;
 };

@@ -7,6 +7,7 @@
 #include "frontend/io/npy.h"
 #include "frontend/io/zip.h"
 #include "ir/base/check.h"
+#include "runtime/memory.h"
 
 namespace fusejit::io {
 namespace {
@@ -32,12 +33,15 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
   constexpr std::string_view kEnding = ".npy";
   std::vector<NamedArray> arrays;
   std::set<std::string> seen;
+  double claimed = 0;
   for (const ZipMember& member : zip_members(file, source)) {
     FJ_CHECK(member.name.ends_with(kEnding), "{}: member '{}' is not a .npy array", source, member.name);
     std::string name = member.name.substr(0, member.name.size() - kEnding.size());
     FJ_CHECK(seen.insert(name).second, "{}: there are two arrays named '{}'", source, name);
     if (wanted && !wanted(name)) continue;
-    if (wanted && !wanted(name)) continue;
+    claimed += static_cast<double>(member.bytes);
+    if (claimed > static_cast<double>(runtime::machine_memory()))
+      throw DeviceError(fmt::format("cpu: out of memory: {}: its arrays have {:.0f} bytes", source, claimed));
     const std::vector<std::byte> bytes = zip_extract(file, member, source);
     arrays.push_back(parse_npy(bytes, name, fmt::format("{}: array '{}'", source, name)));
     FJ_CHECK(arrays.back().dtype != DType::bf16 || name.ends_with(kBf16Ending),

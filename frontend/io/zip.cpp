@@ -110,7 +110,7 @@ std::vector<ZipMember> zip_members(std::span<const std::byte> bytes, const std::
   FJ_CHECK(end, "{}: is not a zip file, or is cut off", source);
   const Directory directory = directory_of(file, *end);
   std::vector<ZipMember> members;
-  std::uint64_t at = directory.offset;
+  std::uint64_t at = directory.offset, unclaimed = file.size();
   for (std::uint64_t i = 0; i < directory.entries; ++i) {  // every entry advances or throws: bounded by the file
     if (file.u32(at) != kCentral) file.damaged();
     const std::uint16_t flags = file.u16(at + 8);
@@ -124,6 +124,10 @@ std::vector<ZipMember> zip_members(std::span<const std::byte> bytes, const std::
                      .header_offset = file.u32(at + 42)};
     FJ_CHECK((flags & 1) == 0, "{}: member '{}' is encrypted", source, member.name);
     read_zip64(file, at + 46 + name_bytes, extra_bytes, member);
+    // What claims more bytes than there can be is refused before memory is taken for it: members that overlap, and
+    // deflated ones of more than 1032 times their size.
+    if (member.stored_bytes > unclaimed || member.bytes / 1032 > member.stored_bytes) file.damaged();
+    unclaimed -= member.stored_bytes;
     members.push_back(std::move(member));
     at += 46 + name_bytes + extra_bytes + comment;
   }
@@ -145,8 +149,6 @@ std::vector<std::byte> zip_extract(std::span<const std::byte> bytes, const ZipMe
     if (member.bytes != member.stored_bytes) file.damaged();
     result.assign(stored.begin(), stored.end());
   } else {
-    // Deflate cannot shrink more than 1032 times: a larger claim is a lie, refused before memory is taken for it.
-    if (member.bytes / 1032 > member.stored_bytes || member.bytes > (std::uint64_t{1} << 44)) file.damaged();
     result.resize(member.bytes);
     z_stream stream{};
     FJ_CHECK(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "{}: inflate cannot be started", source);

@@ -23,7 +23,7 @@ struct ZipMember {
 
 // The central directory. Throws UserError: "FILE: is not a zip file", "... is cut off".
 std::vector<ZipMember> zip_members(std::span<const std::byte> file, const std::string& source);
-// The member's bytes, inflated, CRC checked.
+// The bytes of a member that zip_members() gave, inflated, CRC checked.
 std::vector<std::byte> zip_extract(std::span<const std::byte> file, const ZipMember& member, const std::string& source);
 
 // Writes stored members one after another; zip64 records only where they are needed.

@@ -1,13 +1,14 @@
 // run: a graph file on arrays (ops.md §13).
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstring>
 
+#include "frontend/io/files.h"
 #include "ir/base/check.h"
 #include "ir/interp.h"
+#include "runtime/memory.h"
 #include "runtime/session.h"
 #include "tools/fusejit-dump/command.h"
+#include "tools/fusejit-dump/planned.h"
 
 namespace fusejit::tools {
 namespace {
@@ -28,7 +29,7 @@ void check_device(const std::string& device) {
 
 // A graph may ask for far more than the machine has; that is an answer, not a killed process.
 void check_memory(const ir::Graph& graph) {
-  const double have = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
+  const auto have = static_cast<double>(runtime::machine_memory());
   double arguments = 0;
   for (int i = 0; i < graph.value_count(); ++i) {
     const Type& type = graph.value(i).type();
@@ -94,6 +95,7 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
   const io::GraphFile file = open_source(invocation, options.graph, options.grad);
   check_memory(file.graph);
+  if (!options.outputs.empty()) io::check_writable(options.outputs);
   const std::vector<io::NamedArray> inputs =
       options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_npz(options.inputs);
   const std::vector<ir::Array> arguments =
@@ -104,8 +106,10 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   std::vector<std::string> wrong;
   if (!options.check.empty()) wrong = io::differences(file, results, expected, options.tolerance, options.check);
   if (!options.outputs.empty()) io::write_npz(options.outputs, io::name_results(file, results));
+  std::string text;
   for (std::size_t i = 0; i < results.size(); ++i)
-    std::printf("%s: %s\n", file.results[i].c_str(), results[i].type.str().c_str());
+    text += fmt::format("{}: {}\n", file.results[i], results[i].type.str());
+  put(text);
   for (std::size_t i = 0; i < wrong.size(); ++i)
     std::fprintf(stderr, "%s%s\n", i == 0 ? "fusejit-dump: error: check failed: " : "  ", wrong[i].c_str());
   return wrong.empty() ? kDone : kDifferent;
@@ -115,13 +119,15 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
 
 void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
+  const auto is_named = [](const std::string& path) { return std::string(path.empty() ? "the name of a file is empty" : ""); };
   CLI::App* command = program.add_subcommand("run", "Run a graph file on arrays");
   command->add_option("graph", options->graph, "The graph, a .fj file")->required();
-  command->add_option("--inputs", options->inputs, "An .npz with one array per parameter");
-  command->add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to");
+  command->add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named);
+  command->add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to")
+      ->check(is_named);
   CLI::Option* grad = command->add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
   command->add_option("--device", options->device, "cpu or cuda:0");
-  command->add_option("--check", options->check, "An .npz with the expected results");
+  command->add_option("--check", options->check, "An .npz with the expected results")->check(is_named);
   command->add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")

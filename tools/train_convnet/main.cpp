@@ -6,9 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <cstdio>
-#include <fstream>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <span>
 
+#include "frontend/io/files.h"
+#include "ir/base/check.h"
+#include "tools/train_convnet/progress.h"
 #include "tools/train_convnet/training.h"
 
 namespace fusejit::tools {
@@ -34,11 +38,11 @@ const std::vector<std::string>& label_names() {
 std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1 << 20)); }
 
 void print_table(const std::vector<std::pair<Mode, ModeResult>>& rows, std::int64_t batch) {
-  fmt::print("\nOne training step at batch {}:\n\n", batch);
-  fmt::print("{:<24} {:>10} {:>10} {:>12} {:>14} {:>12} {:>8} {:>11} {:>6}\n", "", "ms/step", "images/s", "peak",
+  say("\nOne training step at batch {}:\n\n", batch);
+  say("{:<24} {:>10} {:>10} {:>12} {:>14} {:>12} {:>8} {:>11} {:>6}\n", "", "ms/step", "images/s", "peak",
              "end of forward", "ledger/step", "kernels", "compile ms", "hits");
   for (const auto& [mode, r] : rows) {
-    fmt::print("{:<24} {:>10.2f} {:>10.0f} {:>12} {:>14} {:>12} {:>8} {:>11.0f} {:>6}\n", mode.name, r.ms_per_step,
+    say("{:<24} {:>10.2f} {:>10.0f} {:>12} {:>14} {:>12} {:>8} {:>11.0f} {:>6}\n", mode.name, r.ms_per_step,
                r.images_per_s, mebibytes(r.peak_bytes), mebibytes(r.end_of_forward_bytes), mebibytes(r.ledger_bytes),
                r.kernels, r.compile_ms, r.plan_cache_hits);
   }
@@ -70,10 +74,14 @@ nlohmann::json report(const Job& job, const TrainingResult& training,
   return json;
 }
 
-void save_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text << '\n';
-  if (!file.flush()) throw FileError(path + ": cannot be written");
+// The network is built for these.
+void check_images(const data::ImageSet& set, const char* which, const std::string& directory) {
+  constexpr std::int64_t kSide = 28, kLabels = 10;
+  FJ_CHECK(set.height == kSide && set.width == kSide, "{}: the {} images are {} x {}, this network takes {} x {}",
+           directory, which, set.height, set.width, kSide, kSide);
+  for (std::size_t i = 0; i < set.labels.size(); ++i)
+    FJ_CHECK(set.labels[i] < kLabels, "{}: the label of {} image {} is {}, labels are 0 to {}", directory, which, i,
+             set.labels[i], kLabels - 1);
 }
 
 struct Paths {
@@ -81,10 +89,14 @@ struct Paths {
 };
 
 int run(const Job& job, const Paths& paths) {
+  for (const std::string& path : {paths.save, paths.json, paths.png})
+    if (!path.empty()) io::check_writable(path);  // said now, not after the training
   watch_for_interrupts();
   const auto train_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::train));
   const auto test_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::test));
-  fmt::print("{} training and {} test images of {} x {} from {}\n", train_set->count, test_set->count,
+  check_images(*train_set, "training", paths.data);
+  check_images(*test_set, "test", paths.data);
+  say("{} training and {} test images of {} x {} from {}\n", train_set->count, test_set->count,
              train_set->height, train_set->width, paths.data);
   TrainingResult training;
   {
@@ -93,7 +105,7 @@ int run(const Job& job, const Paths& paths) {
     training = train(net, job, train_set, test_set, g_stop);
     if (!paths.save.empty()) {
       net.save(paths.save);
-      fmt::print("parameters saved in {}\n", paths.save);
+      say("parameters saved in {}\n", paths.save);
     }
   }
   if (!paths.png.empty() && !training.predicted.empty()) {
@@ -103,17 +115,21 @@ int run(const Job& job, const Paths& paths) {
       predicted.push_back(training.predicted[i]);
     }
     data::save_contact_sheet(paths.png, *test_set, which, predicted, label_names());
-    fmt::print("{} test images with predicted and true labels: {}\n", which.size(), paths.png);
+    say("{} test images with predicted and true labels: {}\n", which.size(), paths.png);
   }
   std::vector<std::pair<Mode, ModeResult>> rows;
   for (const Mode& mode : modes()) {
     if (g_stop || job.measured_steps == 0) break;
     rows.emplace_back(mode, measure(mode, job, train_set));
   }
-  if (training.stopped) fmt::print("stopped after {} steps\n", training.losses.size());
-  if (!training.epochs.empty()) fmt::print("test accuracy {:.2f} %\n", 100 * training.epochs.back().accuracy);
+  if (training.stopped) say("stopped after {} steps\n", training.losses.size());
+  if (!training.epochs.empty()) say("test accuracy {:.2f} %\n", 100 * training.epochs.back().accuracy);
   if (!rows.empty()) print_table(rows, job.batch);
-  if (!paths.json.empty()) save_text(paths.json, report(job, training, rows).dump(2));
+  if (!paths.json.empty()) {
+    const std::string json = report(job, training, rows).dump(2) + '\n';
+    io::write_file(paths.json, std::as_bytes(std::span(json)));
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw FileError("standard output cannot be written");
   return 0;
 }
 
@@ -125,6 +141,10 @@ int main(int argc, char** argv) {
   tools::Job job;
   tools::Paths paths;
   CLI::App app("Trains the convolution + batch-norm network on Fashion-MNIST.", "train_convnet");
+  const auto fail = [](const char* sentence, int code) {
+    std::fprintf(stderr, "train_convnet: error: %s\n", sentence);
+    return code;
+  };
   app.add_option("--epochs", job.epochs, "epochs to train")->capture_default_str()->check(CLI::Range(0, 10000));
   app.add_option("--batch", job.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 1 << 20));
   app.add_option("--threads", job.threads, "threads; 0: every processor")->check(CLI::Range(0, 1024));
@@ -135,7 +155,8 @@ int main(int argc, char** argv) {
   app.add_option("--save", paths.save, "write the trained parameters as .npz");
   app.add_option("--json", paths.json, "write the results as JSON");
   app.add_option("--png", paths.png, "picture of test images with their labels; empty: none")->capture_default_str();
-  app.add_option("--limit", job.limit, "use only so many images; 0: all")->check(CLI::NonNegativeNumber);
+  app.add_option("--limit", job.limit, "use only so many images; 0: all")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--measure", job.measured_steps, "steps that each row of the table measures; 0: no table")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000));
@@ -144,23 +165,22 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 1;
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return fail(error.what(), 1);
   }
-  const auto fail = [](const std::exception& error, int code) {
-    fmt::print(stderr, "train_convnet: error: {}\n", error.what());
-    return code;
-  };
   try {
     return tools::run(job, paths);
   } catch (const UserError& error) {
-    return fail(error, 2);
+    return fail(error.what(), 2);
   } catch (const UnsupportedError& error) {
-    return fail(error, 4);
+    return fail(error.what(), 4);
   } catch (const FileError& error) {
-    return fail(error, 5);
+    return fail(error.what(), 5);
   } catch (const DeviceError& error) {
-    return fail(error, 6);
+    return fail(error.what(), 6);
+  } catch (const std::bad_alloc&) {
+    return fail("cpu: out of memory", 6);
   } catch (const std::exception& error) {
-    return fail(error, 7);
+    return fail(error.what(), 7);
   }
 }

@@ -1,6 +1,5 @@
 #include "tools/train_convnet/progress.h"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,10 +36,10 @@ void Progress::show(std::int64_t images, double loss) {
   if (terminal_) {
     constexpr int kCells = 30;
     const int full = static_cast<int>(std::min(images, total_) * kCells / total_);
-    fmt::print("\r{} [{:<{}}] {:3d} %  {}\x1b[K", title_, std::string(static_cast<std::size_t>(full), '='), kCells,
+    say("\r{} [{:<{}}] {:3d} %  {}\x1b[K", title_, std::string(static_cast<std::size_t>(full), '='), kCells,
                static_cast<int>(images * 100 / total_), numbers);
   } else {
-    fmt::print("{} {:3d} %  {}\n", title_, static_cast<int>(images * 100 / total_), numbers);
+    say("{} {:3d} %  {}\n", title_, static_cast<int>(images * 100 / total_), numbers);
     next_tenth_ = static_cast<int>(images * 10 / total_) + 1;
   }
   std::fflush(stdout);
@@ -49,7 +48,7 @@ void Progress::show(std::int64_t images, double loss) {
 
 void Progress::finish() {
   last_ = steady_clock::now();
-  if (terminal_ && shown_) fmt::print("\n");
+  if (terminal_ && shown_) say("\n");
   std::fflush(stdout);
 }
 

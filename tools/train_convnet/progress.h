@@ -1,11 +1,22 @@
-// The progress line of an epoch: a bar on a terminal, a plain line now and then elsewhere.
+// What is said while training, and the progress line of an epoch: a bar on a terminal, plain lines elsewhere.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <string>
+#include <utility>
 
 namespace fusejit::tools {
+
+// fmt::print without its exception: a full disk below stdout ends no training; main() says so at the end.
+template <class... T>
+void say(fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 class Progress {
  public:

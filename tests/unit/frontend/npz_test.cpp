@@ -176,6 +176,25 @@ TEST(Npz, ReadsDeflatedMembersWithZip64Headers) {
             std::string::npos);
 }
 
+// A directory that names one member twice would unpack to more than the file can hold.
+TEST(Npz, RefusesMembersThatOverlap) {
+  const NamedArray array = array_of<float>("x", DType::f32, {8}, std::vector<float>(8, 1.0f));
+  const std::string member = npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 32);
+  const std::string once = deflated_zip("x.npy", member);
+  const std::size_t start = once.find("PK\x01\x02"), end = once.find("PK\x05\x06");
+  ASSERT_LT(start, end);
+  const std::string entry = once.substr(start, end - start);
+  std::string twice = once.substr(0, end);
+  for (char name = 'a'; name <= 'z'; ++name) {
+    std::string other = entry;
+    other[46] = name;
+    twice += other;
+  }
+  std::string tail = once.substr(end);
+  tail[8] = tail[10] = 27;
+  EXPECT_EQ(error_of([&] { parse_npz(bytes_of(twice + tail), "t"); }), "t: the zip file is damaged or cut off");
+}
+
 // Cut anywhere, or with any byte changed, a file is read, or refused by a UserError: nothing else may happen.
 TEST(Npz, SurvivesDamageAnywhere) {
   const NamedArray array = array_of<float>("x", DType::f32, {4}, {1, 2, 3, 4});

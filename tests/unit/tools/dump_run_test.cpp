@@ -1,4 +1,5 @@
 // fusejit-dump run as a user meets it: files in, files out, exit codes and the first line of stderr (ops.md §13, §14).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -156,6 +157,7 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
       {"$g.fj --inputs $in.npz --grad x,", 1, "--grad x,: a name is empty"},
       {"$g.fj --inputs $in.npz --device gpu", 1, "--device gpu: a device is cpu or cuda:0"},
       {"$g.fj --inputs $in.npz --rtol -1", 1, ""},
+      {"$g.fj --inputs $in.npz --outputs ''", 1, "--outputs: the name of a file is empty"},
       {"$bad.fj", 2, "bad.fj:2:8: error: relu: takes 1 operand, 2 were given"},
       {"$in.npz", 2, "in.npz:1:1: error: expected 'graph' but found 'PK'"},
       {"$g.fj", 2, "there is no array 'x' for parameter %x: f32[2,3]"},
@@ -171,6 +173,9 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
       {"$missing.fj", 5, "cannot be opened: No such file or directory"},
       {"$g.fj --inputs $missing.npz", 5, "cannot be opened: No such file or directory"},
       {"$g.fj --inputs $in.npz --outputs $no/such/folder.npz", 5, "cannot be written: No such file or directory"},
+      {"/dev/zero", 5, "/dev/zero: is a device, not a file"},
+      {"$g.fj --inputs /dev/zero", 5, "/dev/zero: is a device, not a file"},
+      {"$g.fj --inputs $in.npz --outputs /", 5, "/: is a directory, not a file"},
       {"$g.fj --inputs $in.npz --device cuda:0", 6, "cuda:0: no such device"},
       {"$huge.fj", 6, "needs 4398046511104 bytes"},
   };
@@ -188,6 +193,13 @@ TEST_F(DumpRun, FailureLeavesNoPartialOutput) {
   text("cut.fj", "graph @g(%x: f32[2,3], %s: f32[]) {\n  %0 = mul(%x, %s) : f32[2,3]\n  retur");
   EXPECT_EQ(dump("$cut.fj --inputs $in.npz --outputs $out.npz").code, 2);
   EXPECT_FALSE(fs::exists(path("out.npz")));
+}
+
+TEST_F(DumpRun, AFullStandardOutputIsAnError) {
+  const std::string command = fmt::format("{} run {} --inputs {} --outputs {} > /dev/full 2> {}", kProgram, path("g.fj"),
+                                          path("in.npz"), path("out.npz"), path("stderr"));
+  EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 5);
+  EXPECT_EQ(io::read_npz(path("out.npz")).size(), 1u) << "the results are there nevertheless";
 }
 
 }  // namespace

@@ -1,0 +1,149 @@
+// train_convnet as a clumsy user meets it: wrong options, wrong images, nowhere to write, a full disk, Ctrl-C.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "frontend/io/npz.h"
+
+namespace fusejit {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/train_convnet";
+
+class TrainConvnet : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    folder_ = fs::temp_directory_path() / ("fusejit_train_" + std::to_string(getpid()));
+    fs::create_directories(folder_ / "data");
+    images("train", 40, 28);
+    labels("train", 40, 10);
+    images("t10k", 10, 28);
+    labels("t10k", 10, 10);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) fs::remove_all(folder_);
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string content(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(path(name), std::ios::binary) << text;
+  }
+  static std::string big_endian(std::uint32_t value) {
+    return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+            static_cast<char>(value)};
+  }
+  void images(const std::string& stem, std::uint32_t count, std::uint32_t side) const {
+    std::string pixels(count * side * side, '\0');
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<char>(i * i % 251);
+    write("data/" + stem + "-images-idx3-ubyte",
+          std::string("\0\0\x08\x03", 4) + big_endian(count) + big_endian(side) + big_endian(side) + pixels);
+  }
+  void labels(const std::string& stem, std::uint32_t count, std::uint32_t classes) const {
+    std::string values;
+    for (std::uint32_t i = 0; i < count; ++i) values.push_back(static_cast<char>(i % classes));
+    write("data/" + stem + "-labels-idx1-ubyte", std::string("\0\0\x08\x01", 4) + big_endian(count) + values);
+  }
+
+  // Its exit code, or -1 for a signal; what it says is in the files stdout and stderr.
+  int train(const std::string& options, const std::string& out = "") const {
+    const std::string command = fmt::format("cd {} && {} --data data --png '' {} > {} 2> stderr", folder_.string(),
+                                            kProgram, options, out.empty() ? "stdout" : out);
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) && WEXITSTATUS(status) < 126 ? WEXITSTATUS(status) : -1;
+  }
+  std::string error_line() const {
+    const std::string text = content("stderr");
+    return text.substr(0, text.find('\n'));
+  }
+  bool leaves_nothing() const {
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      const std::string name = entry.path().filename().string();
+      if (name != "data" && name != "stdout" && name != "stderr") return false;
+    }
+    return true;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(TrainConvnet, EveryMistakeHasItsCodeAndSentenceBeforeTheTraining) {
+  const std::string data = fmt::format("{}/", path("data"));
+  struct Failure {
+    std::string options;
+    int code;
+    std::string error;
+  };
+  const Failure cases[] = {
+      {"--epochs many", 1, "--epochs: Value many not in range 0 to 10000"},
+      {"--batch 0", 1, "--batch: Value 0 not in range 1 to 1048576"},
+      {"--limit -1", 1, "--limit: Value -1 not in range 0 to 1099511627776"},
+      {"--nonsense", 1, "The following argument was not expected: --nonsense"},
+      {"--engine magic", 2, "engine 'magic' is not known (compiled, graph_interpreter, kernel_interpreter)"},
+      {"--save no/net.npz", 5, "no/net.npz: cannot be written: No such file or directory"},
+      {"--json data", 5, "data: is a directory, not a file"},
+  };
+  for (const Failure& c : cases) {
+    EXPECT_EQ(train("--measure 0 " + c.options), c.code) << c.options;
+    EXPECT_EQ(error_line(), "train_convnet: error: " + c.error) << c.options;
+    EXPECT_TRUE(content("stdout").find("epoch") == std::string::npos) << c.options;
+  }
+  write("data/t10k-labels-idx1-ubyte", std::string("\0\0\x08\x01\0\0\0\x0a\0\1\2\3\x0c\5\6\7\x08\x09", 18));
+  EXPECT_EQ(train("--measure 0"), 2);
+  EXPECT_EQ(error_line(), "train_convnet: error: data: the label of test image 4 is 12, labels are 0 to 9");
+  images("t10k", 10, 32);
+  EXPECT_EQ(train("--measure 0"), 2);
+  EXPECT_EQ(error_line(), "train_convnet: error: data: the test images are 32 x 32, this network takes 28 x 28");
+  fs::remove(path("data/train-images-idx3-ubyte"));
+  EXPECT_EQ(train("--measure 0"), 5);
+  EXPECT_TRUE(error_line().starts_with("train_convnet: error: data: neither train-images-idx3-ubyte nor "));
+  EXPECT_TRUE(leaves_nothing());
+}
+
+#ifdef FUSEJIT_X86
+
+TEST_F(TrainConvnet, AFullStandardOutputCostsNoTraining) {
+  EXPECT_EQ(train("--epochs 1 --batch 20 --measure 0 --save net.npz", "/dev/full"), 5);
+  EXPECT_EQ(error_line(), "train_convnet: error: standard output cannot be written");
+  EXPECT_FALSE(io::read_npz(path("net.npz")).empty());
+}
+
+TEST_F(TrainConvnet, AnInterruptEndsItAfterTheStep) {
+  const std::string out = path("stdout"), json = path("result.json"), data = path("data");
+  const pid_t child = fork();
+  if (child == 0) {
+    if (!std::freopen(out.c_str(), "w", stdout)) _exit(99);
+    execl(kProgram.c_str(), "train_convnet", "--data", data.c_str(), "--png", "", "--epochs", "10000", "--batch", "20",
+          "--json", json.c_str(), static_cast<char*>(nullptr));
+    _exit(99);
+  }
+  for (int i = 0; i < 1200 && content("stdout").find("epoch 2/") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  ASSERT_EQ(kill(child, SIGINT), 0);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_NE(content("stdout").find("stopped after "), std::string::npos) << content("stdout");
+  EXPECT_NE(content("result.json").find("\"stopped\": true"), std::string::npos) << content("result.json");
+}
+
+#endif
+
+}  // namespace
+}  // namespace fusejit
