@@ -22,8 +22,13 @@ struct Checks {
   bool kernel_interpreter = false;
 };
 
+namespace cuda {
+class CudaExecutor;
+}
+
 struct Executable {
   scheduler::Plan plan;
+  std::shared_ptr<cuda::CudaExecutor> cuda;  // runs the plan if it is for cuda; then there are no `kernels`
   std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;  // one a step; empty with kernel_interpreter
 };
 

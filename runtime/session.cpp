@@ -16,6 +16,7 @@
 #include "ir/interp.h"
 #include "ir/strict.h"
 #include "runtime/arrays.h"
+#include "runtime/cuda_backend.h"
 #include "runtime/kernel_cache.h"
 #include "scheduler/schedule.h"
 
@@ -47,6 +48,14 @@ struct Session::State {
         pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
 
   std::shared_ptr<const Executable> executable(const ir::Graph& graph, std::span<const bool> donated);
+  bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
+  // Opens the device at first use. Throws DeviceError.
+  CudaBackend& cuda() {
+    std::lock_guard lock(mutex);
+    if (!options.cuda) options.cuda = std::make_shared<CudaBackend>(cuda::cuda_device(options.device));
+    return *options.cuda;
+  }
+  std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
 
   // One line a reason.
   void warn(const std::string& name, const std::string& why) {
@@ -90,7 +99,11 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
   made->plan = scheduler::schedule(graph, {options.target, options.rules, {donated.begin(), donated.end()}});
-  if (options.engine == Engine::compiled) {
+  if (on_cuda()) {
+    // The executable owns the executor, so the plan outlives it.
+    const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made->plan);
+    made->cuda = cuda().prepare(plan, pool.threads());
+  } else if (options.engine == Engine::compiled) {
     std::vector<std::shared_ptr<const ir::Kernel>> wanted;
     for (const scheduler::PlanStep& step : made->plan.steps) wanted.push_back(step.kernel);
     made->kernels = kernels.get(wanted, options.target, pool.threads());
@@ -106,6 +119,19 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     oldest.pop_front();
   }
   return made;
+}
+
+std::vector<Buffer> Session::State::run_on_cuda(const Executable& executable, const ir::Graph& graph,
+                                                std::span<const Buffer> arguments) {
+  std::vector<Buffer> results = cuda().run(*executable.cuda, graph, arguments);
+  if (!options.results_on_device) {
+    for (Buffer& result : results) result = cuda().device().download(result);
+  }
+  const cuda::ExecutorStatistics ran = executable.cuda->statistics();
+  const scheduler::Plan& plan = executable.plan;
+  std::lock_guard lock(mutex);
+  statistics.last_run = {ran.kernel_launches + ran.library_calls, plan.ledger_bytes(), plan.bound_bytes, plan.arena_bytes, 0};
+  return results;
 }
 
 Session::Session(SessionOptions options) : state_(std::make_unique<State>(std::move(options))) {}
@@ -137,6 +163,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     ++state_->statistics.runs;
   }
   if (state_->options.engine == Engine::graph_interpreter) return interpret_graph(graph, arguments);
+  if (state_->on_cuda()) state_->cuda();  // where there is no device, no other way to run is meant
   std::shared_ptr<const Executable> executable;
   try {
     executable = state_->executable(graph, donated);
@@ -148,6 +175,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     state_->warn(graph.name(), error.what());
     return interpret_graph(graph, arguments);
   }
+  if (executable->cuda) return state_->run_on_cuda(*executable, graph, arguments);
   const scheduler::Plan& plan = executable->plan;
   std::vector<Buffer> results(plan.results.size());
   for (std::size_t r = 0; r < results.size(); ++r) {

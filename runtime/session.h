@@ -20,12 +20,18 @@ enum class Engine : std::uint8_t {
   kernel_interpreter   // plans, every kernel on ir/kernel/interp.h
 };
 
+class CudaBackend;
+
 struct SessionOptions {
   Target target = Target::host();
   Engine engine = Engine::compiled;
   std::string rules = "all";   // "all", or "none": one kernel per recorded op, nothing in place
   int threads = 0;             // 0: every processor
   Checks checks = {};          // for tests: ways to run that must change no bit
+  // For a cuda target: where plans run, and whether results stay there (arguments may be on either side).
+  Device device = Device("cuda:0");
+  bool results_on_device = false;
+  std::shared_ptr<CudaBackend> cuda = nullptr;  // instead of `device`, for tests
 };
 
 struct SessionStatistics {

@@ -1,5 +1,7 @@
 #include "runtime/cuda/kernels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -23,7 +25,7 @@ ir::Hash key_of(const ir::Kernel& kernel) { return ir::hash_text(ir::kernel_key_
 
 }  // namespace
 
-std::string entry_name(const ir::Kernel& kernel) { return kernel.name + "_" + key_of(kernel).hex().substr(0, 8); }
+std::string entry_name(const ir::Kernel& kernel) { return fmt::format("{}_{:.8}", kernel.name, key_of(kernel).hex()); }
 
 std::vector<CudaKernels::Loaded> CudaKernels::get(std::span<const std::shared_ptr<const ir::Kernel>> kernels,
                                                   int threads) {

@@ -1,0 +1,112 @@
+#include "runtime/cuda_backend.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ir/base/check.h"
+#include "runtime/cudnn/device.h"
+#include "runtime/cudnn/step.h"
+
+namespace fusejit::runtime {
+
+// cuDNN on this device, opened when a plan first has a step for it.
+struct CudaBackend::Cudnn {
+  std::shared_ptr<const cudnn::CudnnHandle> handle;  // null: `why_not`
+  std::optional<cudnn::Descriptor> device;
+  std::string why_not;
+
+  explicit Cudnn(cuda::DeviceContext& context) {
+    const auto library = cudnn::Library::load();
+    if (!library->available()) {
+      why_not = library->why_not();
+      return;
+    }
+    try {
+      context.enter();
+      device = cudnn::read_device(library, context.ordinal());
+      handle = std::make_shared<const cudnn::CudnnHandle>(library);
+    } catch (const Error& error) {
+      why_not = error.what();
+    }
+  }
+};
+
+CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options)
+    : device_(device), use_cudnn_(options.cudnn), kernels_(std::move(device), std::move(options.compile)) {}
+
+CudaBackend::~CudaBackend() = default;
+
+std::vector<std::string> CudaBackend::refusals() const {
+  const std::lock_guard lock(mutex_);
+  return refusals_;
+}
+
+// Null: the step's kernel does the work.
+std::shared_ptr<const cuda::LibraryCall> CudaBackend::library_call(const scheduler::PlanStep& step) {
+  if (!step.library || !use_cudnn_) return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (!cudnn_) cudnn_ = std::make_unique<Cudnn>(device_->context());
+  std::string why_not = cudnn_->why_not;
+  std::shared_ptr<const cuda::LibraryCall> call;
+  if (cudnn_->handle) {
+    try {
+      call = cudnn::library_call(cudnn_->handle, *cudnn_->device, step, {}, why_not);
+    } catch (const UnsupportedError& error) {
+      why_not = error.what();
+    }
+  }
+  if (!call && std::find(refusals_.begin(), refusals_.end(), why_not) == refusals_.end()) refusals_.push_back(why_not);
+  return call;
+}
+
+std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const scheduler::Plan> plan, int threads) {
+  std::vector<cuda::CudaStep> steps(plan->steps.size());
+  std::vector<std::size_t> places;
+  std::vector<std::shared_ptr<const ir::Kernel>> wanted;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    if (auto call = library_call(plan->steps[s])) {
+      steps[s] = std::move(call);
+      continue;
+    }
+    places.push_back(s);
+    wanted.push_back(plan->steps[s].kernel);
+  }
+  auto kernels = kernels_.get(wanted, threads);
+  for (std::size_t i = 0; i < places.size(); ++i) steps[places[i]] = std::move(kernels[i]);
+  return std::make_shared<cuda::CudaExecutor>(device_, std::move(plan), std::move(steps));
+}
+
+std::vector<Buffer> CudaBackend::run(cuda::CudaExecutor& executor, const ir::Graph& graph,
+                                     std::span<const Buffer> arguments) {
+  std::vector<Buffer> given;
+  for (const Buffer& argument : arguments) {
+    given.push_back(argument.device() == device_->device() ? argument : device_->upload(argument));
+  }
+  const scheduler::Plan& plan = executor.plan();
+  std::vector<Buffer> results(plan.results.size());
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    const Type& type = graph.results()[r].type();
+    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
+    switch (value.storage) {
+      case scheduler::Storage::argument:
+      case scheduler::Storage::donated:
+        results[r] = given[static_cast<std::size_t>(value.index)].as(type);
+        break;
+      case scheduler::Storage::result:
+        results[r] = value.index == static_cast<int>(r) ? device_->allocate(type)
+                                                        : results[static_cast<std::size_t>(value.index)].as(type);
+        break;
+      case scheduler::Storage::constant:
+        results[r] = device_->allocate(type);
+        device_->staging().upload(results[r].address(), value.data.data(),
+                                  static_cast<std::int64_t>(value.data.size()));
+        break;
+      case scheduler::Storage::arena:
+        FJ_ASSERT(false, "result {} of @{} lies in the arena", r, plan.name);
+    }
+  }
+  executor.run(given, results);
+  return results;
+}
+
+}  // namespace fusejit::runtime
