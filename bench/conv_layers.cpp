@@ -1,0 +1,137 @@
+// Convolutions as the scheduler writes them, against the FMA peak of the same run: the layers of the digits network and
+// of ResNet-50, forward, input gradient and weight gradient. FLOP leave out the multiplications on padding.
+#include <CLI/CLI.hpp>
+
+#include "bench/measure.h"
+#include "ir/graph.h"
+
+namespace fusejit::bench {
+namespace {
+
+struct Layer {
+  int batch, channels, size, outputs, kernel, stride, padding;
+  int out() const { return (size + 2 * padding - kernel) / stride + 1; }
+  std::string label() const {
+    return fmt::format("{}x{}{} {}->{} @{} n{}", kernel, kernel, stride > 1 ? fmt::format("s{}", stride) : "", channels,
+                       outputs, size, batch);
+  }
+  // Products of one spatial dim that do not fall on padding.
+  double taps() const {
+    double count = 0;
+    for (int o = 0; o < out(); ++o) {
+      for (int r = 0; r < kernel; ++r) {
+        const int h = o * stride + r - padding;
+        count += h >= 0 && h < size;
+      }
+    }
+    return count;
+  }
+  double flop() const { return 2.0 * batch * taps() * taps() * channels * outputs; }
+};
+
+const std::vector<Layer> kLayers = {
+    {250, 1, 28, 32, 3, 1, 0},   {250, 32, 26, 64, 3, 1, 0},   {16, 64, 56, 64, 3, 1, 1},   {16, 64, 56, 256, 1, 1, 0},
+    {16, 256, 56, 64, 1, 1, 0},  {16, 128, 56, 128, 3, 2, 1},  {16, 128, 28, 128, 3, 1, 1}, {16, 512, 28, 128, 1, 1, 0},
+    {16, 256, 14, 256, 3, 1, 1}, {16, 256, 14, 1024, 1, 1, 0}, {16, 512, 7, 512, 3, 1, 1},  {16, 512, 7, 2048, 1, 1, 0},
+    {16, 256, 56, 512, 1, 2, 0}, {4, 3, 224, 64, 7, 2, 3},
+};
+
+struct Pass {
+  const char* name;
+  std::string (*text)(const Layer& l);
+};
+
+std::string attributes(const Layer& l) {
+  return fmt::format("stride=[{0},{0}], padding=[{1},{1},{1},{1}], dilation=[1,1], groups=1", l.stride, l.padding);
+}
+std::string type_of(int n, int c, int s) { return fmt::format("f32[{},{},{},{}]:nhwc", n, c, s, s); }
+std::string x_type(const Layer& l) { return type_of(l.batch, l.channels, l.size); }
+std::string y_type(const Layer& l) { return type_of(l.batch, l.outputs, l.out()); }
+std::string w_type(const Layer& l) {
+  return fmt::format("f32[{},{},{},{}]", l.outputs, l.channels, l.kernel, l.kernel);
+}
+
+const Pass kPasses[] = {
+    {"forward",
+     [](const Layer& l) {
+       return fmt::format("graph @f(%x: {}, %w: {}) {{ %0 = conv2d(%x, %w) {{{}}} : {} return %0 }}", x_type(l),
+                          w_type(l), attributes(l), y_type(l));
+     }},
+    {"dx",
+     [](const Layer& l) {
+       return fmt::format(
+           "graph @dx(%g: {}, %w: {}) {{ %0 = conv2d_input_grad(%g, %w) {{input_size=[{},{}], {}}} : {} return %0 }}",
+           y_type(l), w_type(l), l.size, l.size, attributes(l), x_type(l));
+     }},
+    {"dw",
+     [](const Layer& l) {
+       return fmt::format(
+           "graph @dw(%x: {}, %g: {}) {{ %0 = conv2d_weight_grad(%x, %g) {{kernel_size=[{},{}], {}}} : {} return %0 }}",
+           x_type(l), y_type(l), l.kernel, l.kernel, attributes(l), w_type(l));
+     }},
+};
+
+struct Case {
+  Layer layer;
+  std::string pass;
+  std::unique_ptr<TimedPlan> plan;
+};
+
+// The step that does the work, and all the others (packing) together.
+void report(const Case& c, double peak) {
+  const scheduler::Plan& plan = c.plan->plan();
+  std::size_t main = 0;
+  double others = 0;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    if (plan.steps[s].flop > plan.steps[main].flop) main = s;
+  }
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) others += s == main ? 0 : c.plan->timing(s).median();
+  const Timing& t = c.plan->timing(main);
+  const double ms = t.median();
+  fmt::print("{:<26} {:<8} {:>8.3f} {:>8.3f}..{:<8.3f} {:>8.1f} {:>7.1f} {:>7.1f} {:>8.3f} {:>7.0f}\n", c.layer.label(),
+             c.pass, ms, t.best(), quantile(t.processor, 0.9), c.layer.flop() / ms * 1e-6,
+             100 * c.layer.flop() / ms * 1e-6 / peak, 100 * c.layer.flop() / t.best() * 1e-6 / peak, others,
+             c.plan->code(main).compile_milliseconds);
+}
+
+}  // namespace
+}  // namespace fusejit::bench
+
+int main(int argc, char** argv) {
+  using namespace fusejit;
+  using namespace fusejit::bench;
+  CLI::App app("Convolutions of the scheduler against the FMA peak of the same run");
+  int rounds = 9, threads = 1;
+  std::string only, target = "host";
+  app.add_option("--rounds", rounds, "runs of each contender")->capture_default_str();
+  app.add_option("--threads", threads, "workers")->capture_default_str();
+  app.add_option("--only", only, "cases whose line starts with or contains this, such as 'dw' or '3x3 64'");
+  app.add_option("--target", target, "target text")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const Target machine = Target::parse(target);
+  Workers workers(threads);
+  FmaPeak peak(machine);
+  fmt::print("{} thread{}, target {}\n{:<26} {:<8} {:>8} {:>18} {:>8} {:>7} {:>7} {:>8} {:>7}\n", threads,
+             threads > 1 ? "s" : "", machine.str(), "layer", "pass", "cpu ms", "best .. 90 %", "GFLOP/s", "% peak",
+             "best %", "pack ms", "compile");
+  for (const Layer& layer : kLayers) {
+    std::vector<Case> cases;
+    for (const Pass& pass : kPasses) {
+      if ((layer.label() + " " + pass.name).find(only) == std::string::npos) continue;
+      if (layer.channels < 4 && std::string(pass.name) == "dx") continue;  // training never needs it
+      cases.push_back({layer, pass.name, nullptr});
+      cases.back().plan = std::make_unique<TimedPlan>(ir::parse_graph(pass.text(layer)),
+                                                      scheduler::ScheduleOptions{machine, "all", {}});
+    }
+    for (int round = -1; round < rounds && !cases.empty(); ++round) {
+      peak.measure(workers);
+      for (Case& c : cases) {
+        if (round == 0) c.plan->forget();
+        c.plan->measure(workers);
+      }
+    }
+    for (const Case& c : cases) report(c, peak.gflops());
+    std::fflush(stdout);
+  }
+  fmt::print("FMA peak {:.1f} GFLOP/s\n", peak.gflops());
+}
