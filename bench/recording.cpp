@@ -1,11 +1,17 @@
-// What recording costs: nanoseconds an operation to record, and microseconds to look a known trace up.
+// What everything around the kernels costs: recording an operation, looking a known plan up, a small evaluation, and
+// the host's part of a training step.
 #include <fmt/format.h>
 
 #include <chrono>
 
+#include "bench/measure.h"
+#include "frontend/models/named.h"
 #include "fusejit/fusejit.h"
+#include "runtime/session.h"
 
 namespace {
+
+namespace fj = fusejit;
 
 template <class F>
 double best_seconds(F f) {
@@ -18,10 +24,7 @@ double best_seconds(F f) {
   return best;
 }
 
-}  // namespace
-
-int main() {
-  namespace fj = fusejit;
+void recording() {
   fj::set_options({.engine = "graph_interpreter"});
   const fj::Tensor x = fj::ones({8}).eval(), y = fj::ones({8}).eval(), image = fj::ones({1, 4, 8, 8}).eval(),
                    w = fj::ones({4, 4, 3, 3}).eval();
@@ -46,5 +49,66 @@ int main() {
   const fj::Tensor images = fj::ones({2, 1, 28, 28}).eval(), labels = fj::zeros({2}, fj::i64).eval();
   const double seconds = best_seconds([&] { fj::nll_loss(net(images), labels); });
   fmt::print("{:<22} {:7.1f} us\n", "network forward", seconds * 1e6);
-  return 0;
+}
+
+void plan_cache() {
+  for (const char* source : {"convnet@2:train", "resnet50@1x3x32x32"}) {
+    const fj::models::ModelGraph model = fj::models::model_graph(source);
+    const std::unique_ptr<bool[]> donated(new bool[model.donated.size()]);
+    std::copy(model.donated.begin(), model.donated.end(), donated.get());
+    fj::runtime::Session session({.engine = fj::runtime::Engine::graph_interpreter, .rules = "all", .checks = {}});
+    const std::span<const bool> given(donated.get(), model.donated.size());
+    session.plan(model.graph, given);
+    constexpr int kTimes = 1000;
+    const double seconds = best_seconds([&] {
+      for (int i = 0; i < kTimes; ++i) session.plan(model.graph, given);
+    });
+    fmt::print("{:<22} {:7.2f} us, {} nodes of {}\n", "plan-cache hit", seconds / kTimes * 1e6,
+               model.graph.nodes().size(), source);
+  }
+}
+
+void evaluations() {
+  for (const int threads : {1, 2}) {
+    fj::set_options({.engine = "compiled", .threads = threads});
+    const fj::Tensor x = fj::ones({8}).eval();
+    const auto once = [&] { fj::relu(x * 2 + 1).eval(); };
+    once();
+    constexpr int kTimes = 2000;
+    const double seconds = best_seconds([&] {
+      for (int i = 0; i < kTimes; ++i) once();
+    });
+    fmt::print("{:<22} {:7.2f} us, 8 elements, {} threads\n", "relu(x*2 + 1).eval()", seconds / kTimes * 1e6, threads);
+  }
+}
+
+// A training step of one image, less what its kernels take by themselves.
+void step_overhead() {
+  fj::set_options({.engine = "compiled", .threads = 1});
+  fj::nn::Sequential net = fj::models::convnet();
+  fj::optim::Adadelta opt(net.parameters());
+  auto step =
+      fj::train_step(net, opt, [&](const fj::Tensor& x, const fj::Tensor& y) { return fj::nll_loss(net(x), y); });
+  const fj::Tensor images = fj::ones({1, 1, 28, 28}).eval(), labels = fj::zeros({1}, fj::i64).eval();
+  step(images, labels).eval();
+  const double whole = best_seconds([&] {
+    for (int i = 0; i < 20; ++i) step(images, labels).eval();
+  });
+  const fj::models::ModelGraph model = fj::models::model_graph("convnet@1:train");
+  fj::bench::TimedPlan plan(model.graph, {fj::Target::host(), "all", {model.donated.begin(), model.donated.end()}});
+  fj::bench::Workers workers(1);
+  for (int i = 0; i < 100; ++i) plan.measure(workers);
+  double kernels = 0;
+  for (std::size_t s = 0; s < plan.plan().steps.size(); ++s) kernels += fj::bench::quantile(plan.timing(s).wall, 0.1);
+  fmt::print("{:<22} {:7.1f} us, of which {:.1f} us in {} kernels: {:.1f} us for the host\n", "training step, 1 image",
+             whole / 20 * 1e6, kernels * 1e3, plan.plan().steps.size(), whole / 20 * 1e6 - kernels * 1e3);
+}
+
+}  // namespace
+
+int main() {
+  recording();
+  plan_cache();
+  evaluations();
+  step_overhead();
 }

@@ -11,10 +11,11 @@ namespace {
 
 bool ends_walk(const ir::Node* node) { return node->op == ir::Op::parameter || evaluated(node); }
 
-std::uint64_t type_word(const Type& type) {
-  std::uint64_t word = ir::mix(static_cast<std::uint64_t>(type.dtype), static_cast<std::uint64_t>(type.layout) + 64);
-  for (const std::int64_t d : type.shape) word = ir::mix(word, static_cast<std::uint64_t>(d));
-  return word;
+// One word that no op starts with, then the dims.
+void append_type(std::vector<std::uint64_t>& words, const Type& type) {
+  words.push_back(static_cast<std::uint64_t>(ir::Op::parameter) | static_cast<std::uint64_t>(type.dtype) << 16 |
+                  static_cast<std::uint64_t>(type.layout) << 24 | static_cast<std::uint64_t>(type.shape.rank()) << 32);
+  for (const std::int64_t d : type.shape) words.push_back(static_cast<std::uint64_t>(d));
 }
 
 }  // namespace
@@ -118,16 +119,18 @@ std::vector<std::uint32_t> Trace::dense_regions() const {
 ir::Hash Trace::key() const {
   const std::vector<std::uint32_t> regions = dense_regions();
   std::vector<std::uint64_t> words;
-  words.reserve(entries_.size() * 6);
+  words.reserve(entries_.size() * 8);
+  words.push_back(entries_.size());
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const ir::Node& node = *entries_[i].node;
     if (entries_[i].argument) {
-      words.push_back(type_word(node.type));
+      append_type(words, node.type);
       continue;
     }
-    words.push_back(static_cast<std::uint64_t>(node.op) | static_cast<std::uint64_t>(regions[i]) << 8 |
-                    static_cast<std::uint64_t>(node.type.layout) << 40 | std::uint64_t{node.operands.size()} << 48);
-    words.push_back(node.attrs.hash());
+    words.push_back(static_cast<std::uint64_t>(node.op) | static_cast<std::uint64_t>(node.type.layout) << 16 |
+                    static_cast<std::uint64_t>(node.operands.size()) << 24);
+    words.push_back(regions[i]);
+    node.attrs.append_words(words);
     for (const ir::Operand& operand : node.operands) {
       if (operand.value) {
         words.push_back(static_cast<std::uint64_t>(numbers_.find(operand.value.get())));

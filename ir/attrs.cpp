@@ -87,6 +87,20 @@ std::uint64_t Attrs::hash() const {
   return h;
 }
 
+void Attrs::append_words(std::vector<std::uint64_t>& words) const {
+  words.push_back(values_.size());
+  for (const Attr& v : values_) {
+    words.push_back(static_cast<std::uint64_t>(v.integer));
+    words.push_back(std::bit_cast<std::uint64_t>(v.number));
+    // The lengths of what follows, so that no two lists of values run into one.
+    words.push_back(static_cast<std::uint64_t>(v.dtype) | std::uint64_t{v.name.size()} << 8 |
+                    std::uint64_t{v.ints.size()} << 24 | std::uint64_t{v.numbers.size()} << 44);
+    for (const char c : v.name) words.push_back(static_cast<unsigned char>(c));
+    for (const std::int64_t i : v.ints) words.push_back(static_cast<std::uint64_t>(i));
+    for (const double number : v.numbers) words.push_back(std::bit_cast<std::uint64_t>(number));
+  }
+}
+
 AttrInit::AttrInit(std::string_view n, std::int64_t v) : NamedAttr{n, {}, AttrKind::integer} {
   value.integer = v;
   value.number = static_cast<double>(v);

@@ -72,6 +72,8 @@ class Attrs {
   // " {stride=[1,1], padding=[0,0,0,0]}" or "" without attributes.
   std::string str() const;
   std::uint64_t hash() const;
+  // Appends every value, so that equal words mean equal attributes of one row: what keys are hashed from.
+  void append_words(std::vector<std::uint64_t>& words) const;
   friend bool operator==(const Attrs& a, const Attrs& b) { return a.values_ == b.values_; }
 
  private:

@@ -119,6 +119,51 @@ class Merger {
   std::unordered_multimap<std::uint64_t, Value> by_hash_;
 };
 
+// What is hashed: every fact of the text but the names, as words that no other graph has.
+class Encoder {
+ public:
+  void number(std::uint64_t v) { words_.push_back(v); }
+  void type(const Type& t) {
+    number(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.layout) << 8 |
+           static_cast<std::uint64_t>(t.shape.rank()) << 16);
+    for (std::int64_t d : t.shape) number(static_cast<std::uint64_t>(d));
+  }
+  void node(const Graph& graph, const Node& n) {
+    number(name_word(n.op));
+    number(n.region | static_cast<std::uint64_t>(n.operands.size()) << 32);
+    for (const Operand& o : n.operands) {
+      number(o.value ? 0 : 1 + std::uint64_t{o.is_integer});
+      number(o.value        ? static_cast<std::uint64_t>(graph.index_of(o.value.get()))
+             : o.is_integer ? static_cast<std::uint64_t>(o.integer)
+                            : std::bit_cast<std::uint64_t>(o.number));
+    }
+    n.attrs.append_words(words_);
+    type(n.type);
+  }
+  // Hashed as bytes of fixed order, so that a hash in a file means the same on every machine.
+  Hash hash() {
+    if constexpr (std::endian::native == std::endian::big) {
+      for (std::uint64_t& w : words_) w = __builtin_bswap64(w);
+    }
+    return hash_bytes(words_.data(), words_.size() * sizeof(std::uint64_t));
+  }
+
+ private:
+  // By name: the numbers of ops change from version to version.
+  static std::uint64_t name_word(Op op) { return hash_text(name(op)).low; }
+  std::vector<std::uint64_t> words_;
+};
+
+Hash take_hash(const Graph& graph) {
+  Encoder encoder;
+  encoder.number(graph.parameters().size());
+  for (const Value& p : graph.parameters()) encoder.type(p.type());
+  encoder.number(graph.nodes().size());
+  for (const Value& n : graph.nodes()) encoder.node(graph, *n);
+  for (const Value& r : graph.results()) encoder.number(static_cast<std::uint64_t>(graph.index_of(r.get())));
+  return encoder.hash();
+}
+
 }  // namespace
 
 int Graph::index_of(const Node* node) const {
@@ -157,39 +202,11 @@ Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value
   graph.results_ = std::move(results);
   graph.index_.reserve(static_cast<std::size_t>(graph.value_count()));
   for (int i = 0; i < graph.value_count(); ++i) graph.index_.emplace(graph.value(i).get(), i);
+  graph.hash_ = take_hash(graph);
   return graph;
 }
 
 namespace {
-
-// What is hashed: every fact of the text but the names, as bytes of fixed order.
-class Encoder {
- public:
-  void number(std::uint64_t v) {
-    for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<char>(v >> (8 * i)));
-  }
-  void type(const Type& t) {
-    number(static_cast<std::uint64_t>(t.dtype) | static_cast<std::uint64_t>(t.layout) << 8 |
-           static_cast<std::uint64_t>(t.shape.rank()) << 16);
-    for (std::int64_t d : t.shape) number(static_cast<std::uint64_t>(d));
-  }
-  void node(const Graph& graph, const Node& n) {
-    bytes_.append(name(n.op)).push_back('\0');
-    number(n.region | static_cast<std::uint64_t>(n.operands.size()) << 32);
-    for (const Operand& o : n.operands) {
-      bytes_.push_back(static_cast<char>(o.value ? 0 : 1 + o.is_integer));
-      number(o.value        ? static_cast<std::uint64_t>(graph.index_of(o.value.get()))
-             : o.is_integer ? static_cast<std::uint64_t>(o.integer)
-                            : std::bit_cast<std::uint64_t>(o.number));
-    }
-    if (n.attrs.size()) number(n.attrs.hash());
-    type(n.type);
-  }
-  Hash hash() const { return hash_text(bytes_); }
-
- private:
-  std::string bytes_;
-};
 
 bool same_line(const Graph& ga, const Node& a, const Graph& gb, const Node& b) {
   return a.op == b.op && a.region == b.region && a.type == b.type && a.attrs == b.attrs &&
@@ -202,14 +219,7 @@ bool same_line(const Graph& ga, const Node& a, const Graph& gb, const Node& b) {
 
 }  // namespace
 
-Hash hash(const Graph& graph) {
-  Encoder encoder;
-  encoder.number(graph.parameters().size());
-  for (const Value& p : graph.parameters()) encoder.type(p.type());
-  for (const Value& n : graph.nodes()) encoder.node(graph, *n);
-  for (const Value& r : graph.results()) encoder.number(static_cast<std::uint64_t>(graph.index_of(r.get())));
-  return encoder.hash();
-}
+Hash hash(const Graph& graph) { return graph.hash_; }
 
 bool operator==(const Graph& a, const Graph& b) {
   if (a.name() != b.name() || a.parameters().size() != b.parameters().size() || a.nodes().size() != b.nodes().size() ||

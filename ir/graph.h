@@ -28,12 +28,14 @@ class Graph {
   const Value& value(int index) const;
 
   friend Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value> results);
+  friend Hash hash(const Graph& graph);
 
  private:
   std::string name_;
   std::vector<std::string> parameter_names_;
   std::vector<Value> parameters_, nodes_, results_;
   std::unordered_map<const Node*, int> index_;
+  Hash hash_;  // taken once, because every run of a graph looks its plan up by it
 };
 
 // `parameters` are the signature, in order; unused ones stay. A result that reaches a parameter outside the list is a

@@ -35,6 +35,7 @@ std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buff
 
 struct Session::State {
   SessionOptions options;
+  const ir::Hash options_hash;  // of what changes a plan
   ThreadPool pool;
   KernelCache kernels;
   std::mutex running;  // one step at a time: the pool runs one region at a time
@@ -45,7 +46,19 @@ struct Session::State {
 
   explicit State(SessionOptions o)
       : options(std::move(o)),
+        options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
         pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
+
+  // Graph, donation pattern and every option that changes a plan (design: the plan key).
+  ir::Hash plan_key(const ir::Graph& graph, std::span<const bool> donated) const {
+    std::string key;
+    key.reserve(2 * sizeof(ir::Hash) + donated.size());
+    for (const ir::Hash& part : {ir::hash(graph), options_hash}) {
+      key.append(reinterpret_cast<const char*>(&part), sizeof part);
+    }
+    for (const bool d : donated) key += static_cast<char>(d);
+    return ir::hash_text(key);
+  }
 
   std::shared_ptr<const Executable> executable(const ir::Graph& graph, std::span<const bool> donated);
   bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
@@ -80,17 +93,10 @@ void dump(const scheduler::Plan& plan) {
   for (const scheduler::PlanStep& step : plan.steps) std::fputs(ir::print(*step.kernel).c_str(), stderr);
 }
 
-// Graph, donation pattern and every option that changes a plan (design: the plan key).
-ir::Hash plan_key(const ir::Graph& graph, std::span<const bool> donated, const SessionOptions& options) {
-  std::string key = ir::hash(graph).hex() + options.target.str() + options.rules;
-  for (const bool d : donated) key += d ? '1' : '0';
-  return ir::hash_text(key);
-}
-
 }  // namespace
 
 std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, std::span<const bool> donated) {
-  const ir::Hash key = plan_key(graph, donated, options);
+  const ir::Hash key = plan_key(graph, donated);
   {
     std::lock_guard lock(mutex);
     const auto found = plans.find(key);

@@ -211,7 +211,9 @@ class Reducer {
               builder_.loop(Index(0), Index(vectors), Binding::none, at_vector);
             }
             if (rest == 0) return;
-            std::vector<ir::Compare> tail{compare(lane, ir::CompareKind::lt, rest)};
+            // `==` pins a single lane, so that one writer is provable.
+            std::vector<ir::Compare> tail{rest == 1 ? compare(lane, ir::CompareKind::eq, 0)
+                                                    : compare(lane, ir::CompareKind::lt, rest)};
             if (split_lanes) tail.push_back(compare(task_, ir::CompareKind::eq, tasks_.chunks - 1));
             builder_.when(tail, [&] { at_vector(Index(vectors)); });
           });
