@@ -272,7 +272,8 @@ Statistics stats() {
                         .ledger_bytes = s.last_run.ledger_bytes,
                         .bound_bytes = s.last_run.bound_bytes,
                         .arena_bytes = s.last_run.arena_bytes,
-                        .end_of_forward_bytes = s.last_run.end_of_first_result_bytes}};
+                        .end_of_forward_bytes = s.last_run.end_of_first_result_bytes,
+                        .kernel_milliseconds = s.last_run.kernel_milliseconds}};
 }
 
 namespace memory {

@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <random>
 
@@ -34,13 +35,16 @@ class Run {
   RunReport operator()() {
     bind();
     const int steps = static_cast<int>(plan_.steps.size());
-    RunReport report{steps, plan_.ledger_bytes(), plan_.bound_bytes, plan_.arena_bytes, 0};
+    RunReport report{steps, plan_.ledger_bytes(), plan_.bound_bytes, plan_.arena_bytes, 0, 0};
     const int loss = plan_.results.empty() ? -1 : last_write(plan_.results[0]);
+    const auto start = std::chrono::steady_clock::now();
     for (int s = 0; s < steps; ++s) {
       step(s);
       if (checks_.poison) poison_freed(s);
       if (s == loss) report.end_of_first_result_bytes = scheduler::live_arena_bytes_after(plan_, s) + held_outside_;
     }
+    const auto end = std::chrono::steady_clock::now();
+    report.kernel_milliseconds = std::chrono::duration<double, std::milli>(end - start).count();
     return report;
   }
 

@@ -39,6 +39,7 @@ struct RunReport {
   std::int64_t arena_bytes = 0;
   // Alive after the step that wrote result 0, the loss of a training step: arena, arguments and results.
   std::int64_t end_of_first_result_bytes = 0;
+  double kernel_milliseconds = 0;  // wall time of the launches
 };
 
 // `results[i]` are filled in; donated arguments become results.

@@ -25,6 +25,7 @@ struct PlanStatistics {
   std::int64_t bound_bytes = 0;   // no plan of this graph touches less
   std::int64_t arena_bytes = 0;
   std::int64_t end_of_forward_bytes = 0;  // alive when the first result, a step's loss, was written
+  double kernel_milliseconds = 0;         // wall time of the launches; the rest of a step is the host's
 };
 
 struct Statistics {
