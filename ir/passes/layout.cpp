@@ -1,7 +1,7 @@
 // Layouts: every activation is NHWC, so that lanes run over channels (design: layouts; on the CPU NHWC is within 2
 // points of blocked layouts, on CUDA fusing convolutions need it). Activations are what anchors and pools read or write
-// as images, and everything element-wise around them. Weights, their gradients and optimiser state keep the standard
-// order, but around calls of cuDNN, which takes one layout for all; parameters and results bind.
+// as images, what is given in NHWC, and everything element-wise around them. Weights, their gradients and optimiser
+// state keep the standard order, but around calls of cuDNN, which takes one layout for all; parameters and results bind.
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -17,6 +17,9 @@ bool operand_is_image(const OpDef& row, std::size_t i) { return row.images >> (i
 
 std::unordered_set<const Node*> activations(const Graph& graph) {
   std::unordered_set<const Node*> images;
+  for (const Value& parameter : graph.parameters()) {
+    if (parameter.type().layout == Layout::nhwc) images.insert(parameter.get());
+  }
   const auto same_shape = [](const Node& a, const Node& b) { return a.type.shape == b.type.shape; };
   for (const Value& value : graph.nodes()) {
     const OpDef& row = op_def(value->op);

@@ -215,19 +215,31 @@ LogicalIndex GroupKernel::class_index(int node) const {
   return at;
 }
 
-void GroupKernel::store_at(int node, const LogicalIndex& at, Arg value) {
+// Whole vectors of a large value that is only written here: a plain store would read every line first, and what comes
+// last would evict what comes first before anything reads it.
+bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
+  const ir::Memory& memory = builder_.memory(buffer.memory);
+  const std::int64_t vector = lanes_ * bytes(memory.dtype);
+  if (memory.kind != MemKind::write || memory.align < 64 || memory.dims.empty() || vector < 16 || vector > 64) return false;
+  if (context_.target.isa == Isa::cuda || context_.target.isa == Isa::any) return false;
+  if (bytes(memory.dtype, memory.elements()) < context_.target.l3_bytes / 2) return false;
+  const bool lanes_last = buffer.declaration.sources.back().axis == static_cast<int>(space_.axes.size()) - 1;
+  return lanes_last && (memory.dims.size() == 1 || memory.dims.back() % lanes_ == 0);
+}
+
+void GroupKernel::store_at(int node, const LogicalIndex& at, Arg value, Vectors vectors) {
   const Type& type = context_.graph.value(node).type();
   std::vector<Index> physical;
   for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
   const Arg converted = expression_->convert(value, type.dtype);
   const Buffer& to = buffer(node);
-  builder_.store(to.memory, place(to, physical), converted);
+  builder_.store(to.memory, place(to, physical), converted, vectors == Vectors::whole && bypasses_caches(to));
 }
 
-void GroupKernel::store_all(const std::vector<int>& also) {
+void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) value(node);
   for (const int node : also) value(node);
-  for (const int node : group_.stores) store_at(node, here(), value(node));
+  for (const int node : group_.stores) store_at(node, here(), value(node), vectors);
 }
 
 void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }

@@ -11,6 +11,8 @@
 
 namespace fusejit::scheduler {
 
+enum class Vectors : std::uint8_t { some, whole };
+
 class GroupKernel {
  public:
   // `merge`: dims of the domain are merged into axes where all accesses allow it. `lanes`: 0 for the target's.
@@ -33,7 +35,9 @@ class GroupKernel {
   ir::Arg value(int node) { return expression_->value(node, here()); }
   // Evaluates the group's stores and `also` here, then stores: every load comes before the first store, because a store
   // may overwrite, in place, what another value of the group still reads at this element.
-  void store_all(const std::vector<int>& also = {});
+  // `vectors`: the lanes are a whole vector, the first at a multiple of lanes() along the last axis; then values that
+  // no cache would keep are stored around the caches.
+  void store_all(const std::vector<int>& also = {}, Vectors vectors = Vectors::some);
   // Stores a value of the reduced class (a reduction or final) for the kept part of the point.
   void store_class(int node, ir::Arg value);
   // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.
@@ -55,7 +59,8 @@ class GroupKernel {
   Buffer& buffer(int node);
   std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
   ir::Index resolve(const ir::Index& index) const;
-  void store_at(int node, const LogicalIndex& at, ir::Arg value);
+  void store_at(int node, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
+  bool bypasses_caches(const Buffer& buffer) const;
 
   const LowerContext& context_;
   const Group& group_;

@@ -16,9 +16,9 @@ constexpr std::int64_t kSerialElements = 8192;
 // A task of a one-axis kernel is at least this many vectors.
 constexpr std::int64_t kLeastVectors = 32;
 
-void store_here(GroupKernel& kernel, std::vector<Index> point) {
+void store_here(GroupKernel& kernel, std::vector<Index> point, Vectors vectors) {
   kernel.move_to(std::move(point));
-  kernel.expression().nested([&] { kernel.store_all(); });
+  kernel.expression().nested([&] { kernel.store_all({}, vectors); });
 }
 
 void one_axis(GroupKernel& kernel, std::int64_t extent) {
@@ -27,13 +27,16 @@ void one_axis(GroupKernel& kernel, std::int64_t extent) {
   const std::int64_t whole = extent / lanes, rest = extent % lanes;
   const std::int64_t tasks = extent < kSerialElements ? 1 : std::min<std::int64_t>(kernel.context().target.tasks, whole / kLeastVectors);
   const auto tail = [&] {
-    one_vector(builder, lanes, rest, [&](Index lane) { store_here(kernel, {lane + Index(whole * lanes)}); });
+    one_vector(builder, lanes, rest, [&](Index lane) { store_here(kernel, {lane + Index(whole * lanes)}, Vectors::some); });
   };
-  if (tasks <= 1) return loop_vectors(builder, extent, lanes, [&](Index i) { store_here(kernel, {i}); });
+  if (tasks <= 1) {
+    return loop_vectors(builder, extent, lanes, [&](Index i) { store_here(kernel, {i}, Vectors::whole); },
+                        [&](Index i) { store_here(kernel, {i}, Vectors::some); });
+  }
   const Split chunks = split(whole, tasks);
   builder.loop(Index(0), Index(chunks.chunks), Binding::threads, [&](Index task) {
     loop_chunk(builder, chunks, task, [&](Index vector) {
-      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { store_here(kernel, {vector * lanes + lane}); });
+      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { store_here(kernel, {vector * lanes + lane}, Vectors::whole); });
     });
     if (rest > 0) builder.when({compare(task, ir::CompareKind::eq, chunks.chunks - 1)}, tail);
   });
@@ -62,15 +65,18 @@ void outer_axes(GroupKernel& kernel, std::size_t axis, std::vector<Index>& point
 void emit_pointwise(GroupKernel& kernel) {
   const auto& axes = kernel.space().axes;
   if (kernel.group().domain.elements() == 0) return;
-  if (axes.empty()) return store_here(kernel, {});
+  if (axes.empty()) return store_here(kernel, {}, Vectors::some);
   if (axes.size() == 1) return one_axis(kernel, axes[0].extent);
   std::vector<Index> point(axes.size());
   const std::int64_t tasks = kernel.group().domain.elements() < kSerialElements ? 1 : kernel.context().target.tasks;
   outer_axes(kernel, 0, point, tasks, [&] {
-    loop_vectors(kernel.builder(), axes.back().extent, kernel.lanes(), [&](Index i) {
-      point.back() = i;
-      store_here(kernel, point);
-    });
+    const auto store = [&](Vectors vectors) {
+      return [&kernel, &point, vectors](Index i) {
+        point.back() = i;
+        store_here(kernel, point, vectors);
+      };
+    };
+    loop_vectors(kernel.builder(), axes.back().extent, kernel.lanes(), store(Vectors::whole), store(Vectors::some));
   });
 }
 

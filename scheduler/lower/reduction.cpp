@@ -117,10 +117,10 @@ class Reducer {
     return position;
   }
 
-  void visit(const Accumulators::State& state, const Index& column) {
+  void visit(const Accumulators::State& state, const Index& column, Vectors vectors) {
     kernel_.move_to(point_);
     kernel_.expression().nested([&] {
-      kernel_.store_all(accumulators_.expressions());
+      kernel_.store_all(accumulators_.expressions(), vectors);
       accumulators_.add(state, column, flat());
     });
   }
@@ -150,21 +150,21 @@ class Reducer {
     const auto binding = parallel_kept_ && kept_.empty() ? Binding::threads : Binding::none;
     if (blocks > 0) {
       builder_.loop(Index(0), Index(blocks), binding, [&](Index b) {
-        builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(b * (kColumns * lanes) + lane, kColumns); });
+        builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(b * (kColumns * lanes) + lane, kColumns, Vectors::whole); });
       });
     }
     if ((left > 0 || rest > 0) && blocks > 0 && binding == Binding::threads) builder_.next_phase();
     const Index start = blocks * kColumns * lanes;
     if (left > 0) {
-      builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(start + lane, static_cast<int>(left)); });
+      builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(start + lane, static_cast<int>(left), Vectors::whole); });
     }
     if (rest > 0) {
-      one_vector(builder_, static_cast<int>(lanes), rest, [&](Index lane) { column_block(Index(vectors * lanes) + lane, 1); });
+      one_vector(builder_, static_cast<int>(lanes), rest, [&](Index lane) { column_block(Index(vectors * lanes) + lane, 1, Vectors::some); });
     }
   }
 
   // `width` vectors of columns from `start`, down all reduced axes of the task.
-  void column_block(const Index& start, int width) {
+  void column_block(const Index& start, int width, Vectors vectors) {
     const auto move = [&](const Index& column) { point_[lane_axis_] = start + column * kernel_.lanes(); };
     const Accumulators::State state = accumulators_.open(width, [&](const Index& column) {
       first_of_reduced();
@@ -178,7 +178,7 @@ class Reducer {
     reduced_axes(0, [&] {
       each([&](Index column) {
         move(column);
-        visit(state, column);
+        visit(state, column, vectors);
       });
     });
     std::int64_t per_unit = 1;
@@ -200,10 +200,11 @@ class Reducer {
             point_[lane_axis_] = split_lanes ? task_ * (tasks_.chunk * lanes) : Index(0);
             kernel_.move_to(point_);
           });
-          const auto at_vector = [&](const Index& vector) {
+          const auto visit_vector = [&](const Index& vector, Vectors filled) {
             point_[lane_axis_] = vector * lanes + lane;
-            visit(running, Index(0));
+            visit(running, Index(0), filled);
           };
+          const auto at_vector = [&](const Index& vector) { visit_vector(vector, Vectors::whole); };
           reduced_axes(0, [&] {
             if (split_lanes) {
               loop_chunk(builder_, tasks_, task_, at_vector);
@@ -215,7 +216,7 @@ class Reducer {
             std::vector<ir::Compare> tail{rest == 1 ? compare(lane, ir::CompareKind::eq, 0)
                                                     : compare(lane, ir::CompareKind::lt, rest)};
             if (split_lanes) tail.push_back(compare(task_, ir::CompareKind::eq, tasks_.chunks - 1));
-            builder_.when(tail, [&] { at_vector(Index(vectors)); });
+            builder_.when(tail, [&] { visit_vector(Index(vectors), Vectors::some); });
           });
           return accumulators_.partial(running, Index(0), lane_count(lane, split_lanes, vectors, rest));
         });

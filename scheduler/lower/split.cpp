@@ -52,7 +52,8 @@ void one_vector(KernelBuilder& builder, int lanes, std::int64_t count, const std
   });
 }
 
-void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(Index)>& body) {
+void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(Index)>& body,
+                  const std::function<void(Index)>& tail) {
   const std::int64_t whole = extent / lanes, rest = extent % lanes;
   if (whole > 0) {
     const Binding binding = whole <= kUnrolledVectors ? Binding::unroll : Binding::none;
@@ -60,7 +61,7 @@ void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const 
       builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { body(j * lanes + lane); });
     });
   }
-  if (rest > 0) one_vector(builder, lanes, rest, [&](Index lane) { body(lane + Index(whole * lanes)); });
+  if (rest > 0) one_vector(builder, lanes, rest, [&](Index lane) { (tail ? tail : body)(lane + Index(whole * lanes)); });
 }
 
 }  // namespace fusejit::scheduler
