@@ -171,8 +171,10 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
       const Arg d = expression.convert(shifted, DType::f64);
       const ir::MemId first = state.registers[next++], second = state.registers[next++];
       builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
-      const Arg square = builder.def(Op::mul, {d, d}, DType::f64);
-      builder.store(second, at, builder.def(Op::add, {builder.load(second, at), square}, DType::f64));
+      const Arg so_far = builder.load(second, at);
+      const bool fma = kernel_.context().target.isa != Isa::x86_v2;
+      builder.store(second, at, fma ? builder.def(Op::fma, {d, d, so_far}, DType::f64)
+                                    : builder.def(Op::add, {so_far, Arg(builder.def(Op::mul, {d, d}, DType::f64))}, DType::f64));
       continue;
     }
     Arg x = raw;

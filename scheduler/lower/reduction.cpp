@@ -22,7 +22,8 @@ using ir::Op;
 namespace {
 
 constexpr std::int64_t kSerialElements = 8192;
-constexpr int kColumns = 4;  // vectors of a column block
+constexpr int kColumns = 4;       // vectors of a column block
+constexpr int kVectorsATrip = 4;  // of a row
 
 class Reducer {
  public:
@@ -209,7 +210,7 @@ class Reducer {
             if (split_lanes) {
               loop_chunk(builder_, tasks_, task_, at_vector);
             } else if (vectors > 0) {
-              builder_.loop(Index(0), Index(vectors), Binding::none, at_vector);
+              several_vectors(vectors, at_vector);
             }
             if (rest == 0) return;
             // `==` pins a single lane, so that one writer is provable.
@@ -221,6 +222,18 @@ class Reducer {
           return accumulators_.partial(running, Index(0), lane_count(lane, split_lanes, vectors, rest));
         });
     deliver(std::vector<Arg>(state.begin(), state.end()));
+  }
+
+  // Vectors in turn, a few in one trip: so many cache lines are on their way at once.
+  void several_vectors(std::int64_t vectors, const std::function<void(Index)>& body) {
+    const std::int64_t trips = vectors / kVectorsATrip, rest = trips * kVectorsATrip;
+    if (trips > 1) {
+      builder_.loop(Index(0), Index(trips), Binding::none, [&](Index trip) {
+        builder_.loop(Index(0), Index(kVectorsATrip), Binding::unroll, [&](Index u) { body(trip * kVectorsATrip + u); });
+      });
+    }
+    const std::int64_t first = trips > 1 ? rest : 0;
+    if (first < vectors) builder_.loop(Index(first), Index(vectors), Binding::none, body);
   }
 
   // Elements that one lane adds, in f64.
