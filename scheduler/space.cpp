@@ -63,7 +63,7 @@ bool allows_merge(const Access& access, const Shape& domain, int outer, int inne
     return false;
   }
   for (int p = outer_at + 1; p < inner_at; ++p) {  // between them only dims of extent 1
-    if (!access.index[static_cast<std::size_t>(p)].is_constant()) return false;
+    if (access.dims[static_cast<std::size_t>(p)] != 1) return false;
   }
   return true;
 }

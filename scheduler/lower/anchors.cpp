@@ -1,5 +1,7 @@
 #include "scheduler/lower/anchors.h"
 
+#include <numeric>
+
 #include "ir/base/check.h"
 #include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/tile.h"
@@ -36,30 +38,30 @@ TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
   return p;
 }
 
-// One phase of the input gradient: rows h = stride * i + a (columns likewise). Only taps with r = first + stride * m
-// meet them, so each phase is a convolution of stride 1 over dy with those taps in reverse (dilation 1 where stride > 1).
+// One phase of the input gradient: rows h = stride * i + a (columns likewise). With g the common divisor of stride and
+// dilation, only taps r = first + stride/g * m meet them, so each phase is a convolution of stride 1 and dilation
+// dilation/g over dy with those taps in reverse.
 struct Phase {
   Window window;
-  std::int64_t offset = 0, stride = 1;  // pixel of output i: i * stride + offset
-  std::int64_t first = 0;               // tap of window tap m: first + stride * (kernel - 1 - m)
+  std::int64_t offset = 0, stride = 1;    // pixel of output i: i * stride + offset
+  std::int64_t first = 0, tap_stride = 1;  // tap of window tap m: first + tap_stride * (kernel - 1 - m)
 };
 
 std::vector<Phase> phases(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t dy, std::int64_t kernel) {
   const std::int64_t stride = node.attrs.ints("stride")[axis], pad = node.attrs.ints("padding")[axis],
-                     dilation = node.attrs.ints("dilation")[axis];
-  if (stride == 1) return {{{dy, in, kernel, 1, dilation * (kernel - 1) - pad, dilation}, 0, 1, 0}};
-  if (dilation != 1) {
-    throw UnsupportedError(fmt::format("conv2d_input_grad: stride {} with dilation {} cannot be compiled yet; the graph interpreter runs it",
-                                       stride, dilation));
-  }
+                     dilation = node.attrs.ints("dilation")[axis], common = std::gcd(stride, dilation);
   std::vector<Phase> all;
   for (std::int64_t a = 0; a < stride && a < in; ++a) {
     Phase phase;
-    phase.offset = a, phase.stride = stride;
-    phase.first = (a + pad) % stride;
-    const std::int64_t taps = phase.first < kernel ? (kernel - phase.first + stride - 1) / stride : 0;
-    const std::int64_t base = (a + pad - phase.first) / stride;
-    phase.window = {dy, (in - a + stride - 1) / stride, taps, 1, taps - 1 - base, 1};
+    phase.offset = a, phase.stride = stride, phase.tap_stride = stride / common;
+    while (phase.first < phase.tap_stride && (a + pad - phase.first * dilation) % stride != 0) ++phase.first;
+    std::int64_t taps = 0, base = 0;  // none if no tap falls on these rows
+    if (phase.first < std::min(phase.tap_stride, kernel)) {
+      taps = (kernel - phase.first + phase.tap_stride - 1) / phase.tap_stride;
+      base = (a + pad - phase.first * dilation) / stride;
+    }
+    const std::int64_t step = dilation / common;
+    phase.window = {dy, (in - a + stride - 1) / stride, taps, 1, (taps - 1) * step - base, step};
     all.push_back(phase);
   }
   return all;
@@ -85,7 +87,7 @@ std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& nod
       };
       p.weight = [w, row, column](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) {
         const auto tap = [](const Phase& phase, const Index& m) {
-          return (Index(phase.window.kernel - 1) - m) * phase.stride + Index(phase.first);
+          return (Index(phase.window.kernel - 1) - m) * phase.tap_stride + Index(phase.first);
         };
         return e.value(w, {c, k, tap(row, r), tap(column, s)});
       };

@@ -38,7 +38,9 @@ LogicalIndex simplified(LogicalIndex at, const ir::RangeOf& ranges) {
 
 Index linearise(const LogicalIndex& at, const Shape& shape) {
   Index linear = 0;
-  for (int d = 0; d < shape.rank(); ++d) linear = linear * shape[d] + at[static_cast<std::size_t>(d)];
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] != 1) linear = linear * shape[d] + at[static_cast<std::size_t>(d)];
+  }
   return linear;
 }
 
@@ -53,6 +55,25 @@ LogicalIndex delinearise(const Index& linear, const Shape& shape) {
     inner *= shape[d];
   }
   return at;
+}
+
+LogicalIndex reshaped(const LogicalIndex& at, const Shape& from, const Shape& to, const ir::RangeOf& ranges) {
+  LogicalIndex result;
+  for (int i = 0, j = 0; i < from.rank() || j < to.rank();) {
+    const int first_i = i, first_j = j;
+    std::int64_t a = i < from.rank() ? from[i++] : 1, b = j < to.rank() ? to[j++] : 1;
+    while (a != b) a < b ? a *= from[i++] : b *= to[j++];
+    const auto part = [](const Shape& shape, int first, int last) {
+      return Shape(shape.dims().subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first)));
+    };
+    if (i - first_i == 1 && j - first_j == 1) {
+      result.push_back(a == 1 ? Index(0) : at[static_cast<std::size_t>(first_i)]);
+      continue;
+    }
+    const Index linear = linearise({at.begin() + first_i, at.begin() + i}, part(from, first_i, i)).simplify(ranges);
+    for (Index& index : delinearise(linear, part(to, first_j, j))) result.push_back(std::move(index));
+  }
+  return result;
 }
 
 Arg Expression::def(Op op, std::vector<Arg> args, DType type) {

@@ -105,5 +105,8 @@ LogicalIndex simplified(LogicalIndex at, const ir::RangeOf& ranges);
 // Row-major linear index and back; extents bound the parts, so `/` and `%` stay exact.
 ir::Index linearise(const LogicalIndex& at, const Shape& shape);
 LogicalIndex delinearise(const ir::Index& linear, const Shape& shape);
+// The index of the same element in another shape of as many elements, none of them 0. Runs of dims that hold the same
+// number of elements are mapped apart, so that an index of a dim which stays is left as it is.
+LogicalIndex reshaped(const LogicalIndex& at, const Shape& from, const Shape& to, const ir::RangeOf& ranges);
 
 }  // namespace fusejit::scheduler

@@ -51,10 +51,8 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
   LogicalIndex index(static_cast<std::size_t>(in.rank()));
   std::vector<Compare> inside;
   switch (node.op) {
-    case Op::reshape: case Op::squeeze: case Op::unsqueeze: {
-      const Index linear = linearise(at, node.type.shape).simplify(hooks_.ranges);
-      return through(delinearise(linear, in));
-    }
+    case Op::reshape: case Op::squeeze: case Op::unsqueeze:
+      return through(reshaped(at, node.type.shape, in, hooks_.ranges));
     case Op::permute: {
       const auto dims = node.attrs.ints("dims");
       for (std::size_t d = 0; d < dims.size(); ++d) index[static_cast<std::size_t>(dims[d])] = at[d];
@@ -79,6 +77,7 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
         index[d] = at[d] - Index(low[d]);
         if (low[d] > 0) inside.push_back(compare(index[d], CompareKind::ge, 0));
         if (high[d] > 0) inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
+        if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
       }
       const Arg value = KernelBuilder::literal(node.attrs.number("value"), type);
       return choose(inside, type, [&] { return through(index); }, value);
@@ -91,6 +90,7 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
         if (starts[d] > 0) inside.push_back(compare(from_start, CompareKind::ge, 0));
         inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
         if (steps[d] > 1) inside.push_back(compare(from_start % steps[d], CompareKind::eq, 0));
+        if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
       }
       return choose(inside, type, [&] { return through(index); }, zero(type));
     }

@@ -118,8 +118,7 @@ class TileEmitter {
   void emit() {
     const Target& target = kernel_.context().target;
     const std::int64_t blocks = (problem_.outputs + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
-    // A problem of one row (a matrix) is cut along its columns instead.
-    const bool matrix = problem_.rows.out == 1 && problem_.images == 1;
+    const bool matrix = is_matrix();
     tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
     row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target));
     column_blocks_ = matrix ? split(tiles_, (target.tasks + blocks - 1) / blocks) : split(tiles_, 1);
@@ -146,6 +145,9 @@ class TileEmitter {
   }
 
  private:
+  // A problem of one row, such as a matrix, is cut along its columns instead, unless some taps fall outside.
+  bool is_matrix() const { return problem_.rows.out == 1 && problem_.images == 1 && problem_.columns.inside(); }
+
   // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2.
   std::int64_t rows_wanted(const Target& target) const {
     const std::int64_t row_bytes = problem_.columns.in * problem_.channels * 4 * problem_.rows.stride;
@@ -323,7 +325,7 @@ class TileEmitter {
 
   // Leaves this part's partial states in `work`.
   void deliver() {
-    const bool matrix = problem_.rows.out == 1 && problem_.images == 1;
+    const bool matrix = is_matrix();
     const Index part = matrix ? column_block_ : image_ * row_blocks_.chunks + row_block_;
     const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
     Arg count;

@@ -149,6 +149,31 @@ constexpr Case kCases[] = {
   %2 = relu(%1) : f32[1,3,2,3]:nhwc
   return %2
 })"},
+    {"one_row_of_a_convolution_permuted", R"(graph @g(%x: f32[4,1,5,8], %w: f32[6,1,3,8]) {
+  %0 = conv2d(%x, %w) {stride=[1,2], padding=[0,1,1,1], dilation=[2,1]} : f32[4,6,2,2]
+  %1 = slice(%0) {starts=[0,0,0,0], stops=[4,6,1,2], steps=[1,1,1,1]} : f32[4,6,1,2]
+  %2 = permute(%1) {dims=[1,0,2,3]} : f32[6,4,1,2]
+  return %2
+})"},
+    {"one_padded_row", R"(graph @g(%x: f32[1,3,2,33], %w: f32[7,3,2,3], %v: f32[7,3,2,1]) {
+  %0 = conv2d(%x, %w) {padding=[0,2,0,1], dilation=[1,2]} : f32[1,7,1,32]
+  %1 = conv2d(%x, %v) : f32[1,7,1,33]
+  return %0, %1
+})"},
+    {"cells_between_pads", R"(graph @g(%x: f32[2,5,4,3]) {
+  %0 = reshape(%x) {shape=[2,5,4,1,3,1]} : f32[2,5,4,1,3,1]
+  %1 = pad(%0) {low=[0,0,0,0,0,0], high=[0,0,0,2,0,0]} : f32[2,5,4,3,3,1]
+  %2 = reshape(%1) {shape=[2,5,12,3]} : f32[2,5,12,3]
+  %3 = pad(%2) {low=[0,0,1,0], high=[0,0,0,0]} : f32[2,5,13,3]
+  %4 = pad(%3) {low=[0,0,0,8], high=[0,0,0,7]} : f32[2,5,13,18]
+  %5 = unslice(%x) {shape=[2,5,4,9], starts=[0,0,0,2], steps=[1,1,1,3]} : f32[2,5,4,9]
+  return %4, %5
+})"},
+    {"conv_grads_stride_and_dilation", R"(graph @g(%w: f32[6,3,3,3], %v: f32[5,2,4,1], %g: f32[2,6,3,3], %h: f32[1,5,2,2]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[7,9], stride=[2,3], padding=[1,1,1,2], dilation=[2,2]} : f32[2,3,7,9]
+  %1 = conv2d_input_grad(%h, %v) {input_size=[21,2], stride=[4,1], padding=[0,0,2,0], dilation=[6,2]} : f32[1,2,21,2]
+  return %0, %1
+})"},
     {"recomputed_layer", R"(graph @g(%x: f32[2,3,8,8], %w: f32[5,3,3,3], %t: f32[2,5,6,6]) {
   %0 = conv2d(%x, %w) : f32[2,5,6,6]
   %1 = batch_norm_train(%0, 1, 0) : f32[2,5,6,6]
