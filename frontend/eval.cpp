@@ -251,6 +251,12 @@ void set_options(const Options& options) {
   c.engine.swap(engine);
 }
 
+void set_session(runtime::SessionOptions options) {
+  auto engine = std::make_shared<Engine>(std::move(options));
+  const std::lock_guard lock(context().engine_mutex);
+  context().engine.swap(engine);
+}
+
 Options options() {
   const std::lock_guard lock(context().engine_mutex);
   return context().options;

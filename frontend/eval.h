@@ -7,6 +7,7 @@
 
 #include "frontend/state.h"
 #include "ir/graph.h"
+#include "runtime/session.h"
 
 namespace fusejit {
 
@@ -28,6 +29,10 @@ std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const r
 
 // The buffer of an evaluated tensor; evaluates it first if need be.
 runtime::Buffer buffer_of(const Tensor& tensor);
+
+// Replaces the default session, as set_options() does, by one with options that users do not have: ways to run that must
+// change no bit.
+void set_session(runtime::SessionOptions options);
 
 // Remembers module state that is assigned but not computed, so that the next plan that shares work computes it too.
 void add_pending(const Tensor& tensor);

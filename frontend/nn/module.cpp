@@ -108,6 +108,18 @@ bool Module::is_training() const {
   return tree_->training && !(recording && recording->frozen);
 }
 
+Module& Module::to(DType dtype) {
+  FJ_CHECK(is_float(dtype), "to: a module's values are floats, {} is not", fusejit::name(dtype));
+  for (const auto& [name, parameter] : named_values()) {
+    if (!is_float(parameter.value().dtype())) continue;
+    Tensor converted = parameter.value().to(dtype).detach().eval();
+    if (parameter.trainable()) converted.requires_grad();
+    const std::lock_guard lock(parameter.slot()->mutex);
+    parameter.slot()->value = converted;
+  }
+  return *this;
+}
+
 StateDict Module::state_dict() const {
   StateDict values;
   for (const auto& [name, value] : named_values()) values.emplace(name, value.value());

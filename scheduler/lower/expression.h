@@ -79,8 +79,14 @@ class Expression {
   ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, const std::function<ir::Arg(ir::Index)>& body);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  struct Span;  // expression_average.cpp
+  static Span part(const ir::Index& i, std::int64_t extent, std::int64_t parts);
+  ir::Arg sum_over(const Span& span, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
+  ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, const Shape& in, const Shape& out, DType type);
   ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg average_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg upsample_nearest(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then, ir::Arg otherwise);
   ir::Index as_index(ir::Arg integer);
   ir::Arg def(ir::Op op, std::vector<ir::Arg> args, DType type);

@@ -1,4 +1,4 @@
-// Expression: pooling and its gradients as small loops over the window; a gradient asks the windows over its pixel
+// Expression: max pooling and its gradient as small loops over the window; a gradient asks the windows over its pixel
 // (kernel-ir.md §12 (i)), so there is no scatter.
 #include <cmath>
 #include <limits>
@@ -123,12 +123,5 @@ Arg Expression::max_pool_grad(const ir::Node& node, const LogicalIndex& at) {
     return over_windows(columns, at[3], type, [&](const Index& q) { return share(p, q); });
   });
 }
-
-Arg Expression::average_pool(const ir::Node& node, const LogicalIndex&) {
-  throw UnsupportedError(fmt::format("{}: cannot be lowered to a loop kernel yet; the graph interpreter runs it",
-                                     ir::name(node.op)));
-}
-
-Arg Expression::average_pool_grad(const ir::Node& node, const LogicalIndex& at) { return average_pool(node, at); }
 
 }  // namespace fusejit::scheduler

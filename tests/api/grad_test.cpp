@@ -33,25 +33,6 @@ std::string error_of(const std::function<void()>& action) {
   return "no UserError";
 }
 
-TEST_F(Grad, ConvolutionOfTheText) {
-  const GradcheckResult result = gradcheck([](const auto& in) { return conv2d(in[0], in[1]); },
-                                           {numbers({10, 3, 7, 7}, 1), numbers({5, 3, 3, 3}, 2)});
-  EXPECT_TRUE(result) << result.why;
-}
-
-TEST_F(Grad, BatchNormOfTheTextAndTheOrdinaryOne) {
-  const Tensor x = numbers({1, 2, 3, 4}, 3), w = numbers({2}, 4), b = numbers({2}, 5);
-  const GradcheckResult text = gradcheck(
-      [](const auto& in) {
-        return batch_norm_train(in[0], {}, {}, {.eps = 1e-3, .correction = 1, .eps_outside = true});
-      },
-      {x});
-  EXPECT_TRUE(text) << text.why;
-  const GradcheckResult ordinary =
-      gradcheck([](const auto& in) { return batch_norm_train(in[0], in[1], in[2]); }, {x, w, b});
-  EXPECT_TRUE(ordinary) << ordinary.why;
-}
-
 // The layer that keeps only its input, as a function of x and w in f64.
 TensorFunction fused_layer(BatchNormOptions norm) {
   const auto layer = [norm](const std::vector<Tensor>& in) {

@@ -1,7 +1,13 @@
 // Training on the compiled engine: memory of the layer that keeps only its input, and bits that depend on nothing but
-// the program.
+// the program: not on threads, not on the order of tasks, not on the process.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "frontend/eval.h"
 #include "fusejit/fusejit.h"
 #include "ir/base/hash.h"
 
@@ -48,9 +54,68 @@ TEST(Training, ALayerThatKeepsItsInputDropsOneConvolutionOutput) {
   EXPECT_GE(small, 2 * kOutputs - kWeights - kVectors);
 }
 
+// The same for chains of one to three layers of several shapes, with what the layers are told by their options.
+struct Chain {
+  const char* name;
+  std::vector<std::int64_t> channels;  // of the input, then of each layer
+  std::int64_t size, kernel;
+  nn::ConvBatchNorm2dOptions options;
+};
+
+std::int64_t live_at_end_of_forward(const Chain& chain, bool save_only_input, std::int64_t batch) {
+  set_options({});
+  manual_seed(5);
+  nn::Sequential net;
+  for (std::size_t i = 1; i < chain.channels.size(); ++i) {
+    nn::ConvBatchNorm2dOptions options = chain.options;
+    options.save_only_input = save_only_input;
+    net.push_back(nn::ConvBatchNorm2d(chain.channels[i - 1], chain.channels[i], chain.kernel, options));
+    net.push_back(nn::ReLU());
+  }
+  optim::SGD opt(net.parameters(), {.lr = 0.1});
+  auto step = train_step(net, opt, [&](const Tensor& x) { return mean(square(net(x))); });
+  step(rand({batch, chain.channels[0], chain.size, chain.size}).eval());
+  return stats().last_plan.end_of_forward_bytes;
+}
+
+TEST(Training, EveryLayerOfAChainDropsItsConvolutionOutput) {
+  if (!compiles()) GTEST_SKIP() << "this build generates no code";
+  nn::ConvBatchNorm2dOptions of_the_text;
+  of_the_text.eps = 1e-3, of_the_text.affine = false, of_the_text.track_running_stats = false;
+  of_the_text.eps_outside = true, of_the_text.unbiased = true;
+  nn::ConvBatchNorm2dOptions padded;
+  padded.padding = 1;
+  nn::ConvBatchNorm2dOptions strided;
+  strided.stride = 2, strided.padding = 1;
+  const Chain chains[] = {
+      {"one", {3, 8}, 12, 3, {}},
+      {"one, of the text", {1, 20}, 9, 2, of_the_text},
+      {"two", {4, 6, 9}, 11, 3, {}},
+      {"two, of the text", {1, 32, 64}, 10, 3, of_the_text},
+      {"two, strided", {3, 16, 8}, 16, 3, strided},
+      {"three, padded", {2, 8, 16, 8}, 7, 3, padded},
+      {"three", {1, 5, 17, 3}, 13, 2, {}},
+  };
+  for (const Chain& chain : chains) {
+    std::int64_t size = chain.size, outputs = 0, weights = 0, vectors = 0;
+    for (std::size_t i = 1; i < chain.channels.size(); ++i) {
+      size = (size + 2 * chain.options.padding.cells[0] - chain.kernel) / chain.options.stride.vertical + 1;
+      outputs += 4 * chain.channels[i] * size * size;
+      weights += 4 * (chain.channels[i] + 31) / 32 * 32 * chain.channels[i - 1] * chain.kernel * chain.kernel;
+      vectors += 4 * 8 * chain.channels[i];
+    }
+    const auto drop = [&](std::int64_t batch) {
+      return live_at_end_of_forward(chain, false, batch) - live_at_end_of_forward(chain, true, batch);
+    };
+    const std::int64_t small = drop(2), large = drop(7);
+    EXPECT_EQ(large - small, 5 * outputs) << chain.name;
+    EXPECT_LE(std::abs(small - 2 * outputs), weights + vectors) << chain.name;
+  }
+}
+
 // A network with every kind of layer, small enough to be trained often.
-std::string hash_after(int steps, int threads) {
-  set_options({.threads = threads});
+// All parameters, running statistics and the optimiser's state after the steps, on the engine that is set.
+std::string hash_after(int steps) {
   manual_seed(9);
   nn::Sequential net(nn::Conv2d(1, 8, 3), nn::BatchNorm2d(8), nn::ReLU(), nn::ConvBatchNorm2d(8, 16, 3), nn::ReLU(),
                      nn::MaxPool2d(2), nn::Flatten(), nn::Linear(256, 32), nn::Dropout(0.5), nn::ReLU(),
@@ -70,11 +135,70 @@ std::string hash_after(int steps, int threads) {
   return ir::hash_text(all).hex();
 }
 
+std::string hash_after(int steps, const runtime::SessionOptions& options) {
+  set_session(options);
+  return hash_after(steps);
+}
+
 TEST(Training, TheSameBitsForEveryNumberOfThreadsAndInEveryRun) {
   if (!compiles()) GTEST_SKIP() << "this build generates no code";
-  const std::string expected = hash_after(20, 1);
-  for (const int threads : {1, 2, 3, 8}) EXPECT_EQ(hash_after(20, threads), expected) << threads << " threads";
-  EXPECT_NE(hash_after(19, 1), expected);
+  const std::string expected = hash_after(20, {.threads = 1});
+  for (const int threads : {1, 2, 3, 8})
+    EXPECT_EQ(hash_after(20, {.threads = threads}), expected) << threads << " threads";
+  EXPECT_NE(hash_after(19, {.threads = 1}), expected);
+  set_options({});
+}
+
+TEST(Training, TheSameBitsForEveryOrderOfTasksAndEveryPlaceInMemory) {
+  if (!compiles()) GTEST_SKIP() << "this build generates no code";
+  const std::string expected = hash_after(20, {.threads = 2});
+  using runtime::TaskOrder;
+  const struct {
+    const char* name;
+    runtime::Checks checks;
+  } ways[] = {
+      {"descending", {.order = TaskOrder::descending}},
+      {"shuffled", {.order = TaskOrder::shuffled}},
+      {"poisoned", {.poison = true}},
+      {"separate, shuffled", {.separate_values = true, .poison = true, .order = TaskOrder::shuffled}},
+  };
+  for (const auto& way : ways) {
+    for (const int threads : {1, 3}) {
+      EXPECT_EQ(hash_after(20, {.threads = threads, .checks = way.checks}), expected) << way.name << ", " << threads;
+    }
+  }
+  set_options({});
+}
+
+constexpr const char* kChildsFile = "FUSEJIT_TEST_HASH_FILE";
+
+// What the next test has another process do.
+TEST(Training, DISABLED_WritesItsHash) {
+  const char* path = std::getenv(kChildsFile);
+  ASSERT_NE(path, nullptr);
+  set_options({.threads = 2});
+  std::ofstream(path) << hash_after(20);
+}
+
+TEST(Training, TheSameBitsInAnotherProcess) {
+  if (!compiles()) GTEST_SKIP() << "this build generates no code";
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("training_hash_" + std::to_string(getpid()))).string();
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = std::string(kChildsFile) + "=" + path + " " + program +
+                              " --gtest_also_run_disabled_tests --gtest_filter=Training.DISABLED_WritesItsHash "
+                              "> /dev/null 2>&1";
+  std::string seen[2];
+  for (std::string& hash : seen) {
+    const int status = std::system(command.c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    std::ifstream(path) >> hash;
+    std::filesystem::remove(path);
+  }
+  EXPECT_FALSE(seen[0].empty());
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_EQ(seen[0], hash_after(20, {.threads = 3})) << "this process, with other tests before";
+  set_options({});
 }
 
 }  // namespace

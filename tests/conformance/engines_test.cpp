@@ -111,6 +111,34 @@ constexpr Case kCases[] = {
   %3 = max_pool2d_grad(%x, %h) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,8,8]
   return %0, %1, %2, %3
 })"},
+    {"average_pools", R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,5,5]:nhwc, %h: f32[2,3,4,6]) {
+  %r = relu(%x) : f32[2,19,9,10]:nhwc
+  %0 = avg_pool2d(%r) {kernel_size=[3,2], stride=[2,2], padding=[1,0,1,0], count_include_pad=false} : f32[2,19,5,5]:nhwc
+  %1 = avg_pool2d_grad(%g) {input_size=[9,10], kernel_size=[3,2], stride=[2,2], padding=[1,0,1,0], count_include_pad=false} : f32[2,19,9,10]:nhwc
+  %2 = avg_pool2d(%y) {kernel_size=[2,3], stride=[2,4], padding=[0,1,0,1]} : f32[2,3,4,6]
+  %3 = avg_pool2d_grad(%h) {input_size=[9,21], kernel_size=[2,3], stride=[2,4], padding=[0,1,0,1]} : f32[2,3,9,21]
+  %4 = exp(%2) : f32[2,3,4,6]
+  return %0, %1, %3, %4
+})"},
+    {"adaptive_pools", R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,4,3]:nhwc, %h: f32[2,3,3,22]) {
+  %0 = adaptive_avg_pool2d(%x) {output_size=[4,3]} : f32[2,19,4,3]:nhwc
+  %1 = adaptive_avg_pool2d_grad(%g) {input_size=[9,10]} : f32[2,19,9,10]:nhwc
+  %2 = adaptive_avg_pool2d(%y) {output_size=[3,22]} : f32[2,3,3,22]
+  %3 = adaptive_avg_pool2d_grad(%h) {input_size=[9,21]} : f32[2,3,9,21]
+  %4 = square(%x) : f32[2,19,9,10]:nhwc
+  %5 = adaptive_avg_pool2d(%4) {output_size=[1,1]} : f32[2,19,1,1]:nhwc
+  %6 = sigmoid(%5) : f32[2,19,1,1]:nhwc
+  %7 = mul(%6, %x) : f32[2,19,9,10]:nhwc
+  return %0, %1, %2, %3, %7
+})"},
+    {"nearest_neighbours", R"(graph @g(%x: f32[2,5,4,9], %g: f32[2,5,8,27], %h: f32[2,5,7,4]) {
+  %0 = upsample_nearest2d(%x) {output_size=[8,27]} : f32[2,5,8,27]
+  %1 = upsample_nearest2d(%x) {output_size=[7,4]} : f32[2,5,7,4]
+  %2 = upsample_nearest2d_grad(%g) {input_size=[4,9]} : f32[2,5,4,9]
+  %3 = upsample_nearest2d_grad(%h) {input_size=[4,9]} : f32[2,5,4,9]
+  %4 = mul(%0, %g) : f32[2,5,8,27]
+  return %4, %1, %2, %3
+})"},
     {"dropout", R"(graph @g(%x: f32[11,13], %s: i64[]) {
   %0 = dropout(%x, %s) {p=0.5, stream=3} : f32[11,13]
   return %0

@@ -57,6 +57,10 @@ class Module {
   Module& eval() { return train(false); }
   bool is_training() const;
 
+  // Makes every float value one of this float dtype. Parameters keep their place, but an optimiser that has state for
+  // them must be made anew.
+  Module& to(DType dtype);
+
   StateDict state_dict() const;
   // All of it or nothing: UserError that names missing and unknown entries and differing types. Entries called
   // num_batches_tracked, which PyTorch writes, are passed over.
