@@ -19,15 +19,16 @@ constexpr int kMostRepeatedOps = 24;
 struct Cost {
   std::set<int> leaves;  // stored values that the expression reads
   int ops = 0;           // element-wise definitions
+  int length = 0;        // nodes, views too
 };
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, const Target& target, std::vector<Refusal>& refusals)
-      : graph_(graph), target_(target), refusals_(refusals), stored_(static_cast<std::size_t>(graph.value_count())),
+  Chooser(const ir::Graph& graph, const Target& target, Grouping& grouping)
+      : graph_(graph), target_(target), refusals_(grouping.refusals), stored_(static_cast<std::size_t>(graph.value_count())),
         costs_(stored_.size()), users_(stored_.size()) {}
 
-  std::vector<bool> run() {
+  void run(Grouping& grouping) {
     const auto parameters = static_cast<int>(graph_.parameters().size());
     for (int v = 0; v < parameters; ++v) stored_[at(v)] = true;
     for (const ir::Value& result : graph_.results()) store(graph_.index_of(result.get()));
@@ -38,7 +39,8 @@ class Chooser {
       if (row.family == ir::Family::anchor || row.family == ir::Family::reduce || node.op == ir::Op::constant) store(v);
     }
     for (int v = parameters; v < graph_.value_count(); ++v) visit(v);
-    return stored_;
+    grouping.stored = std::move(stored_);
+    for (const Cost& cost : costs_) grouping.lengths.push_back(cost.length);
   }
 
  private:
@@ -73,12 +75,13 @@ class Chooser {
       if (stored_[at(operand)]) {
         cost.leaves.insert(operand);
       } else {
-        cost.ops += costs_[at(operand)].ops;
+        cost.ops += costs_[at(operand)].ops, cost.length += costs_[at(operand)].length;
         cost.leaves.insert(costs_[at(operand)].leaves.begin(), costs_[at(operand)].leaves.end());
       }
     }
     const bool copies = is_view(node) || row.family == ir::Family::source;
     cost.ops += copies && node.op != ir::Op::rand ? 0 : row.cost;
+    ++cost.length;
     if (!stored_[at(v)]) weigh(v, node, cost);
   }
 
@@ -110,7 +113,7 @@ class Chooser {
 
   void weigh(int v, const ir::Node& node, const Cost& cost) {
     const auto users = static_cast<std::int64_t>(users_[at(v)].size());
-    if (cost.ops > kMostOps || (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
+    if (cost.ops > kMostOps || cost.length > kMostLength / 2 || (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
       store(v);
       if (users > 1) {
         refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],
@@ -139,8 +142,8 @@ class Chooser {
 
 }  // namespace
 
-std::vector<bool> choose_stored(const ir::Graph& graph, const Target& target, std::vector<Refusal>& refusals) {
-  return Chooser(graph, target, refusals).run();
+void choose_stored(const ir::Graph& graph, const Target& target, Grouping& grouping) {
+  Chooser(graph, target, grouping).run(grouping);
 }
 
 }  // namespace fusejit::scheduler

@@ -3,7 +3,11 @@
 // is bounded by node order.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
+#include <unordered_map>
+#include <utility>
 
 #include "ir/base/check.h"
 #include "scheduler/may_fuse.h"
@@ -16,7 +20,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 class Grower {
  public:
   Grower(const ir::Graph& graph, const Target& target) : graph_(graph), target_(target) {
-    grouping_.stored = choose_stored(graph, target, grouping_.refusals);
+    choose_stored(graph, target, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
   }
 
@@ -42,7 +46,7 @@ class Grower {
       std::vector<int> readers;
       for (const Access& access : accesses) {
         if (!is_identity(access, domain_of(node), graph_.value(access.node).type())) continue;
-        for (const int reader : readers_[access.node]) {
+        for (const int reader : latest(readers_[access.node])) {
           if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
         }
       }
@@ -67,6 +71,12 @@ class Grower {
     open(candidate);
   }
 
+  // A learning rate has readers without number; sharing a read is worth looking at a few of them.
+  static std::span<const int> latest(const std::vector<int>& readers) {
+    constexpr std::size_t kMost = 32;
+    return std::span(readers).last(std::min(readers.size(), kMost));
+  }
+
   static void add(std::vector<int>& list, int group) {
     if (group >= 0 && std::find(list.begin(), list.end(), group) == list.end()) list.push_back(group);
   }
@@ -89,6 +99,7 @@ class Grower {
     const ir::Node& node = *graph_.value(candidate.node);
     grouping_.group_of[at(candidate.node)] = group_id;
     last_node_[at(group_id)] = std::max(last_node_[at(group_id)], candidate.node);
+    group.length += grouping_.lengths[at(candidate.node)];
     if (as == JoinAs::store) group.stores.push_back(candidate.node);
     if (as == JoinAs::final) group.finals.push_back(candidate.node);
     if (as == JoinAs::reduction) {
@@ -98,17 +109,24 @@ class Grower {
     for (const Access& access : candidate.accesses) {
       const int producer = grouping_.group_of[at(access.node)];
       if (producer >= 0 && producer != group_id) add(producers_[at(group_id)], producer);
-      if (as != JoinAs::final) add(readers_[access.node], group_id);
+      std::vector<int>& readers = readers_[access.node];
+      const std::span<const int> known = latest(readers);
+      if (as != JoinAs::final && std::find(known.begin(), known.end(), group_id) == known.end())
+        readers.push_back(group_id);
     }
   }
 
   // True if one of the accessed groups other than `group` depends on it.
   bool makes_cycle(int group, const std::vector<Access>& accesses) {
     std::vector<int> open;
-    std::vector<bool> seen(grouping_.groups.size());
+    ++walk_;
+    seen_in_walk_.resize(grouping_.groups.size());
+    const auto enter = [&](int other) {
+      if (std::exchange(seen_in_walk_[at(other)], walk_) != walk_) open.push_back(other);
+    };
     for (const Access& access : accesses) {
       const int other = grouping_.group_of[at(access.node)];
-      if (other >= 0 && other != group && !seen[at(other)]) seen[at(other)] = true, open.push_back(other);
+      if (other >= 0 && other != group) enter(other);
     }
     while (!open.empty()) {
       const int current = open.back();
@@ -116,8 +134,7 @@ class Grower {
       for (const int producer : producers_[at(current)]) {
         if (producer == group) return true;
         // A group all of whose nodes come before the first node of `group` cannot depend on it.
-        if (seen[at(producer)] || last_node_[at(producer)] < first_node_[at(group)]) continue;
-        seen[at(producer)] = true, open.push_back(producer);
+        if (last_node_[at(producer)] >= first_node_[at(group)]) enter(producer);
       }
     }
     return false;
@@ -132,32 +149,44 @@ class Grower {
   }
 
   // Groups that compute `node`: its own, or those of the stored values whose expressions hold it.
-  std::vector<int> groups_with(int node) const {
-    std::vector<int> groups;
-    std::vector<bool> inside(at(graph_.value_count()));
-    inside[at(node)] = true;
-    for (int v = node; v < graph_.value_count(); ++v) {
-      for (const ir::Operand& operand : graph_.value(v)->operands) {
-        if (v == node || operand.is_number()) continue;
-        const int id = graph_.index_of(operand.value.get());
-        if (inside[at(id)] && !grouping_.stored[at(id)]) inside[at(v)] = true;
+  std::vector<int> groups_with(int node, const std::vector<std::vector<int>>& users) const {
+    std::vector<int> groups, open{node};
+    std::set<int> seen{node};
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (grouping_.stored[at(v)]) {
+        add(groups, grouping_.group_of[at(v)]);
+        continue;
       }
-      if (inside[at(v)] && grouping_.stored[at(v)]) add(groups, grouping_.group_of[at(v)]);
+      for (const int user : users[at(v)]) {
+        if (seen.insert(user).second) open.push_back(user);
+      }
     }
     return groups;
+  }
+  std::vector<std::vector<int>> users_of_nodes() const {
+    std::vector<std::vector<int>> users(at(graph_.value_count()));
+    for (int v = 0; v < graph_.value_count(); ++v) {
+      for (const ir::Operand& operand : graph_.value(v)->operands) {
+        if (!operand.is_number()) users[at(graph_.index_of(operand.value.get()))].push_back(v);
+      }
+    }
+    return users;
   }
 
   // What was said of a pair before there were groups is dropped if the two run together after all, and nothing is said
   // twice: of equal refusals the one that moves most stays.
   void tidy_refusals() {
-    std::map<std::string, int> node_of;
+    const std::vector<std::vector<int>> users = users_of_nodes();
+    std::unordered_map<std::string, int> node_of;
     for (int v = 0; v < graph_.value_count(); ++v) node_of[label(graph_, v)] = v;
     std::map<std::tuple<RefusalCode, std::string, std::string>, std::size_t> known;
     std::vector<Refusal> kept;
     for (Refusal& refusal : grouping_.refusals) {
       const int producer = grouping_.group_of[at(node_of.at(refusal.producer))];
       const bool together = refusal.code == RefusalCode::cheaper_stored && producer >= 0 &&
-                            groups_with(node_of.at(refusal.consumer)) == std::vector<int>{producer};
+                            groups_with(node_of.at(refusal.consumer), users) == std::vector<int>{producer};
       if (together) continue;
       const auto [place, fresh] =
           known.try_emplace(std::tuple(refusal.code, refusal.producer, refusal.consumer), kept.size());
@@ -230,6 +259,8 @@ class Grower {
   Grouping grouping_;
   std::vector<std::vector<int>> producers_;   // by group
   std::vector<int> first_node_, last_node_;   // by group
+  std::vector<int> seen_in_walk_;             // by group: the last walk of makes_cycle that came along
+  int walk_ = 0;
   std::map<int, std::vector<int>> readers_;   // stored value -> groups that read its elements
 };
 

@@ -18,10 +18,12 @@ struct Group {
   std::vector<int> inner;       // values of the domain's shape that only this group uses: computed, never stored
   std::vector<int> reductions;  // reduce nodes over the domain, one class
   std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)
+  int length = 0;               // sum of its members' lengths
 };
 
 struct Grouping {
   std::vector<bool> stored;     // by node: in memory; everything else is computed where it is used
+  std::vector<int> lengths;     // by node: nodes to compute to get it from what is stored
   std::vector<int> group_of;    // by node: group that stores it, -1: parameter, constant or not stored
   std::vector<Group> groups;    // in execution order
   std::vector<Refusal> refusals;
@@ -38,8 +40,12 @@ std::vector<bool> reduced_dims(const ir::Node& node);
 // "%3 conv2d"
 std::string label(const ir::Graph& graph, int node);
 
-// Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10).
-std::vector<bool> choose_stored(const ir::Graph& graph, const Target& target, std::vector<Refusal>& refusals);
+// R10: a kernel computes at most so many nodes. Expressions are walked by recursion, and compilers are not linear.
+inline constexpr int kMostLength = 128;
+
+// Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10). Fills
+// `stored` and `lengths`.
+void choose_stored(const ir::Graph& graph, const Target& target, Grouping& grouping);
 // Groups what is stored (R1, R2, R3, R5).
 Grouping make_groups(const ir::Graph& graph, const Target& target);
 // True if the target's library runs this anchor in one call on stored values; it is then a group of its own.

@@ -47,6 +47,9 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
   if (row.tiled) {
     return no(RefusalCode::anchor_operand, fmt::format("{} reads its operands many times from memory", self));
   }
+  if (group.length + grouping.lengths[static_cast<std::size_t>(candidate.node)] > kMostLength) {
+    return no(RefusalCode::too_long, fmt::format("with {} the kernel would compute more than {} values", self, kMostLength));
+  }
   bool reads_class = false;  // reads a reduction or a final of this very group
   for (const Access& access : candidate.accesses) {
     if (grouping.group_of[static_cast<std::size_t>(access.node)] != group_id) continue;

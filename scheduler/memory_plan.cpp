@@ -21,30 +21,78 @@ struct Block {
   std::int64_t* offset;
 };
 
-std::int64_t place(std::vector<Block> blocks) {
+// Blocks by the steps that they live in: those that begin in a span, and in a segment tree those alive at its start.
+class Lives {
+ public:
+  explicit Lives(int steps) : steps_(steps), alive_(2 * static_cast<std::size_t>(steps)) {}
+
+  void add(const Block* block) {
+    begins_.emplace(block->first, block);
+    int low = block->first + steps_, high = block->last + steps_ + 1;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) node(low++).push_back(block);
+      if (high % 2 == 1) node(--high).push_back(block);
+    }
+  }
+  // Those alive in any step from `first` to `last`, by offset.
+  std::vector<const Block*> together_with(int first, int last) {
+    std::vector<const Block*> found;
+    for (int at = first + steps_; at > 0; at /= 2) found.insert(found.end(), node(at).begin(), node(at).end());
+    for (auto next = begins_.upper_bound(first); next != begins_.end() && next->first <= last; ++next)
+      found.push_back(next->second);
+    std::sort(found.begin(), found.end(), [](const Block* a, const Block* b) { return *a->offset < *b->offset; });
+    return found;
+  }
+
+ private:
+  std::vector<const Block*>& node(int at) { return alive_[static_cast<std::size_t>(at)]; }
+  int steps_;
+  std::vector<std::vector<const Block*>> alive_;
+  std::multimap<int, const Block*> begins_;
+};
+
+std::int64_t place(std::vector<Block> blocks, int steps) {
   std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
-  std::vector<const Block*> placed;  // by offset
+  Lives placed(steps);
   std::int64_t total = 0;
   for (const Block& block : blocks) {
     std::int64_t offset = 0;
-    for (const Block* other : placed) {
-      const bool together = other->first <= block.last && block.first <= other->last;
-      if (!together || *other->offset + aligned(other->bytes) <= offset) continue;
+    for (const Block* other : placed.together_with(block.first, block.last)) {
+      if (*other->offset + aligned(other->bytes) <= offset) continue;
       if (*other->offset >= offset + aligned(block.bytes)) break;
       offset = *other->offset + aligned(other->bytes);
     }
     *block.offset = offset;
     total = std::max(total, offset + aligned(block.bytes));
-    const auto where = std::upper_bound(placed.begin(), placed.end(), offset,
-                                        [](std::int64_t o, const Block* b) { return o < *b->offset; });
-    placed.insert(where, &block);
+    placed.add(&block);
   }
   return total;
+}
+
+// Temporaries and constants that no step uses and no result is: the inner values of groups. They leave the draft.
+void drop_unused(Draft& draft) {
+  std::vector<bool> used(draft.values.size());
+  for (std::size_t v = 0; v < used.size(); ++v) used[v] = draft.values[v].kind == DraftKind::parameter;
+  for (const PlanStep& step : draft.steps)
+    for (const int v : step.values) used[static_cast<std::size_t>(v)] = true;
+  for (const int v : draft.results) used[static_cast<std::size_t>(v)] = true;
+  std::vector<int> moved(used.size(), -1);
+  std::vector<DraftValue> kept;
+  for (std::size_t v = 0; v < used.size(); ++v) {
+    if (!used[v]) continue;
+    moved[v] = static_cast<int>(kept.size());
+    kept.push_back(std::move(draft.values[v]));
+  }
+  draft.values = std::move(kept);
+  for (PlanStep& step : draft.steps)
+    for (int& v : step.values) v = moved[static_cast<std::size_t>(v)];
+  for (int& v : draft.results) v = moved[static_cast<std::size_t>(v)];
 }
 
 }  // namespace
 
 Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules) {
+  drop_unused(draft);
   Plan plan;
   plan.name = graph.name(), plan.target = target, plan.rules = rules;
   plan.refusals = std::move(draft.refusals);
@@ -90,7 +138,7 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, cons
     PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
     if (step.work_bytes > 0) blocks.push_back({step.work_bytes, s, s, &step.work_offset});
   }
-  plan.arena_bytes = place(std::move(blocks));
+  plan.arena_bytes = place(std::move(blocks), end);
   return plan;
 }
 

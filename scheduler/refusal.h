@@ -15,9 +15,10 @@ enum class RefusalCode : std::uint8_t {
   not_elementwise,    // the consumer reads other elements than the one being computed
   anchor_operand,     // the consumer is an anchor, which reads its operand from memory many times
   cheaper_stored,     // computing it again for every consumer would move more bytes than storing it
-  library_call        // the producer is one call of a library, which does nothing else
+  library_call,       // the producer is one call of a library, which does nothing else
+  too_long            // the kernel would compute more values than one kernel may
 };
-inline constexpr int kRefusalCodes = 7;
+inline constexpr int kRefusalCodes = 8;
 
 std::string_view name(RefusalCode code);
 

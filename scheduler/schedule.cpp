@@ -52,8 +52,9 @@ class Scheduler {
   // What only its own group uses never reaches memory.
   void drop_unread() {
     readers_.resize(at(graph_.value_count()));
-    std::vector<bool> needed(readers_.size());
-    for (const ir::Value& result : graph_.results()) needed[at(graph_.index_of(result.get()))] = true;
+    is_result_.resize(readers_.size());
+    for (const ir::Value& result : graph_.results()) is_result_[at(graph_.index_of(result.get()))] = true;
+    std::vector<bool> needed = is_result_;
     for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) {
       const Group& group = grouping_.groups[at(g)];
       for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
@@ -75,14 +76,17 @@ class Scheduler {
   }
 
   void find_last_readers() {
-    last_reader_.assign(readers_.size(), -1);
+    last_read_in_.resize(grouping_.groups.size());
     for (std::size_t v = 0; v < readers_.size(); ++v) {
-      for (const auto& [group, access] : readers_[v]) last_reader_[v] = std::max(last_reader_[v], group);
+      int last = -1;
+      for (const auto& [group, access] : readers_[v]) last = std::max(last, group);
+      if (last >= 0) last_read_in_[at(last)].push_back(static_cast<int>(v));
     }
   }
 
   void declare_values() {
     value_of_.assign(readers_.size(), -1);
+    plan_owned_.resize(readers_.size());
     for (int v = 0; v < graph_.value_count(); ++v) {
       const ir::Node& node = *graph_.value(v);
       const bool parameter = node.op == ir::Op::parameter, constant = node.op == ir::Op::constant;
@@ -95,6 +99,7 @@ class Scheduler {
         value.data = std::move(array.bytes);
       }
       value_of_[at(v)] = static_cast<int>(draft_.values.size());
+      plan_owned_[at(v)] = value.kind == DraftKind::temporary;
       draft_.values.push_back(std::move(value));
     }
   }
@@ -102,20 +107,16 @@ class Scheduler {
   // A value that this group reads for the last time, element by element, and that `node` may overwrite.
   int overwritable(int g, int node, const std::map<int, int>& taken) const {
     const Type& type = graph_.value(node).type();
-    const bool is_result = std::any_of(graph_.results().begin(), graph_.results().end(),
-                                       [&](const ir::Value& r) { return r.get() == graph_.value(node).get(); });
-    for (std::size_t v = 0; v < readers_.size(); ++v) {
-      if (last_reader_[v] != g || value_of_[v] < 0) continue;
-      const int candidate = static_cast<int>(v);
+    const bool is_result = is_result_[at(node)];
+    for (const int candidate : last_read_in_[at(g)]) {
+      const std::size_t v = at(candidate);
+      if (value_of_[v] < 0) continue;
       const bool donated = v < options_.donated.size() && options_.donated[v];
       const bool parameter = v < graph_.parameters().size();
       if (parameter ? !(donated && is_result) : is_result) continue;
       if (graph_.value(candidate)->op == ir::Op::constant || graph_.value(candidate).type() != type) continue;
       if (std::any_of(taken.begin(), taken.end(), [&](const auto& t) { return t.second == candidate; })) continue;
-      if (std::any_of(graph_.results().begin(), graph_.results().end(),
-                      [&](const ir::Value& r) { return r.get() == graph_.value(candidate).get(); })) {
-        continue;
-      }
+      if (is_result_[v]) continue;
       // Memory that an earlier value took over belongs to that value now.
       if (overwritten_.count(value_of_[v]) && overwritten_.at(value_of_[v]) != candidate) continue;
       bool elementwise = true;
@@ -130,7 +131,7 @@ class Scheduler {
   void lower_group(int g) {
     const Group& group = grouping_.groups[at(g)];
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
-    LowerContext context{graph_, grouping_, options_.target, library, graph_.value_count(), {}, {}};
+    LowerContext context{graph_, grouping_, options_.target, library, graph_.value_count(), {}, plan_owned_};
     if (in_place_) {
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);
@@ -138,12 +139,9 @@ class Scheduler {
         context.in_place[node] = over;
       }
     }
-    for (int v = 0; v < graph_.value_count(); ++v) {
-      context.plan_owned.push_back(value_of_[at(v)] >= 0 && draft_.values[at(value_of_[at(v)])].kind == DraftKind::temporary);
-    }
     LoweredGroup lowered = lower(context, group);
     for (const auto& [node, over] : context.in_place) {
-      value_of_[at(node)] = value_of_[at(over)];
+      value_of_[at(node)] = value_of_[at(over)], plan_owned_[at(node)] = plan_owned_[at(over)];
       overwritten_[value_of_[at(over)]] = node;
     }
     const int first_extra = static_cast<int>(draft_.values.size());
@@ -195,7 +193,8 @@ class Scheduler {
   Grouping grouping_;
   Draft draft_;
   std::vector<std::vector<std::pair<int, Access>>> readers_;  // by graph value
-  std::vector<int> last_reader_;
+  std::vector<std::vector<int>> last_read_in_;                // by group: graph values that no later group reads
+  std::vector<bool> is_result_, plan_owned_;                  // by graph value
   std::vector<int> value_of_;                                 // draft value of a graph value
   std::map<int, int> overwritten_;                            // draft value -> graph value that lives there now
 };

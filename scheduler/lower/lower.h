@@ -35,7 +35,7 @@ struct LowerContext {
   bool library;                       // a library takes the group's anchor; its kernel reads operands as they are
   int first_extra;                    // id of the first extra value that this group makes
   std::map<int, int> in_place;        // stored value -> value whose memory it overwrites in this very kernel
-  std::vector<bool> plan_owned;       // by graph value: 64-byte aligned memory of the plan
+  const std::vector<bool>& plan_owned;  // by graph value: 64-byte aligned memory of the plan
 };
 
 LoweredGroup lower(const LowerContext& context, const Group& group);
