@@ -84,8 +84,11 @@ void drop_unused(Draft& draft) {
     kept.push_back(std::move(draft.values[v]));
   }
   draft.values = std::move(kept);
-  for (PlanStep& step : draft.steps)
+  for (PlanStep& step : draft.steps) {  // a library's values are some of its kernel's
     for (int& v : step.values) v = moved[static_cast<std::size_t>(v)];
+    if (!step.library) continue;
+    for (int& v : step.library->values) v = moved[static_cast<std::size_t>(v)];
+  }
   for (int& v : draft.results) v = moved[static_cast<std::size_t>(v)];
 }
 
