@@ -251,8 +251,8 @@ void set_options(const Options& options) {
   c.engine.swap(engine);
 }
 
-void set_session(runtime::SessionOptions options) {
-  auto engine = std::make_shared<Engine>(std::move(options));
+void set_session(const runtime::SessionOptions& options) {
+  auto engine = std::make_shared<Engine>(options);
   const std::lock_guard lock(context().engine_mutex);
   context().engine.swap(engine);
 }

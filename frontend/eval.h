@@ -7,7 +7,10 @@
 
 #include "frontend/state.h"
 #include "ir/graph.h"
-#include "runtime/session.h"
+
+namespace fusejit::runtime {
+struct SessionOptions;
+}
 
 namespace fusejit {
 
@@ -32,7 +35,7 @@ runtime::Buffer buffer_of(const Tensor& tensor);
 
 // Replaces the default session, as set_options() does, by one with options that users do not have: ways to run that must
 // change no bit.
-void set_session(runtime::SessionOptions options);
+void set_session(const runtime::SessionOptions& options);
 
 // Remembers module state that is assigned but not computed, so that the next plan that shares work computes it too.
 void add_pending(const Tensor& tensor);

@@ -94,7 +94,7 @@ TEST_P(OptimReference, TwentySteps) {
   }
 }
 
-const char* const kRecorded[] = {"sgd.npz",
+const std::string kRecorded[] = {"sgd.npz",
                                  "sgd_momentum.npz",
                                  "sgd_nesterov.npz",
                                  "sgd_weight_decay.npz",

@@ -10,6 +10,7 @@
 #include "frontend/eval.h"
 #include "fusejit/fusejit.h"
 #include "ir/base/hash.h"
+#include "runtime/session.h"
 
 namespace fusejit {
 namespace {
@@ -60,6 +61,15 @@ struct Chain {
   std::vector<std::int64_t> channels;  // of the input, then of each layer
   std::int64_t size, kernel;
   nn::ConvBatchNorm2dOptions options;
+
+  std::int64_t after(std::int64_t size) const {
+    return (size + 2 * options.padding.cells[0] - kernel) / options.stride.vertical + 1;
+  }
+  std::int64_t last_size() const {
+    std::int64_t last = size;
+    for (std::size_t i = 1; i < channels.size(); ++i) last = after(last);
+    return last;
+  }
 };
 
 std::int64_t live_at_end_of_forward(const Chain& chain, bool save_only_input, std::int64_t batch) {
@@ -72,6 +82,9 @@ std::int64_t live_at_end_of_forward(const Chain& chain, bool save_only_input, st
     net.push_back(nn::ConvBatchNorm2d(chain.channels[i - 1], chain.channels[i], chain.kernel, options));
     net.push_back(nn::ReLU());
   }
+  // Else the loss is taken of the last ReLU, whose gradient then comes out of the loss's own kernel.
+  net.push_back(nn::Flatten());
+  net.push_back(nn::Linear(chain.channels.back() * chain.last_size() * chain.last_size(), 3));
   optim::SGD opt(net.parameters(), {.lr = 0.1});
   auto step = train_step(net, opt, [&](const Tensor& x) { return mean(square(net(x))); });
   step(rand({batch, chain.channels[0], chain.size, chain.size}).eval());
@@ -99,7 +112,7 @@ TEST(Training, EveryLayerOfAChainDropsItsConvolutionOutput) {
   for (const Chain& chain : chains) {
     std::int64_t size = chain.size, outputs = 0, weights = 0, vectors = 0;
     for (std::size_t i = 1; i < chain.channels.size(); ++i) {
-      size = (size + 2 * chain.options.padding.cells[0] - chain.kernel) / chain.options.stride.vertical + 1;
+      size = chain.after(size);
       outputs += 4 * chain.channels[i] * size * size;
       weights += 4 * (chain.channels[i] + 31) / 32 * 32 * chain.channels[i - 1] * chain.kernel * chain.kernel;
       vectors += 4 * 8 * chain.channels[i];
