@@ -242,6 +242,15 @@ void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) store_at(node, here(), value(node), vectors);
 }
 
+void GroupKernel::prefetch(int node, const LogicalIndex& at) {
+  const Type& type = context_.graph.value(node).type();
+  if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return;
+  std::vector<Index> physical;
+  for (const int d : physical_order(type)) physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
+  const Buffer& from = buffer(node);
+  builder_.prefetch(from.memory, place(from, physical), ir::PrefetchKind::l1);
+}
+
 void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }
 
 LoweredKernel GroupKernel::finish() && {

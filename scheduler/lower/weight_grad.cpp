@@ -20,6 +20,8 @@ using ir::Op;
 
 namespace {
 
+constexpr std::int64_t kLeastPixels = 96;  // of a block
+
 class WeightGradient {
  public:
   WeightGradient(GroupKernel& kernel, const ir::Node& node)
@@ -39,9 +41,7 @@ class WeightGradient {
     const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
     most_ = std::min((wide ? 31 : 15) - 1 - vectors_, 14 * vectors_) / vectors_;
     parts_ = split(images_, (target.tasks + blocks_ - 1) / blocks_);
-    // Rows of one image whose pixels, of both operands, stay in half of L2.
-    const std::int64_t row_bytes = (columns_.in * rows_.stride * channels_ + columns_.out * block_) * 4;
-    row_blocks_ = split(rows_.out, rows_.out * row_bytes / std::max<std::int64_t>(1, target.l2_bytes / 2) + 1);
+    choose_blocks(target);
   }
 
   void emit() {
@@ -52,10 +52,7 @@ class WeightGradient {
       parallel(builder_, blocks_, [&](Index block) {
         output_block_ = block;
         clear();
-        loop_chunk(builder_, parts_, part, [&](Index n) {
-          image_ = n;
-          serial(builder_, row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); });
-        });
+        over_passes([&] { serial(builder_, row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); }); });
       });
     });
     builder_.next_phase();
@@ -63,6 +60,42 @@ class WeightGradient {
   }
 
  private:
+  // What passes by a tile before the next one has its turn: rows whose pixels, of both operands, stay in half of L1, or
+  // several images where one is small. Enough that reading and writing the tile is little beside it.
+  void choose_blocks(const Target& target) {
+    const std::int64_t row_bytes = (columns_.in * rows_.stride * channels_ + columns_.out * block_) * 4;
+    const std::int64_t for_l1 = target.l1_bytes / 2 / row_bytes, for_l2 = target.l2_bytes / 2 / row_bytes;
+    const std::int64_t enough = (kLeastPixels + columns_.out - 1) / columns_.out;
+    const std::int64_t rows = std::max<std::int64_t>(1, std::max(for_l1, std::min(enough, for_l2)));
+    row_blocks_ = split(rows_.out, (rows_.out + rows - 1) / rows);
+    if (row_blocks_.chunks > 1) return;
+    images_a_pass_ = std::min(parts_.chunk, std::min(enough, for_l2) / std::max<std::int64_t>(rows_.out, 1));
+    while (images_a_pass_ > 1 && parts_.chunk % images_a_pass_ != 0) --images_a_pass_;
+    images_a_pass_ = std::max<std::int64_t>(images_a_pass_, 1);
+  }
+
+  void over_passes(const std::function<void()>& body) {
+    if (images_a_pass_ == 1) return loop_chunk(builder_, parts_, part_, [&](Index n) { image_ = n, body(); });
+    serial(builder_, parts_.chunk / images_a_pass_, [&](Index pass) {
+      first_image_ = part_ * parts_.chunk + pass * images_a_pass_;
+      body();
+    });
+  }
+  void over_images(const std::function<void()>& body) {
+    if (images_a_pass_ == 1) return body();
+    std::vector<Index> high{first_image_ + Index(images_a_pass_)};
+    if (!parts_.even()) high.push_back(Index(images_));
+    builder_.loop({first_image_}, high, Binding::none, [&](Index n) { image_ = n, body(); });
+  }
+
+  // Both operands of the pixel that takes this one's place in the next block.
+  void prefetch_next(const Index& p, const Index& h, const Index& q, const Index& w, const Index& channel, int width) {
+    const bool rows = row_blocks_.chunks > 1;
+    const Index n = image_ + Index(rows ? 0 : images_a_pass_), ahead = rows ? row_blocks_.chunk : 0;
+    over_vectors([&](Index j) { kernel_.prefetch(dy_, {n, output_block_ * block_ + j * lanes_, p + ahead, q}); });
+    for (const Index& c : {channel, channel + Index(width - 1)}) kernel_.prefetch(x_, {n, c, h + ahead * rows_.stride, w});
+  }
+
   void over_vectors(const std::function<void(Index)>& body) {
     unrolled(builder_, vectors_, body);
   }
@@ -113,6 +146,9 @@ class WeightGradient {
 
   // Rows of the block for which tap r reads inside.
   void over_rows(const Index& r, const std::function<void(Index p, Index h)>& body) {
+    over_images([&] { rows_of_image(r, body); });
+  }
+  void rows_of_image(const Index& r, const std::function<void(Index p, Index h)>& body) {
     const auto step = [&](Index p) { body(p, rows_.input(p, r)); };
     const Index first = row_block_ * row_blocks_.chunk, end = first + Index(row_blocks_.chunk);
     if (rows_.inside() && row_blocks_.even()) return builder_.loop(first, end, Binding::none, step);
@@ -170,6 +206,7 @@ class WeightGradient {
           unrolled(builder_, width, [&](Index i) {
             accumulate(acc, i, outputs, input(channel + i, h, columns_.input(q, s)));
           });
+          prefetch_next(p, h, q, columns_.input(q, s), channel, width);
         });
       });
       each([&](Index i, Index j) { builder_.store(work_, part_index(part_, r, s, channel + i, j), builder_.load(acc, {i, j})); });
@@ -246,6 +283,8 @@ class WeightGradient {
   int vectors_ = 1, most_ = 1;
   Window rows_, columns_;
   Split parts_, row_blocks_;
+  std::int64_t images_a_pass_ = 1;
+  Index first_image_ = 0;
   ir::MemId work_ = -1;
   Index part_ = 0, output_block_ = 0, image_ = 0, row_block_ = 0, lane_ = 0;
 };
