@@ -97,7 +97,7 @@ Index flatten(const Emitter& e, const ir::Place& place) {
   const std::vector<std::int64_t>& dims = e.kernel.memories[static_cast<std::size_t>(place.memory)].dims;
   Index flat;
   for (std::size_t d = 0; d < dims.size(); ++d) flat = flat * dims[d] + place.index[d];
-  return flat;
+  return flat.simplify(e.ranges);
 }
 
 Index first_lane(const Emitter& e, const ir::Place& place) {

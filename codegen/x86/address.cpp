@@ -184,12 +184,16 @@ bool walks(const Scope& scope, const std::vector<IndexTerm>& terms) {
 
 }  // namespace
 
-std::optional<ir::Interval> range_of(const Emitter& e, const Index& index) {
-  return index.interval([&](const IndexAtom& leaf) -> std::optional<ir::Interval> {
+namespace {
+ir::RangeOf ranges_of(const Emitter& e) {
+  return [&e](const IndexAtom& leaf) -> std::optional<ir::Interval> {
     if (leaf.kind != AtomKind::variable) return std::nullopt;
     return e.variables[leaf.id].range;
-  });
+  };
 }
+}  // namespace
+
+std::optional<ir::Interval> range_of(const Emitter& e, const Index& index) { return index.interval(ranges_of(e)); }
 
 Affine affine(const Emitter& e, const Index& index) {
   bool replace = false;
@@ -240,7 +244,7 @@ Index flatten(const Emitter& e, const ir::Place& place) {
     flat = flat + place.index[d] * stride;
     stride *= memory.dims[d];
   }
-  return flat;
+  return flat.simplify(ranges_of(e));  // digits of one number, in different dims, come together only here
 }
 
 Value* address(Emitter& e, ir::MemId memory, const std::vector<IndexTerm>& terms, std::int64_t bytes,

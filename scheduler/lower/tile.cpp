@@ -34,6 +34,10 @@ std::vector<std::int64_t> packed_dims(const TileProblem& problem, const TileShap
   return {(problem.outputs + block - 1) / block, problem.rows.kernel, problem.columns.kernel, problem.channels, block};
 }
 
+namespace {
+constexpr std::int64_t kPackedRows = 16;  // read side by side: what a processor prefetches at once
+}
+
 LoweredKernel lower_packing(const LowerContext& context, const TileProblem& problem, const TileShape& tile, int lanes,
                             int packed, const std::string& name) {
   KernelBuilder builder(name, context.target.isa);
@@ -71,6 +75,24 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     if (to < 0) to = builder.buffer(MemKind::write, problem.compute, dims, 64);
     builder.store(to, {block, r, s, c, k}, value);
   };
+  const auto vectors = [&](const Index& block, const Index& r, const Index& s, const Index& c) {
+    unrolled(builder, tile.vectors, [&](Index v) {
+      builder.loop(Index(0), Index(lanes), Binding::vector,
+                   [&](Index lane) { store(block, r, s, c, v * lanes + lane); });
+    });
+  };
+  // A few rows of a matrix and one block after the other: as many streams of reads, and whole lines are written.
+  const auto over_rows = [&] {
+    const Split rows = split(dims[3], (dims[3] + kPackedRows - 1) / kPackedRows),
+                blocks = split(dims[0], (context.target.tasks + rows.chunks - 1) / rows.chunks);
+    parallel(builder, rows.chunks, [&](Index part) {
+      parallel(builder, blocks.chunks, [&](Index group) {
+        loop_chunk(builder, blocks, group, [&](Index block) {
+          loop_chunk(builder, rows, part, [&](Index c) { vectors(block, 0, 0, c); });
+        });
+      });
+    });
+  };
   const auto over_tasks = [&] {
     const std::int64_t per_block = dims[1] * dims[2] * dims[3];
     const Split channels = split(dims[3], per_block < 256 ? 1 : (context.target.tasks + dims[0] - 1) / dims[0]);
@@ -78,12 +100,7 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       parallel(builder, channels.chunks, [&](Index part) {
         serial(builder, dims[1], [&](Index r) {
           serial(builder, dims[2], [&](Index s) {
-            loop_chunk(builder, channels, part, [&](Index c) {
-              unrolled(builder, tile.vectors, [&](Index v) {
-                builder.loop(Index(0), Index(lanes), Binding::vector,
-                             [&](Index lane) { store(block, r, s, c, v * lanes + lane); });
-              });
-            });
+            loop_chunk(builder, channels, part, [&](Index c) { vectors(block, r, s, c); });
           });
         });
       });
@@ -96,6 +113,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       const std::vector<Index> at = cuda::decode(item, dims);
       store(at[0], at[1], at[2], at[3], at[4]);
     });
+  } else if (dims[1] * dims[2] == 1 && dims[0] > 1 && dims[3] > kPackedRows) {
+    over_rows();
   } else {
     over_tasks();
   }
