@@ -77,6 +77,13 @@ codegen::cuda::CudaSource described(const ir::Kernel& kernel, int launches, std:
 void define_kernel(FakeDriver& fake, std::shared_ptr<const ir::Kernel> kernel,
                    const codegen::cuda::CudaSource& source) {
   const auto shared = std::make_shared<Shared>(Shared{kernel, source, {}});
+  define_kernel(fake, kernel, source, [&fake, shared](std::size_t launch, auto pointers, auto scalars) {
+    run_launch(fake, *shared, launch, pointers, scalars);
+  });
+}
+
+void define_kernel(FakeDriver& fake, std::shared_ptr<const ir::Kernel> kernel, const codegen::cuda::CudaSource& source,
+                   const FakeWork& work) {
   FakeKernel entry;
   for (const ir::KernelParam& param : kernel->params) {
     if (param.memory >= 0)
@@ -93,9 +100,7 @@ void define_kernel(FakeDriver& fake, std::shared_ptr<const ir::Kernel> kernel,
     entry.grid = extents(launch.grid);
     entry.block = extents(launch.block);
     entry.shared_bytes = launch.shared_bytes;
-    entry.run = [&fake, shared, number](auto pointers, auto scalars) {
-      run_launch(fake, *shared, number, pointers, scalars);
-    };
+    entry.run = [work, number](auto pointers, auto scalars) { work(number, pointers, scalars); };
     fake.define(launch.entry, entry);
   }
 }

@@ -15,6 +15,12 @@ namespace fusejit::test {
 // before it with the same arguments. Work memory is overwritten, counters must be zero.
 void define_kernel(FakeDriver& fake, std::shared_ptr<const ir::Kernel> kernel, const codegen::cuda::CudaSource& source);
 
+// The same, with another way to do the work of launch number `launch`.
+using FakeWork =
+    std::function<void(std::size_t launch, std::span<void* const> pointers, std::span<const std::uint64_t> scalars)>;
+void define_kernel(FakeDriver& fake, std::shared_ptr<const ir::Kernel> kernel, const codegen::cuda::CudaSource& source,
+                   const FakeWork& work);
+
 // What the emitter says of a kernel without its text: for kernels that are tested before they can be emitted.
 codegen::cuda::CudaSource described(const ir::Kernel& kernel, int launches = 1, std::int64_t work_bytes = 0,
                                     std::int64_t counter_bytes = 0);

@@ -75,6 +75,22 @@ class Shim {
       if (static_cast<const char*>(counters.data())[i] != 0) throw std::runtime_error("a counter is not left zero");
   }
 
+  // One launch of a kernel on memory of the host: its buffers, then work and counters if it has them. "" or an error.
+  std::string launch(std::size_t kernel, std::size_t number, std::span<void* const> pointers,
+                     std::span<const std::uint64_t> scalars, ir::TaskOrder order) {
+    const codegen::cuda::CudaSource& source = sources_[kernel];
+    std::vector<void*> addresses(pointers.begin(), pointers.end());
+    std::vector<std::uint64_t> numbers(scalars.begin(), scalars.end());
+    std::vector<void*> args;
+    for (void*& address : addresses) args.push_back(&address);
+    auto at = args.begin() + source.buffers;
+    for (std::uint64_t& s : numbers) at = args.insert(at, &s) + 1;
+    const codegen::cuda::CudaLaunch& l = source.launches[number];
+    const long long grid[] = {l.grid[0], l.grid[1], l.grid[2]}, block[] = {l.block[0], l.block[1], l.block[2]};
+    return launch_(first_entry(kernel) + static_cast<int>(number), args.data(), grid, block, l.shared_bytes,
+                   static_cast<int>(order));
+  }
+
   // The whole program for the CPU.
   std::string text() const {
     std::ifstream file(std::string(FUSEJIT_SOURCE_DIR) + "/tests/support/cuda_shim/shim.inc");

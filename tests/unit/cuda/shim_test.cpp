@@ -1,8 +1,7 @@
 // Generated CUDA text on the CPU: every kernel equals the interpreter bit for bit, whatever the order of threads.
-#include "tests/support/cuda_shim/shim.h"
-
 #include <gtest/gtest.h>
 
+#include "tests/support/cuda_shim/sanitized.h"
 #include "tests/unit/cuda/kernels.h"
 
 namespace fusejit::test {
@@ -62,56 +61,14 @@ TEST(CudaShim, AMissingBarrierShows) {
   EXPECT_GT(wrong, 0);
 }
 
-// A program of its own under the address and undefined-behaviour sanitizers, on heap buffers of exactly their size.
 TEST(CudaShim, SanitizersFindNothing) {
   std::vector<ir::Kernel> kernels;
   for (const char* file : {"cuda/bits_tail.kir", "cuda/chain.kir", "cuda/gather_rows.kir", "cuda/missing_axes.kir",
                            "cuda/two_sums.kir", "toy/c_bn_stats_cuda.kir"})
     kernels.push_back(cuda_kernel(file));
-  Shim shim(sources_of(kernels));
-  std::string main = "int main() {\n";
-  int entry = 0;
-  for (std::size_t k = 0; k < kernels.size(); ++k) {
-    const codegen::cuda::CudaSource& source = shim.sources()[k];
-    std::vector<std::int64_t> sizes;
-    for (const ir::KernelParam& p : kernels[k].params)
-      if (p.memory >= 0) {
-        const ir::Memory& m = kernels[k].memories[static_cast<std::size_t>(p.memory)];
-        sizes.push_back(bytes(m.dtype, m.elements()));
-      }
-    if (source.work_bytes > 0) sizes.push_back(source.work_bytes);
-    if (source.counter_bytes > 0) sizes.push_back(source.counter_bytes);
-    const std::size_t buffers = static_cast<std::size_t>(source.buffers);
-    main += "  {\n    void* buffers[] = {";
-    for (std::int64_t size : sizes) main += fmt::format("calloc({}, 1), ", size);
-    main += "};\n    unsigned long long number = 0;\n    void* args[] = {";
-    for (std::size_t i = 0; i < sizes.size() + source.scalars.size(); ++i) {
-      const bool scalar = i >= buffers && i < buffers + source.scalars.size();
-      main += scalar ? "&number, " : fmt::format("&buffers[{}], ", i < buffers ? i : i - source.scalars.size());
-    }
-    main += "};\n";
-    for (const codegen::cuda::CudaLaunch& l : source.launches) {
-      main += fmt::format(
-          "    {{ const long long g[] = {{{}, {}, {}}}, b[] = {{{}, {}, {}}};\n      const char* error = "
-          "fj_shim_run({}, args, g, b, {}, 2);\n      if (*error != 0) return puts(error), 1; }}\n",
-          l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], entry++, l.shared_bytes);
-    }
-    main += "    for (void* p : buffers) free(p);\n  }\n";
-  }
-  main += "}\n";
-  const std::string folder = shim.folder().string();
-  std::ofstream(folder + "/checked.cpp") << shim.text() << main;
-  const std::string options = "-O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all";
-  const std::string probe = folder + "/probe";
-  std::ofstream(probe + ".cpp") << "int main() {}\n";
-  if (!run_command(fmt::format("{} {} {}.cpp -o {} && {}", Shim::compiler(), options, probe, probe, probe),
-                   probe + ".log")
-           .empty())
-    GTEST_SKIP() << "this compiler has no sanitizers";
-  ASSERT_EQ(run_command(fmt::format("{} {} {}/checked.cpp -o {}/checked", Shim::compiler(), options, folder, folder),
-                        folder + "/log"),
-            "");
-  EXPECT_EQ(run_command(folder + "/checked", folder + "/log"), "");
+  const Sanitized outcome = run_sanitized(Shim(sources_of(kernels)), kernels);
+  if (outcome.skipped) GTEST_SKIP() << outcome.said;
+  EXPECT_EQ(outcome.said, "");
 }
 
 }  // namespace

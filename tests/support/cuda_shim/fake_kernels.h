@@ -1,0 +1,27 @@
+// Kernels for FakeDriver whose work is the generated CUDA text itself, compiled for the CPU by the shim.
+#pragma once
+
+#include "tests/support/cuda_shim/shim.h"
+#include "tests/support/fake_kernels.h"
+
+namespace fusejit::test {
+
+// Teaches the driver every entry of kernel `number` of an open shim. Threads and blocks run in this order; counters
+// must be zero before and after.
+inline void define_kernel(FakeDriver& fake, const std::shared_ptr<const ir::Kernel>& kernel, Shim& shim,
+                          std::size_t number, ir::TaskOrder order) {
+  const codegen::cuda::CudaSource& source = shim.sources()[number];
+  const auto run = [&fake, &shim, &source, number, order](std::size_t launch, std::span<void* const> pointers,
+                                                          std::span<const std::uint64_t> scalars) {
+    const std::string error = shim.launch(number, launch, pointers, scalars, order);
+    if (!error.empty()) return fake.problem(fmt::format("{}: {}", source.launches[launch].entry, error));
+    if (source.counter_bytes == 0 || launch + 1 < source.launches.size()) return;
+    const auto* counters = static_cast<const std::byte*>(pointers.back());
+    if (std::any_of(counters, counters + source.counter_bytes, [](std::byte b) { return b != std::byte{0}; })) {
+      fake.problem(fmt::format("{} leaves counters that are not zero", source.launches[launch].entry));
+    }
+  };
+  define_kernel(fake, kernel, source, run);
+}
+
+}  // namespace fusejit::test
