@@ -1,0 +1,228 @@
+// Graphs that reach every path of the scheduler: the cases of engines_test.cpp, and of the check on a GPU.
+#pragma once
+
+namespace fusejit::testing {
+
+struct GraphCase {
+  const char* name;
+  const char* text;
+};
+
+inline constexpr GraphCase kGraphCases[] = {
+    {"chain", R"(graph @g(%x: f32[5,37], %b: f32[37]) {
+  %0 = mul(%x, 2.5) : f32[5,37]
+  %1 = add(%0, %b) : f32[5,37]
+  %2 = maximum(%1, 0) : f32[5,37]
+  return %2, %1
+})"},
+    {"long_chain", R"(graph @g(%x: f32[20011]) {
+  %0 = square(%x) : f32[20011]
+  %1 = sub(%0, %x) : f32[20011]
+  return %1
+})"},
+    {"transpose", R"(graph @g(%x: f32[6,33,5]) {
+  %0 = permute(%x) {dims=[2,0,1]} : f32[5,6,33]
+  %1 = add(%0, 1) : f32[5,6,33]
+  return %1
+})"},
+    {"views", R"(graph @g(%x: f32[4,6], %y: f32[4,2]) {
+  %0 = concat(%x, %y) {dim=1} : f32[4,8]
+  %1 = flip(%0) {dims=[0]} : f32[4,8]
+  %2 = slice(%1) {starts=[0,1], stops=[4,8], steps=[1,2]} : f32[4,4]
+  %3 = pad(%2) {low=[1,0], high=[0,2], value=3} : f32[5,6]
+  %4 = reshape(%3) {shape=[3,10]} : f32[3,10]
+  return %4
+})"},
+    {"reduce_rows", R"(graph @g(%x: f32[7,50]) {
+  %0 = sum(%x) {dim=[1]} : f32[7]
+  %1 = amax(%x) {dim=[1], keepdim=true} : f32[7,1]
+  %2 = argmax(%x) {dim=1} : i64[7]
+  return %0, %1, %2
+})"},
+    {"reduce_columns", R"(graph @g(%x: f32[300,50]) {
+  %0 = square(%x) : f32[300,50]
+  %1 = sum(%0) {dim=[0]} : f32[50]
+  %2 = mean(%x) {dim=[0]} : f32[50]
+  %3 = var(%x) {dim=[0], correction=1} : f32[50]
+  return %1, %2, %3, %0
+})"},
+    {"reduce_all", R"(graph @g(%x: f32[123,77]) {
+  %0 = sum(%x) {dim=[0,1]} : f32[]
+  %1 = var(%x) {dim=[0,1], correction=0} : f32[]
+  return %0, %1
+})"},
+    {"softmax_loss", R"(graph @g(%x: f32[9,10], %t: i64[9]) {
+  %0 = log_softmax(%x) {dim=1} : f32[9,10]
+  %1 = nll_loss(%0, %t) : f32[]
+  return %1, %0
+})"},
+    {"batch_norm", R"(graph @g(%x: f32[3,5,6,7], %w: f32[5], %b: f32[5]) {
+  %0 = batch_norm_train(%x, %w, %b) : f32[3,5,6,7]
+  %1 = relu(%0) : f32[3,5,6,7]
+  return %1
+})"},
+    {"conv", R"(graph @g(%x: f32[2,3,9,8], %w: f32[5,3,3,3], %b: f32[5]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,5,9,8]
+  %1 = bias_add(%0, %b) : f32[2,5,9,8]
+  %2 = relu(%1) : f32[2,5,9,8]
+  return %2
+})"},
+    {"conv_wide", R"(graph @g(%x: f32[2,9,7,31]:nhwc, %w: f32[40,9,3,2]) {
+  %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
+  return %0
+})"},
+    {"conv_bn_stats", R"(graph @g(%x: f32[3,8,10,10], %w: f32[20,8,3,3]) {
+  %0 = conv2d(%x, %w) : f32[3,20,8,8]
+  %1 = batch_norm_train(%0, 1, 0) : f32[3,20,8,8]
+  %2 = relu(%1) : f32[3,20,8,8]
+  return %2
+})"},
+    {"conv_grads", R"(graph @g(%x: f32[2,10,9,8], %w: f32[18,10,3,3], %g: f32[2,18,5,4]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[9,8], stride=[2,2], padding=[1,1,1,1]} : f32[2,10,9,8]
+  %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[18,10,3,3]
+  return %0, %1
+})"},
+    {"conv_grads_one_channel", R"(graph @g(%x: f32[3,1,9,8], %w: f32[32,1,3,3], %g: f32[3,32,7,6]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[9,8]} : f32[3,1,9,8]
+  %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3]} : f32[32,1,3,3]
+  return %0, %1
+})"},
+    {"linear", R"(graph @g(%x: f32[19,33], %w: f32[20,33], %b: f32[20]) {
+  %0 = linear(%x, %w) : f32[19,20]
+  %1 = add(%0, %b) : f32[19,20]
+  %2 = permute(%1) {dims=[1,0]} : f32[20,19]
+  %3 = matmul(%2, %x) : f32[20,33]
+  return %1, %3
+})"},
+    {"pool", R"(graph @g(%x: f32[2,5,8,8], %g: f32[2,5,4,4], %h: f32[2,5,4,4]) {
+  %0 = max_pool2d(%x) {kernel_size=[2,2]} : f32[2,5,4,4]
+  %1 = max_pool2d_grad(%x, %g) {kernel_size=[2,2]} : f32[2,5,8,8]
+  %2 = max_pool2d(%x) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,4,4]
+  %3 = max_pool2d_grad(%x, %h) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,8,8]
+  return %0, %1, %2, %3
+})"},
+    {"average_pools", R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,5,5]:nhwc, %h: f32[2,3,4,6]) {
+  %r = relu(%x) : f32[2,19,9,10]:nhwc
+  %0 = avg_pool2d(%r) {kernel_size=[3,2], stride=[2,2], padding=[1,0,1,0], count_include_pad=false} : f32[2,19,5,5]:nhwc
+  %1 = avg_pool2d_grad(%g) {input_size=[9,10], kernel_size=[3,2], stride=[2,2], padding=[1,0,1,0], count_include_pad=false} : f32[2,19,9,10]:nhwc
+  %2 = avg_pool2d(%y) {kernel_size=[2,3], stride=[2,4], padding=[0,1,0,1]} : f32[2,3,4,6]
+  %3 = avg_pool2d_grad(%h) {input_size=[9,21], kernel_size=[2,3], stride=[2,4], padding=[0,1,0,1]} : f32[2,3,9,21]
+  %4 = exp(%2) : f32[2,3,4,6]
+  return %0, %1, %3, %4
+})"},
+    {"adaptive_pools", R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,4,3]:nhwc, %h: f32[2,3,3,22]) {
+  %0 = adaptive_avg_pool2d(%x) {output_size=[4,3]} : f32[2,19,4,3]:nhwc
+  %1 = adaptive_avg_pool2d_grad(%g) {input_size=[9,10]} : f32[2,19,9,10]:nhwc
+  %2 = adaptive_avg_pool2d(%y) {output_size=[3,22]} : f32[2,3,3,22]
+  %3 = adaptive_avg_pool2d_grad(%h) {input_size=[9,21]} : f32[2,3,9,21]
+  %4 = square(%x) : f32[2,19,9,10]:nhwc
+  %5 = adaptive_avg_pool2d(%4) {output_size=[1,1]} : f32[2,19,1,1]:nhwc
+  %6 = sigmoid(%5) : f32[2,19,1,1]:nhwc
+  %7 = mul(%6, %x) : f32[2,19,9,10]:nhwc
+  return %0, %1, %2, %3, %7
+})"},
+    {"nearest_neighbours", R"(graph @g(%x: f32[2,5,4,9], %g: f32[2,5,8,27], %h: f32[2,5,7,4]) {
+  %0 = upsample_nearest2d(%x) {output_size=[8,27]} : f32[2,5,8,27]
+  %1 = upsample_nearest2d(%x) {output_size=[7,4]} : f32[2,5,7,4]
+  %2 = upsample_nearest2d_grad(%g) {input_size=[4,9]} : f32[2,5,4,9]
+  %3 = upsample_nearest2d_grad(%h) {input_size=[4,9]} : f32[2,5,4,9]
+  %4 = mul(%0, %g) : f32[2,5,8,27]
+  return %4, %1, %2, %3
+})"},
+    {"dropout", R"(graph @g(%x: f32[11,13], %s: i64[]) {
+  %0 = dropout(%x, %s) {p=0.5, stream=3} : f32[11,13]
+  return %0
+})"},
+    {"half", R"(graph @g(%x: f16[5,40], %y: bf16[5,40]) {
+  %0 = add(%x, 1) : f16[5,40]
+  %1 = mul(%y, 0.5) : bf16[5,40]
+  %2 = sum(%1) {dim=[1]} : bf16[5]
+  return %0, %1, %2
+})"},
+    {"update_in_place", R"(graph @g(%w: f32[3,17], %m: f32[3,17], %v: f32[3,17], %g: f32[3,17], %lr: f32[]) {
+  %0 = mul(%g, %lr) : f32[3,17]
+  %1 = add(%m, %0) : f32[3,17]
+  %2 = square(%g) : f32[3,17]
+  %3 = add(%v, %2) : f32[3,17]
+  %4 = mul(%1, %v) : f32[3,17]
+  %5 = sub(%w, %4) : f32[3,17]
+  return %3, %1, %5
+})"},
+    {"sums_over_a_donated_value", R"(graph @g(%x: f32[4,7,3,3], %y: f32[4,7,3,3]) {
+  %0 = sub(%x, %y) : f32[4,7,3,3]
+  %1 = mul(%x, %y) : f32[4,7,3,3]
+  %2 = sum(%1) {dim=[0,2,3]} : f32[7]
+  %3 = mean(%y) {dim=[0,2,3]} : f32[7]
+  return %0, %2, %3
+})"},
+    {"squeeze_between", R"(graph @g(%x: f32[1,3,2,3], %w: f32[3,3,2,3], %b: f32[3]) {
+  %0 = conv2d(%x, %w) : f32[1,3,1,1]
+  %1 = squeeze(%0) {dim=[2,3]} : f32[1,3]
+  %2 = add(%1, %b) : f32[1,3]
+  return %2
+})"},
+    {"same_padding_nhwc", R"(graph @g(%x: f32[1,3,2,3]:nhwc, %w: f32[3,3,2,2], %b: f32[3]) {
+  %0 = conv2d(%x, %w) {padding=[0,0,1,1]} : f32[1,3,2,3]:nhwc
+  %1 = bias_add(%0, %b) : f32[1,3,2,3]:nhwc
+  %2 = relu(%1) : f32[1,3,2,3]:nhwc
+  return %2
+})"},
+    {"one_row_of_a_convolution_permuted", R"(graph @g(%x: f32[4,1,5,8], %w: f32[6,1,3,8]) {
+  %0 = conv2d(%x, %w) {stride=[1,2], padding=[0,1,1,1], dilation=[2,1]} : f32[4,6,2,2]
+  %1 = slice(%0) {starts=[0,0,0,0], stops=[4,6,1,2], steps=[1,1,1,1]} : f32[4,6,1,2]
+  %2 = permute(%1) {dims=[1,0,2,3]} : f32[6,4,1,2]
+  return %2
+})"},
+    {"one_padded_row", R"(graph @g(%x: f32[1,3,2,33], %w: f32[7,3,2,3], %v: f32[7,3,2,1]) {
+  %0 = conv2d(%x, %w) {padding=[0,2,0,1], dilation=[1,2]} : f32[1,7,1,32]
+  %1 = conv2d(%x, %v) : f32[1,7,1,33]
+  return %0, %1
+})"},
+    {"cells_between_pads", R"(graph @g(%x: f32[2,5,4,3]) {
+  %0 = reshape(%x) {shape=[2,5,4,1,3,1]} : f32[2,5,4,1,3,1]
+  %1 = pad(%0) {low=[0,0,0,0,0,0], high=[0,0,0,2,0,0]} : f32[2,5,4,3,3,1]
+  %2 = reshape(%1) {shape=[2,5,12,3]} : f32[2,5,12,3]
+  %3 = pad(%2) {low=[0,0,1,0], high=[0,0,0,0]} : f32[2,5,13,3]
+  %4 = pad(%3) {low=[0,0,0,8], high=[0,0,0,7]} : f32[2,5,13,18]
+  %5 = unslice(%x) {shape=[2,5,4,9], starts=[0,0,0,2], steps=[1,1,1,3]} : f32[2,5,4,9]
+  return %4, %5
+})"},
+    {"conv_grads_stride_and_dilation", R"(graph @g(%w: f32[6,3,3,3], %v: f32[5,2,4,1], %g: f32[2,6,3,3], %h: f32[1,5,2,2]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[7,9], stride=[2,3], padding=[1,1,1,2], dilation=[2,2]} : f32[2,3,7,9]
+  %1 = conv2d_input_grad(%h, %v) {input_size=[21,2], stride=[4,1], padding=[0,0,2,0], dilation=[6,2]} : f32[1,2,21,2]
+  return %0, %1
+})"},
+    {"recomputed_layer", R"(graph @g(%x: f32[2,3,8,8], %w: f32[5,3,3,3], %t: f32[2,5,6,6]) {
+  %0 = conv2d(%x, %w) : f32[2,5,6,6]
+  %1 = batch_norm_train(%0, 1, 0) : f32[2,5,6,6]
+  %2 = relu(%1) : f32[2,5,6,6]
+  %3 = mul(%2, %t) : f32[2,5,6,6]
+  %4 = sum(%3) {dim=[0,1,2,3]} : f32[]
+  %5 = le(%1, 0) : bool[2,5,6,6]
+  %6 = where(%5, 0, %t) : f32[2,5,6,6]
+  %7 = conv2d(%x, %w) @1 : f32[2,5,6,6]
+  %8 = batch_norm_train_input_grad(%7, 1, %6) @1 : f32[2,5,6,6]
+  %9 = conv2d_weight_grad(%x, %8) {kernel_size=[3,3]} : f32[5,3,3,3]
+  return %4, %9
+})"},
+    {"value_read_twice", R"(graph @g(%x: f32[2,5,8,8], %g: f32[2,6,4,4], %w: f32[6,5,3,3]) {
+  %c0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,6,8,8]
+  %r = relu(%c0) : f32[2,6,8,8]
+  %p = max_pool2d(%r) {kernel_size=[2,2]} : f32[2,6,4,4]
+  %q = relu(%p) : f32[2,6,4,4]
+  %m = le(%p, 0) : bool[2,6,4,4]
+  %g1 = where(%m, 0, %g) : f32[2,6,4,4]
+  %gx = max_pool2d_grad(%r, %g1) {kernel_size=[2,2]} : f32[2,6,8,8]
+  %m2 = le(%c0, 0) : bool[2,6,8,8]
+  %gc = where(%m2, 0, %gx) : f32[2,6,8,8]
+  %dw = conv2d_weight_grad(%x, %gc) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[6,5,3,3]
+  return %q, %dw
+})"},
+    {"double", R"(graph @g(%x: f64[2,3,6,6], %w: f64[4,3,3,3]) {
+  %0 = conv2d(%x, %w) : f64[2,4,4,4]
+  %1 = batch_norm_train(%0, 1, 0) {eps=0.001, correction=1, eps_outside=true} : f64[2,4,4,4]
+  return %1
+})"},
+};
+
+}  // namespace fusejit::testing
