@@ -10,6 +10,7 @@ struct Buffer::Storage {
   Device device;
   bool borrowed = false;
   std::function<void()> deleter;  // null: host memory of our own
+  CopyOut copy_out;               // of memory of a device
 
   ~Storage() {
     if (deleter) {
@@ -38,11 +39,21 @@ Buffer Buffer::borrow(void* bytes, const Type& type, std::function<void()> delet
   return buffer;
 }
 
-Buffer Buffer::on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release) {
+Buffer Buffer::on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release,
+                         CopyOut copy_out) {
   Buffer buffer = borrow(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), type, std::move(release));
   buffer.storage_->borrowed = false;
   buffer.storage_->device = device;
+  buffer.storage_->copy_out = std::move(copy_out);
   return buffer;
+}
+
+Buffer Buffer::on_host() const {
+  if (device().is_cpu()) return *this;
+  FJ_ASSERT(storage_->copy_out, "a value {} on {} cannot be copied out", type_.str(), device().str());
+  Buffer host = allocate(type_);
+  storage_->copy_out(host.data(), bytes());
+  return host;
 }
 
 Device Buffer::device() const { return storage_ ? storage_->device : Device(); }

@@ -17,8 +17,11 @@ class Buffer {
   static Buffer allocate(const Type& type);
   // Memory of somebody else: it must stay valid until `deleter` is called, when the last handle goes.
   static Buffer borrow(void* bytes, const Type& type, std::function<void()> deleter);
-  // Memory at `address` of a device, whose allocator takes it back with `release` when the last handle goes.
-  static Buffer on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release);
+  // Memory at `address` of a device, whose allocator takes it back with `release` when the last handle goes. `copy_out`
+  // copies as many bytes to the host, waiting for the work that computes them.
+  using CopyOut = std::function<void(void* to, std::int64_t bytes)>;
+  static Buffer on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release,
+                          CopyOut copy_out = {});
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Type& type() const { return type_; }
@@ -28,6 +31,8 @@ class Buffer {
   // The address that the device itself uses.
   std::uint64_t address() const;
   std::int64_t bytes() const { return type_.bytes(); }
+  // This buffer, or a copy in host memory of one on a device. Throws DeviceError.
+  Buffer on_host() const;
   // The same storage seen as another type of no more bytes.
   Buffer as(const Type& type) const;
   // True if no other handle shares the storage and it is not borrowed: it may be overwritten in place.

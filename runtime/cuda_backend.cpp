@@ -1,5 +1,7 @@
 #include "runtime/cuda_backend.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <optional>
 
@@ -35,6 +37,31 @@ CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOp
     : device_(device), use_cudnn_(options.cudnn), kernels_(std::move(device), std::move(options.compile)) {}
 
 CudaBackend::~CudaBackend() = default;
+
+std::string why_no_kernels(const std::string& device, int compute_capability, const codegen::cuda::NvrtcState& nvrtc) {
+  if (!nvrtc.available) return fmt::format("{}: kernels cannot be compiled: {}", device, nvrtc.why_not);
+  const std::vector<int>& known = nvrtc.architectures;
+  if (std::binary_search(known.begin(), known.end(), compute_capability)) return "";
+  const bool is_old = !known.empty() && compute_capability < known.front();
+  return fmt::format(
+      "{} is of the architecture sm_{}, for which NVRTC {}.{} ({}) does not compile (it does for sm_{}); {}", device,
+      compute_capability, nvrtc.major, nvrtc.minor, nvrtc.library, fmt::join(known, ", sm_"),
+      is_old ? "let FUSEJIT_NVRTC name an older NVRTC, or use a newer device"
+             : "install a newer NVRTC, or let FUSEJIT_NVRTC name it");
+}
+
+std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device) {
+  auto opened = cuda::cuda_device(device);
+  const std::string why = why_no_kernels(device.str(), opened->context().properties().compute_capability);
+  if (!why.empty()) throw UnsupportedError(why);
+  return std::make_shared<CudaBackend>(std::move(opened));
+}
+
+Target CudaBackend::target() const {
+  Target target = device_->target();
+  target.cudnn = use_cudnn_ && cudnn::Library::load()->available();
+  return target;
+}
 
 std::vector<std::string> CudaBackend::refusals() const {
   const std::lock_guard lock(mutex_);
@@ -76,12 +103,30 @@ std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const s
   return std::make_shared<cuda::CudaExecutor>(device_, std::move(plan), std::move(steps));
 }
 
+// Small ones, which are mostly the scalars of a step, go in one copy.
+std::vector<Buffer> CudaBackend::on_device(std::span<const Buffer> arguments) {
+  constexpr std::int64_t kSmall = 256;
+  std::vector<Buffer> given(arguments.begin(), arguments.end());
+  std::vector<Buffer> small;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (given[i].device() == device_->device()) continue;
+    given[i] = given[i].on_host();
+    if (given[i].bytes() > kSmall || given[i].bytes() == 0) {
+      given[i] = device_->upload(given[i]);
+    } else {
+      small.push_back(given[i]);
+      places.push_back(i);
+    }
+  }
+  std::vector<Buffer> there = device_->upload_together(small);
+  for (std::size_t s = 0; s < there.size(); ++s) given[places[s]] = std::move(there[s]);
+  return given;
+}
+
 std::vector<Buffer> CudaBackend::run(cuda::CudaExecutor& executor, const ir::Graph& graph,
                                      std::span<const Buffer> arguments) {
-  std::vector<Buffer> given;
-  for (const Buffer& argument : arguments) {
-    given.push_back(argument.device() == device_->device() ? argument : device_->upload(argument));
-  }
+  const std::vector<Buffer> given = on_device(arguments);
   const scheduler::Plan& plan = executor.plan();
   std::vector<Buffer> results(plan.results.size());
   for (std::size_t r = 0; r < results.size(); ++r) {

@@ -22,6 +22,8 @@ struct CudaBackendOptions {
 class CudaBackend {
  public:
   explicit CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options = {});
+  // On the device of that name. Throws DeviceError if it cannot be used, UnsupportedError if nothing compiles for it.
+  static std::shared_ptr<CudaBackend> open(const Device& device);
   ~CudaBackend();
 
   // Compiles and loads what the plan's steps need, on up to `threads` threads. Throws DeviceError, UnsupportedError.
@@ -32,12 +34,15 @@ class CudaBackend {
   std::vector<Buffer> run(cuda::CudaExecutor& executor, const ir::Graph& graph, std::span<const Buffer> arguments);
 
   cuda::CudaDevice& device() { return *device_; }
+  // The device's, with cuDNN if that is used and there.
+  Target target() const;
   const cuda::CudaKernels& kernels() const { return kernels_; }
   // Why steps that cuDNN may take are done by kernels instead: a sentence each.
   std::vector<std::string> refusals() const;
 
  private:
   struct Cudnn;
+  std::vector<Buffer> on_device(std::span<const Buffer> arguments);
   std::shared_ptr<const cuda::LibraryCall> library_call(const scheduler::PlanStep& step);
 
   const std::shared_ptr<cuda::CudaDevice> device_;
@@ -47,5 +52,9 @@ class CudaBackend {
   std::unique_ptr<Cudnn> cudnn_;
   std::vector<std::string> refusals_;
 };
+
+// Why kernels cannot be compiled for a device, with what to try; empty if they can.
+std::string why_no_kernels(const std::string& device, int compute_capability,
+                           const codegen::cuda::NvrtcState& nvrtc = codegen::cuda::nvrtc());
 
 }  // namespace fusejit::runtime

@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -25,7 +26,7 @@ namespace {
 
 std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buffer> arguments) {
   std::vector<ir::Array> inputs;
-  for (const Buffer& argument : arguments) inputs.push_back(to_array(argument));
+  for (const Buffer& argument : arguments) inputs.push_back(to_array(argument.on_host()));
   std::vector<Buffer> results;
   for (const ir::Array& result : ir::interpret(graph, inputs)) results.push_back(to_buffer(result));
   return results;
@@ -36,6 +37,7 @@ std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buff
 struct Session::State {
   SessionOptions options;
   const ir::Hash options_hash;  // of what changes a plan
+  const int threads;
   ThreadPool pool;
   KernelCache kernels;
   std::mutex running;  // one step at a time: the pool runs one region at a time
@@ -47,7 +49,8 @@ struct Session::State {
   explicit State(SessionOptions o)
       : options(std::move(o)),
         options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
-        pool(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))) {}
+        threads(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+        pool(on_cuda() ? 1 : threads) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).
   ir::Hash plan_key(const ir::Graph& graph, std::span<const bool> donated) const {
@@ -65,8 +68,16 @@ struct Session::State {
   // Opens the device at first use. Throws DeviceError.
   CudaBackend& cuda() {
     std::lock_guard lock(mutex);
-    if (!options.cuda) options.cuda = std::make_shared<CudaBackend>(cuda::cuda_device(options.device));
+    if (!options.cuda) options.cuda = CudaBackend::open(options.device);
     return *options.cuda;
+  }
+  std::vector<Buffer> placed(std::vector<Buffer> results) {
+    if (options.results_on_device) {
+      for (Buffer& result : results) {
+        if (result.device().is_cpu()) result = cuda().device().upload(result);
+      }
+    }
+    return results;
   }
   std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
 
@@ -82,6 +93,17 @@ struct Session::State {
 namespace {
 
 constexpr std::size_t kMostPlans = 256;
+
+// What is alive after the step that writes result 0, the loss of a training step.
+std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
+  if (plan.results.empty()) return 0;
+  const scheduler::PlanValue& loss = plan.values[static_cast<std::size_t>(plan.results[0])];
+  std::int64_t bytes = scheduler::live_arena_bytes_after(plan, loss.first_step);
+  for (const scheduler::PlanValue& value : plan.values) {
+    if (value.storage != scheduler::Storage::arena) bytes += value.bytes;
+  }
+  return bytes;
+}
 
 // FUSEJIT_DUMP=plan or plan,kernel: every new plan on stderr, with its kernels.
 void dump(const scheduler::Plan& plan) {
@@ -108,7 +130,7 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
   if (on_cuda()) {
     // The executable owns the executor, so the plan outlives it.
     const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made->plan);
-    made->cuda = cuda().prepare(plan, pool.threads());
+    made->cuda = cuda().prepare(plan, threads);
   } else if (options.engine == Engine::compiled) {
     std::vector<std::shared_ptr<const ir::Kernel>> wanted;
     for (const scheduler::PlanStep& step : made->plan.steps) wanted.push_back(step.kernel);
@@ -131,12 +153,13 @@ std::vector<Buffer> Session::State::run_on_cuda(const Executable& executable, co
                                                 std::span<const Buffer> arguments) {
   std::vector<Buffer> results = cuda().run(*executable.cuda, graph, arguments);
   if (!options.results_on_device) {
-    for (Buffer& result : results) result = cuda().device().download(result);
+    for (Buffer& result : results) result = result.on_host();
   }
   const cuda::ExecutorStatistics ran = executable.cuda->statistics();
   const scheduler::Plan& plan = executable.plan;
   std::lock_guard lock(mutex);
-  statistics.last_run = {ran.kernel_launches + ran.library_calls, plan.ledger_bytes(), plan.bound_bytes, plan.arena_bytes, 0};
+  statistics.last_run = {ran.kernel_launches + ran.library_calls, plan.ledger_bytes(), plan.bound_bytes, plan.arena_bytes,
+                         end_of_first_result_bytes(plan), 0};
   return results;
 }
 
@@ -149,7 +172,50 @@ SessionStatistics Session::statistics() const {
   SessionStatistics all = state_->statistics;
   const KernelCacheStatistics kernels = state_->kernels.statistics();
   all.kernels_compiled = kernels.compiled, all.kernel_cache_hits = kernels.hits;
+  if (state_->options.cuda) {
+    const cuda::CudaKernelsStatistics there = state_->options.cuda->kernels().statistics();
+    all.kernels_compiled += there.compiled, all.kernel_cache_hits += there.hits;
+  }
+  for (const auto& [key, plan] : state_->plans) {
+    if (plan->cuda) all.graph_launches += plan->cuda->statistics().graph_launches;
+  }
   return all;
+}
+
+Buffer Session::place(const Buffer& buffer) {
+  if (!state_->options.results_on_device) return buffer.on_host();
+  cuda::CudaDevice& device = state_->cuda().device();
+  return buffer.device() == device.device() ? buffer : device.upload(buffer.on_host());
+}
+
+void Session::synchronize() {
+  if (state_->options.results_on_device) state_->cuda().device().synchronize();
+}
+
+MemoryStatistics Session::memory() const {
+  if (!state_->options.results_on_device) return memory_statistics();
+  const cuda::DeviceMemoryStatistics s = state_->cuda().device().memory().statistics();
+  return {s.allocated, s.peak, s.reserved};
+}
+
+void Session::reset_peak_memory() {
+  if (!state_->options.results_on_device) return reset_peak();
+  state_->cuda().device().memory().reset_peak();
+}
+
+void Session::limit_memory(std::int64_t bytes) {
+  FJ_CHECK(state_->options.results_on_device, "memory of the cpu has no limit of its own");
+  FJ_CHECK(bytes >= 0, "the limit of memory is {} bytes, it must not be negative", bytes);
+  state_->cuda().device().memory().set_limit(bytes);
+}
+
+SessionOptions on_device(SessionOptions options, const Device& device) {
+  FJ_ASSERT(!device.is_cpu(), "the cpu needs no options");
+  if (!options.cuda || options.device != device) options.cuda = CudaBackend::open(device);
+  options.device = device;
+  options.results_on_device = true;
+  if (options.target.isa != Isa::cuda) options.target = options.cuda->target();
+  return options;
 }
 
 std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std::span<const bool> donated) {
@@ -168,7 +234,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     std::lock_guard lock(state_->mutex);
     ++state_->statistics.runs;
   }
-  if (state_->options.engine == Engine::graph_interpreter) return interpret_graph(graph, arguments);
+  if (state_->options.engine == Engine::graph_interpreter) return state_->placed(interpret_graph(graph, arguments));
   if (state_->on_cuda()) state_->cuda();  // where there is no device, no other way to run is meant
   std::shared_ptr<const Executable> executable;
   try {
@@ -177,11 +243,17 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     throw;
   } catch (const Error& error) {
     // The last rung of the fallback ladder: slow, but right. FUSEJIT_STRICT=1 makes it an error.
-    if (ir::is_strict()) throw;
+    const bool device_failed = state_->on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
+    if (ir::is_strict() || device_failed) throw;
     state_->warn(graph.name(), error.what());
-    return interpret_graph(graph, arguments);
+    return state_->placed(interpret_graph(graph, arguments));
   }
   if (executable->cuda) return state_->run_on_cuda(*executable, graph, arguments);
+  std::vector<Buffer> here;
+  if (std::any_of(arguments.begin(), arguments.end(), [](const Buffer& a) { return !a.device().is_cpu(); })) {
+    for (const Buffer& argument : arguments) here.push_back(argument.on_host());
+    arguments = here;
+  }
   const scheduler::Plan& plan = executable->plan;
   std::vector<Buffer> results(plan.results.size());
   for (std::size_t r = 0; r < results.size(); ++r) {
@@ -204,9 +276,11 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
   checks.kernel_interpreter |= state_->options.engine == Engine::kernel_interpreter;
   std::lock_guard running(state_->running);
   const RunReport report = execute(*executable, arguments, results, state_->pool, checks);
-  std::lock_guard lock(state_->mutex);
-  state_->statistics.last_run = report;
-  return results;
+  {
+    std::lock_guard lock(state_->mutex);
+    state_->statistics.last_run = report;
+  }
+  return state_->placed(std::move(results));
 }
 
 }  // namespace fusejit::runtime

@@ -11,6 +11,7 @@
 #include "ir/graph.h"
 #include "runtime/buffer.h"
 #include "runtime/executor.h"
+#include "runtime/memory.h"
 
 namespace fusejit::runtime {
 
@@ -31,8 +32,12 @@ struct SessionOptions {
   // For a cuda target: where plans run, and whether results stay there (arguments may be on either side).
   Device device = Device("cuda:0");
   bool results_on_device = false;
-  std::shared_ptr<CudaBackend> cuda = nullptr;  // instead of `device`, for tests
+  std::shared_ptr<CudaBackend> cuda = nullptr;  // instead of the machine's `device`, for tests
 };
+
+// `options` for values that live on `device`, a CUDA device: plans run and results stay there, whatever the engine. The
+// target is the device's unless that of `options` is for cuda. Opens the device. Throws DeviceError, UnsupportedError.
+SessionOptions on_device(SessionOptions options, const Device& device);
 
 struct SessionStatistics {
   std::int64_t runs = 0;
@@ -40,6 +45,7 @@ struct SessionStatistics {
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
+  std::int64_t graph_launches = 0;   // runs that were one launch of a CUDA graph
   double compile_milliseconds = 0;   // wall time of plans and kernels
   RunReport last_run;                // of the plan that ran last
 };
@@ -53,6 +59,14 @@ class Session {
   std::vector<Buffer> run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool> donated = {});
   // The plan that run() would use, for tools.
   std::shared_ptr<const scheduler::Plan> plan(const ir::Graph& graph, std::span<const bool> donated = {});
+  // The same value where results are: in host memory, or on the device. Throws DeviceError.
+  Buffer place(const Buffer& buffer);
+  // Waits until everything is computed. Throws DeviceError if something went wrong there.
+  void synchronize();
+  // Memory of where results are. Limit: at most so many bytes are taken from the device, 0 for all it has.
+  MemoryStatistics memory() const;
+  void reset_peak_memory();
+  void limit_memory(std::int64_t bytes);
   const SessionOptions& options() const;
   SessionStatistics statistics() const;
 

@@ -1,5 +1,6 @@
 #include "runtime/cuda/device.h"
 
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -20,11 +21,17 @@ std::shared_ptr<CudaDevice> CudaDevice::open(std::shared_ptr<const Driver> drive
   return std::shared_ptr<CudaDevice>(new CudaDevice(std::move(driver), ordinal));
 }
 
+Buffer::CopyOut CudaDevice::copy_out(CuPointer address) {
+  return [self = shared_from_this(), address](void* to, std::int64_t bytes) {
+    self->staging_.download(to, address, bytes);
+  };
+}
+
 Buffer CudaDevice::allocate(const Type& type) {
   DeviceBlock block(memory_, std::max<std::int64_t>(type.bytes(), 1));
   const CuPointer address = block.get();
-  Buffer buffer = Buffer::on_device(device_, address, type,
-                                    [self = shared_from_this(), address] { self->memory_.deallocate(address); });
+  const auto release = [self = shared_from_this(), address] { self->memory_.deallocate(address); };
+  Buffer buffer = Buffer::on_device(device_, address, type, release, copy_out(address));
   block.give_up();
   return buffer;
 }
@@ -35,11 +42,41 @@ Buffer CudaDevice::upload(const Buffer& host) {
   return buffer;
 }
 
+std::vector<Buffer> CudaDevice::upload_together(std::span<const Buffer> hosts) {
+  constexpr std::int64_t kApart = 256;
+  const auto room = [](const Buffer& buffer) { return (buffer.bytes() + kApart - 1) / kApart * kApart; };
+  std::vector<std::byte> bytes;
+  for (const Buffer& host : hosts) {
+    const std::size_t at = bytes.size();
+    bytes.resize(at + static_cast<std::size_t>(room(host)));
+    std::memcpy(bytes.data() + at, host.data(), static_cast<std::size_t>(host.bytes()));
+  }
+  if (bytes.empty()) return {};
+  const auto total = static_cast<std::int64_t>(bytes.size());
+  const Buffer all = allocate(Type{DType::boolean, Shape{total}, Layout::standard});
+  staging_.upload(all.address(), bytes.data(), total);
+  std::vector<Buffer> buffers;
+  CuPointer address = all.address();
+  for (const Buffer& host : hosts) {
+    buffers.push_back(Buffer::on_device(
+        device_, address, host.type(), [all] {}, copy_out(address)));
+    address += static_cast<CuPointer>(room(host));
+  }
+  return buffers;
+}
+
 Buffer CudaDevice::download(const Buffer& buffer) {
   FJ_ASSERT(buffer.device() == device_, "{} is asked for a value of {}", device_.str(), buffer.device().str());
   Buffer host = Buffer::allocate(buffer.type());
   staging_.download(host.data(), buffer.address(), buffer.bytes());
   return host;
+}
+
+std::string why_no_device(const Device& device, const DriverState& driver) {
+  if (!driver.driver) return fmt::format("{}: {}", device.str(), driver.why_not);
+  if (device.ordinal < driver.devices) return "";
+  return fmt::format("{}: there {} {} device{}, counted from 0 (see `fusejit doctor`)", device.str(),
+                     driver.devices == 1 ? "is" : "are", driver.devices, driver.devices == 1 ? "" : "s");
 }
 
 std::shared_ptr<CudaDevice> cuda_device(const Device& device) {
@@ -49,15 +86,10 @@ std::shared_ptr<CudaDevice> cuda_device(const Device& device) {
     std::map<int, std::shared_ptr<CudaDevice>> devices;
   };
   static Opened* opened = new Opened;
-  const DriverState& driver = installed_driver();
-  if (!driver.driver) throw DeviceError(fmt::format("{}: {}", device.str(), driver.why_not));
-  if (device.ordinal >= driver.devices) {
-    throw DeviceError(
-        fmt::format("{}: there are {} devices, counted from 0 (see `fusejit doctor`)", device.str(), driver.devices));
-  }
+  if (const std::string why = why_no_device(device); !why.empty()) throw DeviceError(why);
   const std::lock_guard lock(opened->mutex);
   std::shared_ptr<CudaDevice>& found = opened->devices[device.ordinal];
-  if (!found) found = CudaDevice::open(driver.driver, device.ordinal);
+  if (!found) found = CudaDevice::open(installed_driver().driver, device.ordinal);
   return found;
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "runtime/buffer.h"
 #include "runtime/cuda/allocator.h"
@@ -27,6 +29,8 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   Buffer allocate(const Type& type);
   // A copy on the device of a buffer of the host; returns once the host's bytes may change again.
   Buffer upload(const Buffer& host);
+  // The same for small buffers, which share one block and one copy.
+  std::vector<Buffer> upload_together(std::span<const Buffer> hosts);
   // A copy on the host of a buffer of this device; waits for the work that computes it.
   Buffer download(const Buffer& buffer);
   // Waits until all work given to the device is done. Errors of kernels that ran since show here.
@@ -35,6 +39,7 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
 
  private:
   CudaDevice(std::shared_ptr<const Driver> driver, int ordinal);
+  Buffer::CopyOut copy_out(CuPointer address);
 
   // In the order of construction: each relies on those before it.
   DeviceContext context_;
@@ -44,6 +49,8 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   Device device_;
 };
 
+// Why there is no such device, with what to try; empty if there is one.
+std::string why_no_device(const Device& device, const DriverState& driver = installed_driver());
 // The device that a name stands for, opened at first use and kept. Throws DeviceError: no driver, or no such device.
 std::shared_ptr<CudaDevice> cuda_device(const Device& device);
 

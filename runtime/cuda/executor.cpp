@@ -122,6 +122,9 @@ CudaExecutor::CudaExecutor(std::shared_ptr<CudaDevice> device, std::shared_ptr<c
                steps_[s]);
   }
   table_->finish();
+  const bool overwrites = std::any_of(plan_->values.begin(), plan_->values.end(),
+                                      [](const PlanValue& value) { return value.storage == Storage::donated; });
+  at_once_ = overwrites && statistics_.library_calls == 0;
   table_->addresses.resize(plan_->values.size());
   counter_bytes_ = resident - counters_at_;
   arena_bytes_ = workspace > 0 ? workspace_at + workspace : plan_->arena_bytes;
@@ -196,11 +199,11 @@ void CudaExecutor::clear_counters() {
                device_->stream());
 }
 
-// Puts everything on the stream; into `nodes` the graph nodes of the launches if the stream is being captured.
+// Puts everything on the stream, or on that of `capture`, and then the graph nodes of the launches into `nodes`.
 void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes) {
   DeviceContext& context = device_->context();
   const auto& entry = context.driver().launch_kernel;
-  const CuStream stream = device_->stream();
+  const CuStream stream = capture ? capture->stream() : device_->stream();
   context.enter();
   for (const Table::Action& action : table_->actions) {
     if (action.library) {
@@ -227,13 +230,14 @@ bool CudaExecutor::run_as_graph() {
     std::rotate(found, found + 1, captured_.end());
   } else {
     const auto seen = std::find(seen_.begin(), seen_.end(), addresses);
-    if (seen == seen_.end()) {
+    if (seen != seen_.end()) {
+      seen_.erase(seen);
+    } else if (!at_once_) {
       if (seen_.size() == kMostSeen) seen_.erase(seen_.begin());
       seen_.push_back(std::move(addresses));
       return false;
     }
     captured_.push_back(capture(std::move(addresses)));
-    seen_.erase(seen);
     if (captured_.size() > kMostGraphs) captured_.erase(captured_.begin());
   }
   replay(*captured_.back());
@@ -242,7 +246,7 @@ bool CudaExecutor::run_as_graph() {
 
 std::unique_ptr<CudaExecutor::CapturedRun> CudaExecutor::capture(std::vector<CuPointer> library_words) {
   auto captured = std::make_unique<CapturedRun>();
-  Capture recording(device_->context(), device_->stream());
+  Capture recording(device_->context());
   launch_all(&recording, &captured->nodes);
   captured->graph = std::make_unique<ExecutableGraph>(device_->context(), recording.finish());
   captured->library_words = std::move(library_words);

@@ -3,7 +3,9 @@
 // What a launch is given is a table made once; a run fills in addresses and scalars. The second run whose library calls
 // see the same addresses as an earlier one is captured into a CUDA graph; from then on such a run is one launch of that
 // graph, in which arguments of kernels that differ (scalars, and buffers that moved) are changed in place. A few graphs
-// are kept, so that buffers which take turns are no reason to capture anew.
+// are kept, so that buffers which take turns are no reason to capture anew. A plan that overwrites arguments is
+// captured at its first run if it has no library calls (which may not be captured before they ran once): then either
+// all of the run is launched or nothing, and an error leaves the arguments as they were.
 #pragma once
 
 #include <memory>
@@ -75,6 +77,7 @@ class CudaExecutor {
   std::vector<std::unique_ptr<CapturedRun>> captured_;  // used last at the end
   std::vector<std::vector<CuPointer>> seen_;            // addresses of library calls of runs that were not captured
   bool graphs_wanted_ = true;
+  bool at_once_ = false;  // captures at the first run
   mutable std::mutex mutex_;
   ExecutorStatistics statistics_;
 };

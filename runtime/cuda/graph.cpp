@@ -4,15 +4,15 @@
 
 namespace fusejit::runtime::cuda {
 
-Capture::Capture(DeviceContext& context, CuStream stream) : context_(context), stream_(stream) {
-  context.call(context.driver().stream_begin_capture, stream, kCaptureThreadLocal);
+Capture::Capture(DeviceContext& context) : context_(context), stream_(context) {
+  context.call(context.driver().stream_begin_capture, stream(), kCaptureThreadLocal);
   open_ = true;
 }
 
 Capture::~Capture() {
   if (!open_) return;
   CuGraph graph = nullptr;
-  context_.release(context_.driver().stream_end_capture, stream_, &graph);
+  context_.release(context_.driver().stream_end_capture, stream(), &graph);
   if (graph) context_.release(context_.driver().graph_destroy, graph);
 }
 
@@ -20,7 +20,7 @@ CuGraphNode Capture::last_node() {
   int status = kCaptureStatusNone;
   const CuGraphNode* nodes = nullptr;
   std::size_t count = 0;
-  context_.call(context_.driver().stream_get_capture_info, stream_, &status, nullptr, nullptr, &nodes, &count);
+  context_.call(context_.driver().stream_get_capture_info, stream(), &status, nullptr, nullptr, &nodes, &count);
   FJ_ASSERT(status == kCaptureStatusActive && count == 1, "a captured stream depends on {} nodes, status {}", count,
             status);
   return nodes[0];
@@ -31,7 +31,7 @@ CuGraph Capture::finish() {
   CuGraph graph = nullptr;
   context_.enter();
   open_ = false;  // whatever the call says, nothing is captured after it
-  context_.check(entry.symbol, entry.function(stream_, &graph));
+  context_.check(entry.symbol, entry.function(stream(), &graph));
   return graph;
 }
 

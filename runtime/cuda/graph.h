@@ -5,18 +5,20 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/context.h"
+#include "runtime/cuda/stream.h"
 
 namespace fusejit::runtime::cuda {
 
-// What is put on `stream` while this lives is recorded, not done. Without finish(), it is thrown away.
+// What is put on its stream while this lives is recorded, not done. Without finish(), it is thrown away. The stream is
+// its own, so that other threads may go on putting work on the device's.
 class Capture {
  public:
-  Capture(DeviceContext& context, CuStream stream);
+  explicit Capture(DeviceContext& context);
   ~Capture();
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
+  CuStream stream() const { return stream_.get(); }
   // The node of what was put on the stream last.
   CuGraphNode last_node();
   // Ends the capture. The caller owns the graph.
@@ -24,7 +26,7 @@ class Capture {
 
  private:
   DeviceContext& context_;
-  CuStream stream_;
+  Stream stream_;
   bool open_ = false;
 };
 

@@ -29,6 +29,7 @@ class StepOnCudnn final : public cuda::LibraryCall {
   void execute(cuda::CuStream stream, std::span<const cuda::CuPointer> pointers,
                cuda::CuPointer workspace) const override {
     const Library& library = *handle_->library();
+    const auto lock = handle_->lock();
     library.check(library.api().cudnnSetStream(handle_->get(), reinterpret_cast<Stream>(stream)), "cudnnSetStream");
     const auto address_of = [&](Role role) {
       const auto at = static_cast<std::size_t>(std::find(roles_.begin(), roles_.end(), role) - roles_.begin());

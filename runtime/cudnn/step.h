@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <mutex>
 
 #include "runtime/cuda/library_call.h"
 #include "runtime/cudnn/plan.h"
@@ -19,7 +20,7 @@ struct StepCall {
 // Throws UnsupportedError for an op that is no convolution.
 StepCall step_call(const scheduler::LibraryOp& op);
 
-// A cudnnHandle_t of the current context, for calls from one thread at a time.
+// A cudnnHandle_t of the current context. Calls hold its lock: they set its stream.
 class CudnnHandle {
  public:
   explicit CudnnHandle(std::shared_ptr<const Library> library);
@@ -28,10 +29,12 @@ class CudnnHandle {
   CudnnHandle& operator=(const CudnnHandle&) = delete;
   Handle get() const { return handle_; }
   const std::shared_ptr<const Library>& library() const { return library_; }
+  std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
  private:
   const std::shared_ptr<const Library> library_;
   Handle handle_ = nullptr;
+  mutable std::mutex mutex_;
 };
 
 // The step as a call. Nothing if cuDNN has no engine for it; `why_not` then says why in a sentence, and the step's
