@@ -1,0 +1,77 @@
+// Slow drift shows as a diff: what the built-in models and the blocks of networks cost on each target, kept in
+// tests/metrics/plans.txt. FUSEJIT_BLESS=1 writes it anew.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "frontend/io/graph_file.h"
+#include "frontend/models/named.h"
+#include "ir/kernel/cost.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kFolder = fs::path(FUSEJIT_SOURCE_DIR) / "tests/metrics";
+
+constexpr const char* kTargets[] = {"x86:avx512", "x86:avx2", "cuda:sm_90"};
+constexpr const char* kModels[] = {"convnet@250:train", "convnet_save_input@250:train", "convnet@1",
+                                   "resnet50@16x3x224x224:train", "resnet50@1x3x224x224"};
+constexpr double kMiB = 1024 * 1024;
+
+std::string header() {
+  return fmt::format("{:<42} {:<11} {:>7} {:>9} {:>10} {:>9} {:>9} {:>10} {:>8}\n", "; what", "target", "kernels",
+                     "different", "ledger MiB", "bound MiB", "arena MiB", "statements", "refusals");
+}
+
+std::string line(const std::string& what, const ir::Graph& graph, std::vector<bool> donated, const char* target) {
+  const Plan plan = schedule(graph, {Target::parse(target), "all", std::move(donated)});
+  std::set<std::string> different;
+  std::int64_t statements = 0;
+  for (const PlanStep& step : plan.steps) {
+    if (different.insert(ir::kernel_key_text(*step.kernel)).second) statements += ir::cost(*step.kernel).statements;
+  }
+  const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / kMiB; };
+  return fmt::format("{:<42} {:<11} {:>7} {:>9} {:>10.2f} {:>9.2f} {:>9.2f} {:>10} {:>8}\n", what, target,
+                     plan.steps.size(), different.size(), mib(plan.ledger_bytes()), mib(plan.bound_bytes),
+                     mib(plan.arena_bytes), statements, plan.refusals.size());
+}
+
+// A block by itself, and differentiated by all it takes.
+std::string lines_of_block(const fs::path& file, const char* target) {
+  const ir::Graph graph = io::read_graph(file.string());
+  std::vector<std::string> names;
+  for (const ir::Value& parameter : graph.parameters()) names.push_back(parameter->name);
+  const std::string name = file.stem().string();
+  return line(name, graph, {}, target) + line(name + ", gradient", io::open_graph(graph, names).graph, {}, target);
+}
+
+TEST(Metrics, AreThoseOfTheFile) {
+  std::string text = header();
+  for (const char* model : kModels) {
+    const models::ModelGraph m = models::model_graph(model);
+    for (const char* target : kTargets) text += line(model, m.graph, {m.donated.begin(), m.donated.end()}, target);
+  }
+  std::vector<fs::path> blocks;
+  for (const auto& entry : fs::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".fj") blocks.push_back(entry.path());
+  }
+  std::sort(blocks.begin(), blocks.end());
+  for (const fs::path& block : blocks) {
+    for (const char* target : kTargets) text += lines_of_block(block, target);
+  }
+  const fs::path golden = kFolder / "plans.txt";
+  if (std::getenv("FUSEJIT_BLESS") != nullptr) std::ofstream(golden) << text;
+  std::ifstream file(golden);
+  std::string expected{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, expected) << "if this is what you wanted: FUSEJIT_BLESS=1, and say why in the commit";
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler

@@ -1,0 +1,83 @@
+// The programs in examples/: what the README shows of them is their text, and they run.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "frontend/io/npz.h"
+
+namespace fusejit {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The lines between the two marks, without the indentation of a function's body.
+std::string shown_part(const std::string& program) {
+  const std::string from = "  // README, from here\n", to = "  // README, to here\n";
+  const std::size_t first = program.find(from), last = program.find(to);
+  if (first == std::string::npos || last == std::string::npos) return "";
+  std::istringstream lines(program.substr(first + from.size(), last - first - from.size()));
+  std::string part, line;
+  while (std::getline(lines, line)) part += (line.starts_with("  ") ? line.substr(2) : line) + "\n";
+  return part;
+}
+
+class Examples : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / fmt::format("fusejit_examples_{}", getpid());
+    fs::create_directories(folder_ / "data");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  // Exit code; output in the files stdout and stderr.
+  int run(const std::string& program, const std::string& arguments) const {
+    const fs::path path = fs::path(FUSEJIT_BINARY_DIR) / "bin" / program;
+    if (!fs::exists(path)) return -1;
+    const int status = std::system(
+        fmt::format("cd {} && {} {} > stdout 2> stderr", folder_.string(), path.string(), arguments).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
+  }
+  std::string text(const char* file) const { return content(folder_ / file); }
+
+  fs::path folder_;
+};
+
+TEST_F(Examples, TheReadmeShowsThem) {
+  const std::string readme = content(fs::path(FUSEJIT_SOURCE_DIR) / "README.md");
+  for (const char* name : {"train.cpp", "serve.cpp"}) {
+    const std::string part = shown_part(content(fs::path(FUSEJIT_SOURCE_DIR) / "examples" / name));
+    EXPECT_FALSE(part.empty()) << name;
+    EXPECT_NE(readme.find(part), std::string::npos) << name << " and the README differ:\n" << part;
+  }
+}
+
+TEST_F(Examples, TrainingWritesTheNetwork) {
+  std::string images("\0\0\x08\x03\0\0\0\x28\0\0\0\x1c\0\0\0\x1c", 16), labels("\0\0\x08\x01\0\0\0\x28", 8);
+  for (int i = 0; i < 40 * 28 * 28; ++i) images.push_back(static_cast<char>(i * i % 251));
+  for (int i = 0; i < 40; ++i) labels.push_back(static_cast<char>(i % 10));
+  std::ofstream(folder_ / "data/train-images-idx3-ubyte", std::ios::binary) << images;
+  std::ofstream(folder_ / "data/train-labels-idx1-ubyte", std::ios::binary) << labels;
+  ASSERT_EQ(run("train", "data"), 0) << text("stderr");
+  EXPECT_EQ(io::read_npz((folder_ / "net.npz").string()).size(), 8u) << "six parameters, two running statistics";
+  EXPECT_EQ(run("train", "nothing"), 1);
+  EXPECT_EQ(text("stderr").find("train: nothing: "), 0u) << text("stderr");
+}
+
+TEST_F(Examples, ServingAnswers) {
+  ASSERT_EQ(run("serve", "\"\" 32"), 0) << text("stderr");
+  EXPECT_EQ(text("stdout").find("class "), 0u) << text("stdout");
+  EXPECT_EQ(run("serve", "nothing.npz"), 1);
+  EXPECT_EQ(text("stderr").find("serve: nothing.npz: "), 0u) << text("stderr");
+}
+
+}  // namespace
+}  // namespace fusejit
