@@ -139,7 +139,13 @@ struct Frozen::State {
   std::unordered_map<const Slot*, Tensor> values;
   std::mutex mutex;  // of the rest
   std::map<std::string, std::shared_ptr<const Entry>> entries;
-  std::map<std::string, Tensor> computed;  // by what was computed from which parameters: shared between input types
+  // What was computed from which leaves, named by address, and the leaves, so that no address is used twice: shared
+  // between input types.
+  struct Constant {
+    Tensor value;
+    std::vector<ir::Value> leaves;
+  };
+  std::map<std::string, Constant> computed;
 
   std::shared_ptr<const Entry> entry(const Type& type);
   Tensor constant(const ir::Value& value);
@@ -149,11 +155,15 @@ struct Frozen::State {
 Tensor Frozen::State::constant(const ir::Value& value) {
   const Trace trace = trace_of(value);
   std::string key = trace.key().hex();
-  for (const int a : trace.arguments())
-    key += fmt::format(" {}", static_cast<const void*>(trace.entries()[static_cast<std::size_t>(a)].node));
-  Tensor& known = computed[key];
-  if (!known) known = tensor_of(value, false, 0).eval();
-  return known;
+  std::vector<ir::Value> leaves;
+  for (const int a : trace.arguments()) {
+    leaves.push_back(counted(trace.entries()[static_cast<std::size_t>(a)].node));
+    key += fmt::format(" {}", static_cast<const void*>(leaves.back().get()));
+  }
+  if (const auto known = computed.find(key); known != computed.end()) return known->second.value;
+  Tensor result = tensor_of(value, false, 0).eval();
+  computed.emplace(std::move(key), Constant{result, std::move(leaves)});
+  return result;
 }
 
 std::shared_ptr<const Entry> Frozen::State::entry(const Type& type) {

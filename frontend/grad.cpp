@@ -127,6 +127,7 @@ std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs) 
 }
 
 std::function<ValueAndGrad(const std::vector<Tensor>&)> value_and_grad(TensorFunction f, std::vector<int> which) {
+  FJ_CHECK(f, "value_and_grad: there is no function");
   return [f = std::move(f), which = std::move(which)](const std::vector<Tensor>& arguments) {
     std::vector<Tensor> marked = arguments, inputs;
     for (const int i : which) {
@@ -147,6 +148,7 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> grad_of(TensorFun
 }
 
 TensorFunction custom_gradient(CustomForward forward, CustomBackward backward) {
+  FJ_CHECK(forward && backward, "custom_gradient: there is no {} function", forward ? "backward" : "forward");
   return [forward = std::move(forward), backward = std::move(backward)](const std::vector<Tensor>& inputs) {
     Saved made = forward(inputs);
     FJ_CHECK(made.result, "custom_gradient: the forward function gave an empty result");

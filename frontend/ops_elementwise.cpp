@@ -61,7 +61,9 @@ Tensor round(const Tensor& x) { return record(Op::round, {x}); }
 Tensor clamp(const Tensor& x, double min, double max) { return record(Op::clamp, {x}, {{"min", min}, {"max", max}}); }
 
 Tensor eq(const Tensor& a, const Tensor& b) { return record_promoted(Op::eq, {a, b}); }
+Tensor eq(const Tensor& a, Number b) { return record_promoted(Op::eq, {a, b}); }
 Tensor ne(const Tensor& a, const Tensor& b) { return record_promoted(Op::ne, {a, b}); }
+Tensor ne(const Tensor& a, Number b) { return record_promoted(Op::ne, {a, b}); }
 Tensor operator<(const Tensor& a, const Tensor& b) { return record_promoted(Op::lt, {a, b}); }
 Tensor operator<(const Tensor& a, Number b) { return record_promoted(Op::lt, {a, b}); }
 Tensor operator<=(const Tensor& a, const Tensor& b) { return record_promoted(Op::le, {a, b}); }

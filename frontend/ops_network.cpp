@@ -15,12 +15,22 @@ std::array<std::int64_t, 2> cells(Pair p) { return {p.vertical, p.horizontal}; }
 
 std::string text(const Tensor& t) { return t ? t.type().str() : "empty"; }
 
+// What a caller's numbers add up to, whatever they are. `what` names it in the message.
+std::int64_t cells_of(const char* op, const char* what, __int128 count) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  FJ_CHECK(count >= -kMost && count <= kMost, "{}: {} is beyond 2^40 cells", op, what);
+  return static_cast<std::int64_t>(count);
+}
+
 // Top, left, bottom, right for a window of `kernel`; "same" puts the odd cell at the end.
 Cells padding_of(const char* op, const Padding& padding, Pair kernel, Pair stride, Pair dilation) {
   if (!padding.same) return padding.cells;
   FJ_CHECK(stride.vertical == 1 && stride.horizontal == 1, "{}: padding \"same\" needs stride 1, the stride is [{},{}]",
            op, stride.vertical, stride.horizontal);
-  const std::int64_t v = dilation.vertical * (kernel.vertical - 1), h = dilation.horizontal * (kernel.horizontal - 1);
+  const auto span = [op](std::int64_t dilation, std::int64_t kernel) {
+    return cells_of(op, "the dilated window", static_cast<__int128>(dilation) * (static_cast<__int128>(kernel) - 1));
+  };
+  const std::int64_t v = span(dilation.vertical, kernel.vertical), h = span(dilation.horizontal, kernel.horizontal);
   return {v / 2, h / 2, v - v / 2, h - h / 2};
 }
 
@@ -65,11 +75,14 @@ Tensor conv_transpose2d(const Tensor& dy, const Tensor& w, const ConvOptions& op
   check_rank4("conv_transpose2d", dy, w);
   const Pair kernel(w.shape()[2], w.shape()[3]);
   const Cells padding = padding_of("conv_transpose2d", options.padding, kernel, options.stride, options.dilation);
-  const auto extent = [](std::int64_t p, std::int64_t stride, std::int64_t pads, std::int64_t dilation, std::int64_t k,
-                         std::int64_t extra) { return (p - 1) * stride - pads + dilation * (k - 1) + 1 + extra; };
-  const std::int64_t size[] = {extent(dy.shape()[2], options.stride.vertical, padding[0] + padding[2],
+  const auto extent = [](__int128 p, std::int64_t stride, __int128 low, std::int64_t high, __int128 dilation,
+                         std::int64_t k, std::int64_t extra) {
+    return cells_of("conv_transpose2d", "the result",
+                    (p - 1) * stride - (low + high) + dilation * (k - 1) + 1 + extra);
+  };
+  const std::int64_t size[] = {extent(dy.shape()[2], options.stride.vertical, padding[0], padding[2],
                                       options.dilation.vertical, kernel.vertical, output_padding.vertical),
-                               extent(dy.shape()[3], options.stride.horizontal, padding[1] + padding[3],
+                               extent(dy.shape()[3], options.stride.horizontal, padding[1], padding[3],
                                       options.dilation.horizontal, kernel.horizontal, output_padding.horizontal)};
   auto attrs = window(options.stride, padding, options.dilation);
   attrs.emplace_back("input_size", std::span<const std::int64_t>(size));

@@ -136,6 +136,7 @@ Tensor Tensor::detach() const {
 }
 
 Tensor& Tensor::requires_grad(bool required) {
+  state_of(state_);
   FJ_CHECK(!required || is_float(type().dtype), "requires_grad: only float tensors have gradients (x: {})",
            type().str());
   if (state_->needs_grad != required) *this = tensor_of(value_of(*this), required, state_->depth);
@@ -155,7 +156,9 @@ Tensor Tensor::mean(const std::vector<std::int64_t>& dim, bool keepdim) const {
 }
 
 Tensor full(const Shape& shape, Number value, DType dtype) {
-  return record(ir::Op::full, {}, {{"shape", shape.dims()}, {"value", value.real}, {"dtype", dtype}});
+  const ir::AttrInit number =
+      value.is_integer ? ir::AttrInit("value", value.integer) : ir::AttrInit("value", value.real);
+  return record(ir::Op::full, {}, {{"shape", shape.dims()}, number, {"dtype", dtype}});
 }
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }

@@ -1,6 +1,8 @@
 #include "fusejit/module.h"
 
 #include <algorithm>
+#include <atomic>
+#include <unordered_set>
 
 #include "frontend/context.h"
 #include "frontend/eval.h"
@@ -50,7 +52,7 @@ void Parameter::set(const Tensor& value) const {
 }
 
 struct Module::Tree {
-  bool training = true;
+  std::atomic<bool> training = true;  // read by whoever records, on any thread
   std::vector<std::pair<std::string, Parameter>> values;
   std::vector<std::pair<std::string, std::shared_ptr<Tree>>> children;
   std::mutex step_mutex;
@@ -170,7 +172,15 @@ Parameter Module::state(const std::string& name, const Tensor& value) {
 }
 
 void Module::add_child(const std::string& name, const Module& module) {
-  FJ_CHECK(module.tree_ != tree_, "module '{}' cannot be added to itself", name);
+  std::unordered_set<const Tree*> within;  // a module that holds this one would hold itself
+  std::vector<const Tree*> open{module.tree_.get()};
+  while (!open.empty()) {
+    const Tree* tree = open.back();
+    open.pop_back();
+    FJ_CHECK(tree != tree_.get(), "module '{}' cannot be added to itself", name);
+    if (!within.insert(tree).second) continue;
+    for (const auto& [child_name, child] : tree->children) open.push_back(child.get());
+  }
   tree_->children.emplace_back(name, module.tree_);
 }
 

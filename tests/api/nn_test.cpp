@@ -171,6 +171,43 @@ TEST_F(Nn, FrozenNetworksDoNotChange) {
   EXPECT_NE(error_of([&] { serve(ones({2, 3, 5, 5})); }).find("conv2d"), std::string::npos);
 }
 
+// What a frozen network computes once from its parameters stays apart from the like, however many types of x it meets:
+// the numbers below are the same operation on the same parameter.
+struct ManyConstants : nn::ModuleOf<ManyConstants> {
+  nn::Parameter p = parameter("p", ones({1}));
+  Tensor forward(const Tensor& x) override {
+    Tensor y = x * 0;
+    for (int i = 3; i < 40; ++i) y = y * 2 - y + (p.value() * (i + 0.25)) * x;
+    return y;
+  }
+};
+
+TEST_F(Nn, FrozenNetworksKeepTheirConstantsApart) {
+  const Frozen serve = ManyConstants().freeze();
+  float want = 0;
+  for (int i = 3; i < 40; ++i) want += static_cast<float>(i) + 0.25f;
+  for (int n = 1; n <= 12; ++n)
+    EXPECT_EQ(serve(ones({n})).to_vector<float>(), std::vector<float>(static_cast<std::size_t>(n), want));
+}
+
+TEST_F(Nn, AModuleCannotHoldItself) {
+  nn::Sequential inner, outer;
+  outer.push_back(inner);
+  EXPECT_THROW(inner.push_back(outer), UserError);
+  EXPECT_THROW(inner.push_back(inner), UserError);
+  outer.push_back(inner);  // twice is no circle
+  EXPECT_FALSE(outer.eval().is_training());
+}
+
+TEST_F(Nn, WholeNumbersStayExact) {
+  const std::int64_t big = (std::int64_t{1} << 53) + 1;
+  EXPECT_EQ(full({}, big, i64).item<std::int64_t>(), big);
+  EXPECT_EQ((arange(1) + big).item<std::int64_t>(), big);
+  EXPECT_TRUE(eq(full({}, big, i64), big).item<bool>());
+  EXPECT_FALSE(ne(full({}, big, i64), big).item<bool>());
+  EXPECT_THROW(Number(~std::uint64_t{0}), UserError);
+}
+
 TEST_F(Nn, ClippingInTheStepAndFurtherOutputs) {
   struct Net : nn::ModuleOf<Net> {
     nn::Parameter w = parameter("w", from_host(std::vector<float>{0, 0}, {2}));

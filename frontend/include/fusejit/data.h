@@ -35,7 +35,7 @@ struct BatchOptions {
   bool drop_last = false;                    // leave out an incomplete last batch
   Split split = Split::train;                // for `idx`
   double mean = 0.2860, deviation = 0.3530;  // of pixels as 0..1; the defaults are Fashion-MNIST's
-  std::optional<std::uint64_t> seed = {};        // of the order; left out: drawn from the default generator
+  std::optional<std::uint64_t> seed = {};    // of the order; left out: drawn from the default generator
 };
 
 struct Batch {
@@ -43,7 +43,8 @@ struct Batch {
   Tensor labels;  // i64 [N]
 };
 
-// The batches of one epoch, for a range-based for loop: for (auto [x, y] : fj::data::batches(images, {...})).
+// The batches of one epoch, for a range-based for loop: for (auto [x, y] : fj::data::batches(images, {...})). Made as
+// they are asked for. UserError for a batch below 1, or a mean and deviation that cannot normalise.
 class Batches {
  public:
   class Iterator {
@@ -63,8 +64,8 @@ class Batches {
   };
 
   Batches(std::shared_ptr<const ImageSet> set, BatchOptions options);
-  std::int64_t size() const;  // batches
-  Batch get(std::int64_t number) const;
+  std::int64_t size() const;             // batches
+  Batch get(std::int64_t number) const;  // UserError unless 0 <= number < size()
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, size()}; }
 
@@ -79,7 +80,8 @@ Batches batches(std::shared_ptr<const ImageSet> set, const BatchOptions& options
 Batches idx(const std::string& directory, const BatchOptions& options = {});
 
 // A picture of images in rows, each with a predicted and the true label beneath it (green where they agree, red where
-// not), written as PNG. names[label] is a label's text; missing names are numbers.
+// not), written as PNG, whole or not at all. which: numbers of images; predicted: a label for each of them.
+// names[label] is a label's text; missing names are numbers. UserError for a number that is no image's, FileError.
 void save_contact_sheet(const std::string& path, const ImageSet& images, const std::vector<std::int64_t>& which,
                         const std::vector<std::int64_t>& predicted, const std::vector<std::string>& names = {},
                         int columns = 10);

@@ -13,14 +13,15 @@ class Module;
 
 class Frozen {
  public:
-  // x -> forward(x) in evaluation mode. Records, lazily; a new type of x is planned once.
+  // x -> forward(x) in evaluation mode. Records, lazily; a new type of x is planned once. UserError as forward's.
   Tensor operator()(const Tensor& x) const;
 
   struct Input {
     DType dtype = f32;
     Shape shape;
   };
-  // Plans and compiles for inputs of this type now, so that the time and the errors come here.
+  // Plans and compiles for inputs of this type now, so that the time and the errors (UnsupportedError, DeviceError)
+  // come here: serve.compile({fj::f32, {1, 3, 224, 224}}).
   void compile(const Input& input) const;
 
  private:

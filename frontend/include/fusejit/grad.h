@@ -15,7 +15,7 @@ namespace fusejit {
 //   fj::Tensor w = fj::ones({3}).requires_grad();
 //   fj::Tensor g = fj::grad(fj::sum(w * w), {w})[0];          // 2, 2, 2
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs);
-// The same for any results with given cotangents (of the results' types).
+// The sum over the results of cotangent . d result / d input, for every input. cotangents: of the results' types.
 std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents,
                          const std::vector<Tensor>& inputs);
 
@@ -24,11 +24,16 @@ struct ValueAndGrad {
   std::vector<Tensor> gradients;  // one per differentiated argument
 };
 using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
-// A function that computes f and its gradients with respect to the arguments numbered in `which`.
+// A function that computes f and its gradients with respect to the arguments numbered in `which`; f must give one float
+// number. UserError for a number that is no argument's.
+//   auto f = fj::value_and_grad([](const std::vector<fj::Tensor>& in) { return fj::sum(in[0] * in[0]); });
+//   auto [value, gradients] = f({fj::tensor<float>({1, 2})});  // 5 and {2, 4}
 std::function<ValueAndGrad(const std::vector<Tensor>&)> value_and_grad(TensorFunction f, std::vector<int> which = {0});
+// The gradients alone.
 std::function<std::vector<Tensor>(const std::vector<Tensor>&)> grad_of(TensorFunction f, std::vector<int> which = {0});
 
 // While one lives, results recorded on this thread do not ask for gradients and gradients do not flow through them.
+//   const fj::NoGrad off;
 class NoGrad {
  public:
   NoGrad();
@@ -51,11 +56,12 @@ using CustomForward = std::function<Saved(const std::vector<Tensor>& inputs)>;
 using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tensor>& saved, const Tensor& gradient)>;
 //   auto square = fj::custom_gradient([](auto& in) { return fj::Saved{in[0] * in[0], {in[0]}}; },
 //                                     [](auto& saved, auto& g) { return std::vector{2 * saved[0] * g}; });
+// UserError if backward gives another number of gradients than there are inputs, or one of another type than its input.
 TensorFunction custom_gradient(CustomForward forward, CustomBackward backward);
 
 struct GradcheckOptions {
-  double step = 1e-6;
-  double absolute = 1e-5;
+  double step = 1e-6;      // h in (f(x + h) - f(x - h)) / 2h
+  double absolute = 1e-5;  // |gradient - difference| <= absolute + relative * |difference|
   double relative = 1e-3;
 };
 struct GradcheckResult {

@@ -1,4 +1,8 @@
-// Named tensors in files: NumPy's .npz (docs/ops.md §13).
+// Named tensors in files: NumPy's .npz, and one tensor in a .npy (docs/ops.md section 13). Every dtype; bf16 travels as
+// <u2 under a name that ends in ".bf16".
+//
+//   fj::save({{"x", fj::tensor<float>({1, 2})}}, path);
+//   fj::Tensor x = fj::load(path).at("x");
 #pragma once
 
 #include <map>
@@ -13,9 +17,10 @@ using StateDict = std::map<std::string, Tensor>;
 
 // Written whole or not at all. FileError if it cannot be written.
 void save(const StateDict& tensors, const std::string& path);
-// FileError if it cannot be opened; UserError, one sentence, if it is damaged or no .npz.
+// FileError if it cannot be opened; UserError, one sentence, if it is damaged or no .npz; DeviceError if its arrays
+// need more memory than the machine has.
 StateDict load(const std::string& path);
-// One .npy array.
+// One .npy array; errors as above.
 void save(const Tensor& tensor, const std::string& path);
 Tensor load_array(const std::string& path);
 

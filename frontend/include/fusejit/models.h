@@ -11,13 +11,17 @@ enum class ConvnetForm : std::uint8_t {
   ordinary,   // convolution and batch-norm keep what they need
   save_input  // each convolution + batch-norm layer keeps only its input
 };
-// The digits network of the convolution + batch-norm text: [N,1,28,28] -> log-probabilities [N,10]. Its batch-norm has
-// no affine part and no running statistics, divides by n - 1, and adds eps = 1e-3 outside the root.
+// The digits network of PyTorch's tutorial "Fusing Convolution and Batch Norm using Custom Function":
+// [N,1,28,28] f32 -> log-probabilities [N,10]. Two 3x3 convolutions with batch-norm (32 and 64 channels) and ReLU,
+// 2x2 max-pool, linear 9216 -> 128, dropout 0.5, linear -> 10. Its batch-norm has no affine part and no running
+// statistics, divides by n - 1, and adds eps = 1e-3 outside the root.
 nn::Sequential convnet(ConvnetForm form = ConvnetForm::ordinary);
 
-// ResNet-50 as in torchvision, names included: [N,3,H,W] -> [N,classes].
+// ResNet as in torchvision, names of parameters included: [N,3,H,W] f32 -> logits [N,classes]. Four stages of
+// bottleneck blocks of 64, 128, 256, 512 channels, four times as many at their ends.
 class ResNet : public nn::ModuleOf<ResNet> {
  public:
+  // blocks: of each of the four stages.
   ResNet(const std::vector<int>& blocks, std::int64_t classes);
   Tensor forward(const Tensor& x) override;
 
@@ -27,6 +31,7 @@ class ResNet : public nn::ModuleOf<ResNet> {
   std::vector<nn::Sequential> layers_;
   nn::Linear fc_;
 };
+// Blocks {3, 4, 6, 3}; with torchvision's weights saved as .npz, its results.
 ResNet resnet50(std::int64_t classes = 1000);
 
 }  // namespace fusejit::models

@@ -26,9 +26,10 @@ namespace nn {
 
 class Parameter {
  public:
-  // trainable: the optimiser updates it; else it is state, such as running statistics.
+  // trainable: the optimiser updates it, and it asks for gradients; else it is state, such as running statistics.
+  // UserError for an empty value, or one that is no float and trainable.
   Parameter(std::string name, Tensor value, bool trainable = true);
-  Tensor value() const;
+  Tensor value() const;  // as it is now
   operator Tensor() const { return value(); }
   // A new value of the same type; handles of the old one keep it. UserError for another type.
   void set(const Tensor& value) const;
@@ -61,10 +62,12 @@ class Module {
   // them must be made anew.
   Module& to(DType dtype);
 
+  // Every parameter and state by its name, as it is now; lazy.
   StateDict state_dict() const;
   // All of it or nothing: UserError that names missing and unknown entries and differing types. Entries called
   // num_batches_tracked, which PyTorch writes, are passed over.
   void load_state_dict(const StateDict& values);
+  // state_dict() as an .npz, and back; errors as in io.h.
   void save(const std::string& path) const;
   void load(const std::string& path);
 
@@ -76,9 +79,10 @@ class Module {
   std::mutex& step_mutex() const;                     // steps on one module run one after another
 
  protected:
+  // Adds a parameter to train, or a state that the module itself sets, under a name, and returns it.
   Parameter parameter(const std::string& name, const Tensor& value);
   Parameter state(const std::string& name, const Tensor& value);
-  // Adds a module under a name and returns it.
+  // Adds a module under a name and returns it. UserError if that module holds this one.
   template <class M>
   M add(const std::string& name, M module) {
     add_child(name, module);

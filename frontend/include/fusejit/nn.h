@@ -1,4 +1,10 @@
-// The layers. Parameters are initialised as in PyTorch (uniform within 1/sqrt(fan_in)), from the default generator.
+// The layers; names, meaning and initialisation (uniform within 1/sqrt(fan_in), from the default generator) are
+// PyTorch's. Parameters are f32 until Module::to. Input of another shape or dtype is a UserError, and so are sizes
+// below one when a layer is made.
+//
+//   fj::nn::Sequential net(fj::nn::Conv2d(1, 8, 3, {.padding = "same"}), fj::nn::ReLU(), fj::nn::Flatten(),
+//                          fj::nn::Linear(8 * 4 * 4, 10));
+//   fj::Tensor logits = net(fj::ones({2, 1, 4, 4}));  // [2,10]
 #pragma once
 
 #include <memory>
@@ -17,7 +23,7 @@ struct Conv2dOptions {
   std::int64_t groups = 1;
   bool bias = true;
 };
-// x: [N,in,H,W] -> [N,out,P,Q].
+// x: [N,in,H,W] -> [N,out,P,Q], as conv2d. Parameters: weight [out,in/groups,R,S], bias [out].
 class Conv2d : public ModuleOf<Conv2d> {
  public:
   Conv2d(std::int64_t in_channels, std::int64_t out_channels, Pair kernel_size, Conv2dOptions options = {});
@@ -30,7 +36,7 @@ class Conv2d : public ModuleOf<Conv2d> {
   std::vector<Parameter> bias_;  // one or none
 };
 
-// x: [...,in] -> [...,out].
+// x: [...,in] -> [...,out], as linear. Parameters: weight [out,in], bias [out].
 class Linear : public ModuleOf<Linear> {
  public:
   Linear(std::int64_t in_features, std::int64_t out_features, bool bias = true);
@@ -44,11 +50,13 @@ class Linear : public ModuleOf<Linear> {
 
 struct BatchNorm2dOptions {
   double eps = 1e-5;
-  double momentum = 0.1;
+  double momentum = 0.1;  // running = running*(1 - momentum) + batch*momentum
   bool affine = true;
   bool track_running_stats = true;  // false: the batch's own statistics in evaluation too
 };
-// Per channel over N, H, W. In training the batch's statistics normalise and update the running ones.
+// x: [N,channels,H,W] -> the same: (x - mean)/sqrt(var + eps)*weight + bias per channel, over N, H, W. In training the
+// batch's statistics normalise (variance by n) and update the running ones (variance by n - 1). Parameters: weight,
+// bias; state: running_mean, running_var, each [channels].
 class BatchNorm2d : public ModuleOf<BatchNorm2d> {
  public:
   explicit BatchNorm2d(std::int64_t channels, BatchNorm2dOptions options = {});
@@ -74,7 +82,9 @@ struct ConvBatchNorm2dOptions {
   bool save_only_input = true;  // false: the same values, ordinary memory use
 };
 // Convolution without bias and batch-norm as one layer that in training keeps only the convolution's input: the
-// backward pass computes the convolution again.
+// backward pass computes the convolution again. After PyTorch's tutorial "Fusing Convolution and Batch Norm using
+// Custom Function". x: [N,in,H,W] -> [N,out,P,Q]. Parameters: weight, gamma, beta; state: running_mean, running_var.
+// UserError for running statistics together with unbiased or eps_outside: they normalise by the batch's own only.
 class ConvBatchNorm2d : public ModuleOf<ConvBatchNorm2d> {
  public:
   ConvBatchNorm2d(std::int64_t in_channels, std::int64_t out_channels, Pair kernel_size,
@@ -88,7 +98,7 @@ class ConvBatchNorm2d : public ModuleOf<ConvBatchNorm2d> {
   std::vector<Parameter> affine_, running_;
 };
 
-// Zeroes with probability p in training; identity in evaluation.
+// Zeroes with probability p in training and scales the rest by 1/(1-p); identity in evaluation.
 class Dropout : public ModuleOf<Dropout> {
  public:
   explicit Dropout(double p = 0.5);
@@ -98,6 +108,7 @@ class Dropout : public ModuleOf<Dropout> {
   double p_;
 };
 
+// The functions of ops.h as layers, for Sequential; x as there.
 class ReLU : public ModuleOf<ReLU> {
  public:
   Tensor forward(const Tensor& x) override { return relu(x); }
@@ -163,7 +174,7 @@ class Sequential : public ModuleOf<Sequential> {
            !(std::is_same_v<std::remove_cvref_t<M>, Sequential> || ...)) explicit Sequential(M&&... modules) {
     (push_back(modules), ...);
   }
-  Sequential& push_back(const Module& module);
+  Sequential& push_back(const Module& module);  // names the same module, as handles do
   Tensor forward(const Tensor& x) override;
   std::size_t size() const { return modules_.size(); }
 

@@ -1,5 +1,12 @@
 // Optimisers, with PyTorch's formulas. Learning rates and step numbers are arguments of the trace: changing them
 // compiles nothing. Momentum, decay and the like are too; only whether they are zero changes the trace.
+//
+//   fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},
+//                      fj::optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+//   fj::optim::StepLR schedule(opt, 1, 0.7);  // schedule.step() after each epoch
+//
+// A setting that is not finite or out of its range is a UserError, and so are a parameter given twice and none at all.
+// In the formulas p is a parameter, g its gradient + weight_decay*p, t the number of this update, from 1.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +43,12 @@ class Optimizer {
   std::int64_t steps() const { return steps_; }
 
   // Records one update: gradients in the order of parameters(); where one is empty, that parameter keeps its value.
+  // train_step does this; a loop of one's own calls it with what grad() gave.
   void update(const std::vector<Tensor>& gradients);
 
   // Momentum buffers and the like, under "<parameter number>.<name>", and "steps".
   StateDict state_dict() const;
+  // All of it or nothing: UserError that names an entry that is missing or of another type.
   void load_state_dict(const StateDict& values);
 
   // A number of updates to go back to; for a step that failed.
@@ -81,6 +90,8 @@ struct SgdOptions {
   double dampening = 0;
   bool nesterov = false;
 };
+// m = momentum*m + (1 - dampening)*g, at the first update m = g; p -= lr*m, or lr*(g + momentum*m) if nesterov, which
+// needs a momentum and no dampening.
 class SGD : public Optimizer {
  public:
   SGD(std::vector<nn::Parameter> parameters, SgdOptions options);
@@ -99,6 +110,8 @@ struct AdamOptions {
   double eps = 1e-8;
   double weight_decay = 0;
 };
+// m = beta1*m + (1 - beta1)*g, v = beta2*v + (1 - beta2)*g^2;
+// p -= lr/(1 - beta1^t) * m/(sqrt(v)/sqrt(1 - beta2^t) + eps). Kingma and Ba 2015.
 class Adam : public Optimizer {
  public:
   Adam(std::vector<nn::Parameter> parameters, AdamOptions options = {});
@@ -116,6 +129,7 @@ struct AdadeltaOptions {
   double eps = 1e-6;
   double weight_decay = 0;
 };
+// v = rho*v + (1 - rho)*g^2, d = sqrt(a + eps)/sqrt(v + eps)*g, a = rho*a + (1 - rho)*d^2; p -= lr*d. Zeiler 2012.
 class Adadelta : public Optimizer {
  public:
   Adadelta(std::vector<nn::Parameter> parameters, AdadeltaOptions options = {});
@@ -127,7 +141,7 @@ class Adadelta : public Optimizer {
   AdadeltaOptions options_;
 };
 
-// Multiplies every learning rate by gamma after each step_size calls of step().
+// Multiplies every learning rate by gamma after each step_size calls of step(). The optimiser must outlive it.
 class StepLR {
  public:
   StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma = 0.1);
@@ -140,8 +154,8 @@ class StepLR {
   std::int64_t calls_ = 0;
 };
 
-// Gradients scaled so that their joint 2-norm is at most max_norm, and that norm before scaling; lazily, in place of
-// the given ones. Empty gradients are passed over.
+// Gradients times min(1, max_norm/(norm + 1e-6)), so that their joint 2-norm is at most max_norm, lazily and in place
+// of the given ones; returns the norm before. Empty gradients are passed over; none at all is a UserError.
 Tensor clip_grad_norm(std::vector<Tensor>& gradients, double max_norm);
 
 }  // namespace fusejit::optim

@@ -7,10 +7,16 @@
 
 namespace fusejit {
 
-// Restarts the default generator.
+//   fj::manual_seed(1);
+//   std::vector<float> first = fj::rand({3}).to_vector<float>();
+//   fj::manual_seed(1);
+//   std::vector<float> again = fj::rand({3}).to_vector<float>();  // the same numbers
+
+// Restarts the default generator. A program that never calls this starts from 0.
 void manual_seed(std::uint64_t seed);
 
-// A random order of 0 .. count - 1, from the seed alone (Fisher-Yates over Philox words).
+// A random order of 0 .. count - 1, from the seed alone (Fisher-Yates over Philox words). UserError for a negative
+// count.
 std::vector<std::int64_t> random_permutation(std::int64_t count, std::uint64_t seed);
 // A seed that the default generator hands out once.
 std::uint64_t next_seed();

@@ -8,6 +8,7 @@
 
 namespace fusejit {
 
+//   fj::set_options({.rules = "none", .threads = 1});
 struct Options {
   std::string engine = "compiled";  // "compiled", "graph_interpreter", "kernel_interpreter"
   std::string target = "host";      // "x86:avx512", "x86:avx2", "x86:v2", "host"
@@ -16,14 +17,15 @@ struct Options {
 };
 // Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word.
 void set_options(const Options& options);
+// As set last, or the defaults.
 Options options();
 
 // Of the plan that ran last.
 struct PlanStatistics {
-  std::int64_t kernels = 0;       // launches
-  std::int64_t ledger_bytes = 0;  // distinct bytes touched, over all launches
-  std::int64_t bound_bytes = 0;   // no plan of this graph touches less
-  std::int64_t arena_bytes = 0;
+  std::int64_t kernels = 0;               // launches
+  std::int64_t ledger_bytes = 0;          // distinct bytes touched, over all launches
+  std::int64_t bound_bytes = 0;           // no plan of this graph touches less
+  std::int64_t arena_bytes = 0;           // of the one allocation that holds all inner values
   std::int64_t end_of_forward_bytes = 0;  // alive when the first result, a step's loss, was written
   double kernel_milliseconds = 0;         // wall time of the launches; the rest of a step is the host's
 };
@@ -36,9 +38,10 @@ struct Statistics {
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
-  double compile_milliseconds = 0;
+  double compile_milliseconds = 0;  // wall time of making plans and kernels
   PlanStatistics last_plan;
 };
+// Of the default session, since it was made (set_options makes another).
 Statistics stats();
 
 // The log speaks of lost chances only (a split step, an argument that could not be donated): a line each. Silent unless

@@ -2,6 +2,13 @@
 // value is asked for: eval(), item(), to_vector(), copy_to(), printing, or a training step.
 //
 // A Tensor is a handle: copies name the same value, and values never change. Handles may be used from several threads.
+//
+//   fj::Tensor x = fj::from_host(std::vector<float>{1, 2, 3, 4}, {2, 2});
+//   fj::Tensor y = fj::matmul(x, x) + 1;                // nothing is computed yet
+//   std::vector<float> values = y.to_vector<float>();   // 8, 11, 16, 23
+//
+// Asking for a value may throw what its computation throws: UnsupportedError for a graph that cannot be compiled yet,
+// DeviceError for lack of memory. The tensors stay usable. Whatever is asked of an empty Tensor is a UserError.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +45,7 @@ class Tensor {
 
   // Computes the value now, if that has not happened yet. Returns *this.
   const Tensor& eval() const;
+  // True if the value is there already, so that reading it computes nothing.
   bool evaluated() const;
   // The only element, converted. UserError unless the tensor has exactly one element.
   template <class T>
@@ -45,12 +53,14 @@ class Tensor {
   // All elements in row-major order of the logical shape, converted to T.
   template <class T>
   std::vector<T> to_vector() const;
-  // Copies the elements as they are, bytes() of them, in row-major order of the logical shape.
+  // Copies the elements in row-major order of the logical shape as bytes() bytes: f16 and bf16 as their bits, bool as
+  // the bytes 0 and 1.
   void copy_to(void* destination) const;
   // The values as text, long axes shortened. Evaluates.
   std::string str() const;
 
-  // The same value as another dtype (ops.md §4 `cast`).
+  // The same value as another dtype, rounded to nearest even; floats become integers toward zero, saturating, NaN as 0
+  // (docs/ops.md section 4, `cast`).
   Tensor to(DType dtype) const;
   // The same value on a device: "cpu". UserError for an unknown name, DeviceError for one that is not there.
   Tensor to(const std::string& device) const;
@@ -61,6 +71,7 @@ class Tensor {
   Tensor& requires_grad(bool required = true);
   bool needs_grad() const;
 
+  // As the functions of these names in ops.h.
   Tensor reshape(const std::vector<std::int64_t>& shape) const;
   Tensor permute(const std::vector<std::int64_t>& dims) const;
   Tensor flatten(int start_dim = 0, int end_dim = -1) const;
@@ -93,11 +104,13 @@ constexpr DType dtype_of() {
 }
 
 // ---- creation -----------------------------------------------------------------------------------------------------
+// Shapes have at most 8 axes and 2^40 elements, no extent is negative (shape.h); else UserError.
 
 Tensor zeros(const Shape& shape, DType dtype = f32);
 Tensor ones(const Shape& shape, DType dtype = f32);
+// `value` rounded to the dtype.
 Tensor full(const Shape& shape, Number value, DType dtype = f32);
-// 0, 1, ..., count - 1.
+// [count]: 0, 1, ..., count - 1. No bool.
 Tensor arange(std::int64_t count, DType dtype = i64);
 // Uniform in [0, 1) from the default generator (random.h). Float dtypes.
 Tensor rand(const Shape& shape, DType dtype = f32);
@@ -113,15 +126,15 @@ template <class T>
 Tensor from_host(const std::vector<T>& values, const Shape& shape) {
   return from_host(std::span<const T>(values), shape);
 }
-// A 1-d tensor, or one of `shape`: tensor<float>({1, 2, 3}).
+// A 1-d tensor of the values: tensor<float>({1, 2, 3}).
 template <class T>
 Tensor tensor(const std::vector<T>& values) {
   return from_host(std::span<const T>(values), {static_cast<std::int64_t>(values.size())});
 }
 
-// No copy: the memory must stay valid and unchanged until `deleter` is called, which happens when nothing needs it any
-// more. Results never overwrite it. With check_borrowed() (runtime.h; on in debug builds) every use verifies that the
-// bytes are still those of the beginning and throws UserError if not.
+// The elements where they are, row-major, without a copy: the memory must stay valid and unchanged until `deleter` is
+// called, which happens when nothing needs it any more. Results never overwrite it. With check_borrowed() (runtime.h;
+// on in debug builds) every use verifies that the bytes are still those of the beginning and throws UserError if not.
 Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter = {});
 template <class T>
 Tensor borrow(T* elements, const Shape& shape, std::function<void()> deleter = {}) {

@@ -1,4 +1,9 @@
 // train_step: forward, gradient and update of one training step as one plan, recorded at each call, compiled once.
+//
+//   fj::nn::Linear net(2, 1);
+//   fj::optim::SGD opt(net.parameters(), {.lr = 0.1});
+//   auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::mse_loss(net(x), y); });
+//   float loss = step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>();
 #pragma once
 
 #include <cstdint>
@@ -78,7 +83,8 @@ class TrainStep {
 };
 
 // f(arguments...) gives the loss, one float number, or a tuple or vector of tensors that begins with it. `net` and
-// `optimizer` are used by reference; steps on one module run one after another.
+// `optimizer` are used by reference; steps on one module run one after another. UserError at the call if the loss is
+// not one float number.
 template <class F>
 TrainStep<F> train_step(nn::Module& net, optim::Optimizer& optimizer, F f, TrainStepOptions options = {}) {
   return TrainStep<F>(net, optimizer, std::move(f), options);

@@ -1,0 +1,191 @@
+// The examples in the public headers, run as they stand there; the last test holds the two together.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <regex>
+#include <sstream>
+
+#include "fusejit/fusejit.h"
+
+namespace {
+
+namespace fj = fusejit;
+
+struct Net : fj::nn::ModuleOf<Net> {
+  fj::nn::Conv2d conv = add("conv", fj::nn::Conv2d(1, 8, 3));
+  fj::nn::Linear head = add("head", fj::nn::Linear(8 * 26 * 26, 10));
+  fj::Tensor forward(const fj::Tensor& x) override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
+};
+
+class HeaderExamples : public ::testing::Test {
+ protected:
+  void SetUp() override { std::cout.rdbuf(printed_.rdbuf()); }
+  void TearDown() override {
+    std::cout.rdbuf(before_);
+    fj::set_options({});
+  }
+  std::ostringstream printed_;
+  std::streambuf* before_ = std::cout.rdbuf();
+};
+
+TEST_F(HeaderExamples, Tensor) {
+  fj::Tensor x = fj::from_host(std::vector<float>{1, 2, 3, 4}, {2, 2});
+  fj::Tensor y = fj::matmul(x, x) + 1;
+  EXPECT_FALSE(y.evaluated());
+  std::vector<float> values = y.to_vector<float>();
+  EXPECT_EQ(values, (std::vector<float>{8, 11, 16, 23}));
+}
+
+TEST_F(HeaderExamples, Ops) {
+  fj::Tensor x = fj::tensor<float>({-1, 0, 2});
+  fj::Tensor y = fj::where(x > 0, x * 3, fj::exp(x) - 1);
+  std::cout << y.sum().item<float>();
+  EXPECT_EQ(printed_.str(), "5.36788");
+}
+
+TEST_F(HeaderExamples, Grad) {
+  fj::Tensor w = fj::ones({3}).requires_grad();
+  fj::Tensor g = fj::grad(fj::sum(w * w), {w})[0];
+  EXPECT_EQ(g.to_vector<float>(), (std::vector<float>{2, 2, 2}));
+}
+
+TEST_F(HeaderExamples, ValueAndGrad) {
+  auto f = fj::value_and_grad([](const std::vector<fj::Tensor>& in) { return fj::sum(in[0] * in[0]); });
+  auto [value, gradients] = f({fj::tensor<float>({1, 2})});
+  EXPECT_EQ(value.item<float>(), 5);
+  EXPECT_EQ(gradients[0].to_vector<float>(), (std::vector<float>{2, 4}));
+}
+
+TEST_F(HeaderExamples, NoGrad) {
+  const fj::NoGrad off;
+  EXPECT_FALSE((fj::ones({2}).requires_grad() * 2).needs_grad());
+}
+
+TEST_F(HeaderExamples, CustomGradient) {
+  auto square = fj::custom_gradient(
+      [](auto& in) {
+        return fj::Saved{in[0] * in[0], {in[0]}};
+      },
+      [](auto& saved, auto& g) { return std::vector{2 * saved[0] * g}; });
+  fj::Tensor x = fj::tensor<float>({3}).requires_grad();
+  EXPECT_EQ(fj::grad(fj::sum(square({x})), {x})[0].item<float>(), 6);
+  const auto broken = fj::custom_gradient(
+      [](auto& in) {
+        return fj::Saved{in[0] * in[0], {}};
+      },
+      [](auto&, auto& g) {
+        return std::vector{g, g};
+      });
+  EXPECT_THROW(fj::grad(fj::sum(broken({x})), {x}), fj::UserError) << "two gradients for one input";
+  const auto other = fj::custom_gradient(
+      [](auto& in) {
+        return fj::Saved{in[0] * in[0], {}};
+      },
+      [](auto&, auto& g) { return std::vector{g.to(fj::f64)}; });
+  EXPECT_THROW(fj::grad(fj::sum(other({x})), {x}), fj::UserError) << "a gradient of another dtype";
+}
+
+TEST_F(HeaderExamples, Random) {
+  fj::manual_seed(1);
+  std::vector<float> first = fj::rand({3}).to_vector<float>();
+  fj::manual_seed(1);
+  std::vector<float> again = fj::rand({3}).to_vector<float>();
+  EXPECT_EQ(first, again);
+}
+
+TEST_F(HeaderExamples, Memory) {
+  fj::memory::reset_peak();
+  fj::Tensor x = fj::ones({256, 1024}).eval();
+  std::int64_t bytes = fj::memory::peak();
+  EXPECT_GE(bytes, 1 << 20);
+}
+
+TEST_F(HeaderExamples, Io) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("header_examples_" + std::to_string(::getpid()) + ".npz")).string();
+  fj::save({{"x", fj::tensor<float>({1, 2})}}, path);
+  fj::Tensor x = fj::load(path).at("x");
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
+  std::filesystem::remove(path);
+}
+
+TEST_F(HeaderExamples, Module) {
+  Net net;
+  EXPECT_EQ(net(fj::ones({2, 1, 28, 28})).shape(), (fj::Shape{2, 10}));
+  EXPECT_EQ(net.named_parameters().front().first, "conv.weight");
+}
+
+TEST_F(HeaderExamples, Layers) {
+  fj::nn::Sequential net(fj::nn::Conv2d(1, 8, 3, {.padding = "same"}), fj::nn::ReLU(), fj::nn::Flatten(),
+                         fj::nn::Linear(8 * 4 * 4, 10));
+  fj::Tensor logits = net(fj::ones({2, 1, 4, 4}));
+  EXPECT_EQ(logits.shape(), (fj::Shape{2, 10}));
+}
+
+TEST_F(HeaderExamples, Optimizers) {
+  const fj::nn::Linear body(3, 2), head(2, 1);
+  fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},
+                     fj::optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+  fj::optim::StepLR schedule(opt, 1, 0.7);
+  schedule.step();
+  EXPECT_EQ(opt.lr(0), 0.1 * 0.7);
+  EXPECT_EQ(opt.lr(1), 0.01 * 0.7);
+}
+
+TEST_F(HeaderExamples, Runtime) {
+  fj::set_options({.rules = "none", .threads = 1});
+  EXPECT_EQ(fj::options().rules, "none");
+}
+
+TEST_F(HeaderExamples, Train) {
+  fj::nn::Linear net(2, 1);
+  fj::optim::SGD opt(net.parameters(), {.lr = 0.1});
+  auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::mse_loss(net(x), y); });
+  float loss = step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>();
+  EXPECT_LT(step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>(), loss);
+}
+
+// ---- the headers and this file say the same -------------------------------------------------------------------------
+
+std::string squeezed(const std::string& code) {
+  static const std::regex comment("//[^\n]*"), blanks("\\s+");
+  return std::regex_replace(std::regex_replace(code, comment, ""), blanks, "");
+}
+
+// Runs of comment lines that are indented by three blanks.
+std::vector<std::string> examples_of(const std::filesystem::path& header) {
+  std::ifstream file(header);
+  std::vector<std::string> examples;
+  static const std::regex example("\\s*//   (.*)");
+  bool inside = false;
+  std::smatch match;
+  for (std::string line; std::getline(file, line);) {
+    const bool is_example = std::regex_match(line, match, example);
+    if (is_example && !inside) examples.emplace_back();
+    if (is_example) examples.back() += match[1].str() + "\n";
+    inside = is_example;
+  }
+  return examples;
+}
+
+TEST(HeaderExamplesAre, TheseTests) {
+  const std::filesystem::path root(FUSEJIT_SOURCE_DIR);
+  std::stringstream own;
+  own << std::ifstream(root / "tests/api/header_examples_test.cpp").rdbuf();
+  const std::string tests = squeezed(own.str());
+  int found = 0;
+  for (const auto& header : std::filesystem::directory_iterator(root / "frontend/include/fusejit")) {
+    for (const std::string& example : examples_of(header.path())) {
+      // A test may look at a value in between: each statement must be there.
+      std::stringstream statements(squeezed(example));
+      for (std::string statement; std::getline(statements, statement, ';'); ++found)
+        EXPECT_NE(tests.find(statement), std::string::npos) << header.path() << ": no test runs\n" << example;
+    }
+  }
+  EXPECT_GE(found, 30);
+}
+
+}  // namespace
