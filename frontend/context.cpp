@@ -22,6 +22,13 @@ Context& context() {
   return the;
 }
 
+Device default_device() {
+  Device device;
+  const int ordinal = context().default_ordinal.load(std::memory_order_relaxed);
+  if (ordinal >= 0) device.kind = Device::Kind::cuda, device.ordinal = ordinal;
+  return device;
+}
+
 ThreadState& thread_state() {
   thread_local ThreadState state;
   return state;

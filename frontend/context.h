@@ -39,6 +39,7 @@ struct Context {
   std::shared_ptr<Engine> engine;  // under engine_mutex
   std::mutex engine_mutex;
   Options options;
+  std::atomic<int> default_ordinal{-1};  // of the device where tensors are made; -1: the cpu
 
   std::atomic<int> trace_limit{10000};
   std::atomic<bool> check_borrowed;
@@ -47,6 +48,8 @@ struct Context {
   Context();
 };
 Context& context();
+// Where tensors are made that are computed from none.
+Device default_device();
 void log_line(std::string_view line);
 
 // A training step being recorded, or a frozen network being traced.

@@ -10,19 +10,41 @@
 #include "frontend/slot.h"
 #include "frontend/trace.h"
 #include "ir/base/check.h"
-#include "runtime/memory.h"
 #include "runtime/session.h"
 
 namespace fusejit {
 
-// The default session with what belongs to it.
+// The default sessions, one for each device in use, with what belongs to them.
 struct Engine {
-  explicit Engine(runtime::SessionOptions options) : session(std::move(options)) {}
-  runtime::Session session;
-  std::mutex mutex;  // of the rest
+  explicit Engine(runtime::SessionOptions given);
+  // Made at first use. Throws DeviceError, UnsupportedError.
+  runtime::Session& session(const Device& device);
+
+  const runtime::SessionOptions options;
+  std::mutex sessions_mutex;
+  std::vector<std::pair<Device, std::unique_ptr<runtime::Session>>> sessions;  // the first is the cpu's
+  std::mutex mutex;                                                            // of the rest
   GraphCache graphs;
   std::int64_t evaluations = 0, traces = 0, hits = 0;
+  Device ran_last;
 };
+
+Engine::Engine(runtime::SessionOptions given) : options(std::move(given)) {
+  runtime::SessionOptions here = options;
+  here.cuda = nullptr;
+  // A target for cuda is the CUDA devices'; interpreters run its plans on the cpu too.
+  if (here.target.isa == Isa::cuda && here.engine == runtime::Engine::compiled) here.target = Target::host();
+  sessions.emplace_back(Device(), std::make_unique<runtime::Session>(here));
+}
+
+runtime::Session& Engine::session(const Device& device) {
+  const std::lock_guard lock(sessions_mutex);
+  for (const auto& [where, session] : sessions) {
+    if (where == device) return *session;
+  }
+  sessions.emplace_back(device, std::make_unique<runtime::Session>(runtime::on_device(options, device)));
+  return *sessions.back().second;
+}
 
 namespace {
 
@@ -61,9 +83,35 @@ struct Work {
   std::vector<Tensor> wanted;  // not yet evaluated; wanted[i] is result i of the trace
   std::vector<runtime::Buffer> arguments;
   std::vector<char> donated;
+  std::vector<runtime::Buffer> results;
 };
 
-void collect_pending(Work& work) {
+// What is to be computed on one device.
+struct Part {
+  Device device;
+  std::vector<Tensor> wanted;
+};
+
+// Host numbers are computed where the rest is.
+std::vector<Part> parts_of(std::span<const Tensor> wanted) {
+  std::vector<Part> parts;
+  std::vector<Tensor> numbers;
+  for (const Tensor& tensor : wanted) {
+    const std::optional<Device>& device = tensor.state()->device;
+    if (!device) {
+      numbers.push_back(tensor);
+      continue;
+    }
+    auto part = std::find_if(parts.begin(), parts.end(), [&](const Part& p) { return p.device == *device; });
+    if (part == parts.end()) part = parts.insert(part, Part{*device, {}});
+    part->wanted.push_back(tensor);
+  }
+  if (parts.empty()) parts.push_back({});
+  for (Tensor& number : numbers) parts[0].wanted.push_back(std::move(number));
+  return parts;
+}
+
+void collect_pending(Work& work, const Device& device) {
   auto& pending = context().pending;
   std::erase_if(pending, [](const std::weak_ptr<TensorState>& weak) {
     const std::shared_ptr<TensorState> state = weak.lock();
@@ -71,7 +119,8 @@ void collect_pending(Work& work) {
   });
   for (const std::weak_ptr<TensorState>& weak : pending) {
     const std::shared_ptr<TensorState> state = weak.lock();
-    if (!state || work.trace.number_of(state->value.get()) >= 0 || !work.trace.shares(state->value)) continue;
+    if (!state || (state->device && *state->device != device)) continue;
+    if (work.trace.number_of(state->value.get()) >= 0 || !work.trace.shares(state->value)) continue;
     work.trace.add_result(state->value);
     work.wanted.emplace_back(state);
   }
@@ -141,7 +190,8 @@ void decide_donations(Work& work, std::span<const Donation> donations, std::vect
   }
 }
 
-Work prepare(std::span<const Tensor> wanted, std::span<const Donation> donations, std::vector<std::string>& lines) {
+Work prepare(std::span<const Tensor> wanted, const Device& device, std::span<const Donation> donations,
+             std::vector<std::string>& lines) {
   Work work;
   const std::lock_guard lock(context().graph_mutex);
   for (const Tensor& tensor : wanted) {
@@ -154,7 +204,7 @@ Work prepare(std::span<const Tensor> wanted, std::span<const Donation> donations
     work.wanted.push_back(tensor);
   }
   if (work.wanted.empty()) return work;
-  collect_pending(work);
+  collect_pending(work, device);
   work.arguments.resize(work.trace.arguments().size());
   for (const int number : work.trace.arguments())
     argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
@@ -180,7 +230,8 @@ std::shared_ptr<const ir::Graph> graph_for(Engine& engine, const Work& work, con
   return graph;
 }
 
-void publish(Work& work, std::vector<runtime::Buffer> results) {
+void publish(Work& work) {
+  const std::vector<runtime::Buffer>& results = work.results;
   std::vector<ir::Value> garbage;  // released after the lock
   std::vector<ir::Value> leaves(work.wanted.size());
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
@@ -209,17 +260,35 @@ void log_split() {
 
 }  // namespace
 
-void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
-  for (const Tensor& tensor : wanted) FJ_CHECK(tensor, "an empty tensor has no value");
-  std::vector<std::string> lines;
-  Work work = prepare(wanted, donations, lines);
-  if (work.wanted.empty()) return;
-  if (donations.empty()) log_split();
-  for (const std::string& line : lines) log_line(name + ": " + line);
+namespace {
+
+void run(Work& work, const Device& device, const std::string& name) {
   const std::shared_ptr<Engine> engine = default_engine();
   const std::shared_ptr<const ir::Graph> graph = graph_for(*engine, work, name);
   const std::span<const bool> donated(reinterpret_cast<const bool*>(work.donated.data()), work.donated.size());
-  publish(work, engine->session.run(*graph, work.arguments, donated));
+  work.results = engine->session(device).run(*graph, work.arguments, donated);
+  const std::lock_guard lock(engine->mutex);
+  engine->ran_last = device;
+}
+
+}  // namespace
+
+void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
+  for (const Tensor& tensor : wanted) FJ_CHECK(tensor, "an empty tensor has no value");
+  const std::vector<Part> parts = parts_of(wanted);
+  // What one device may overwrite, another may still need.
+  if (parts.size() > 1) donations = {};
+  std::vector<Work> done;
+  for (const Part& part : parts) {
+    std::vector<std::string> lines;
+    Work work = prepare(part.wanted, part.device, donations, lines);
+    if (work.wanted.empty()) continue;
+    if (donations.empty()) log_split();
+    for (const std::string& line : lines) log_line(name + ": " + line);
+    run(work, part.device, name);
+    done.push_back(std::move(work));
+  }
+  for (Work& work : done) publish(work);
 }
 
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments) {
@@ -228,7 +297,12 @@ std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const r
     const std::lock_guard lock(engine->mutex);
     ++engine->evaluations;
   }
-  return engine->session.run(graph, arguments);
+  return engine->session(Device()).run(graph, arguments);
+}
+
+runtime::Buffer place(const runtime::Buffer& buffer, const Device& device) {
+  if (device.is_cpu()) return buffer.on_host();
+  return buffer.device() == device ? buffer : default_engine()->session(device).place(buffer);
 }
 
 runtime::Buffer buffer_of(const Tensor& tensor) {
@@ -245,9 +319,12 @@ void add_pending(const Tensor& tensor) {
 
 void set_options(const Options& options) {
   auto engine = std::make_shared<Engine>(session_options(options));
+  const Device device(options.device);
+  engine->session(device);
   Context& c = context();
   const std::lock_guard lock(c.engine_mutex);
   c.options = options;
+  c.default_ordinal = device.is_cpu() ? -1 : device.ordinal;
   c.engine.swap(engine);
 }
 
@@ -264,28 +341,40 @@ Options options() {
 
 Statistics stats() {
   const std::shared_ptr<Engine> engine = default_engine();
-  const runtime::SessionStatistics s = engine->session.statistics();
-  const std::lock_guard lock(engine->mutex);
-  return {.evaluations = engine->evaluations,
-          .traces = engine->traces,
-          .trace_cache_hits = engine->hits,
-          .plans_made = s.plans_made,
-          .plan_cache_hits = s.plan_cache_hits,
-          .kernels_compiled = s.kernels_compiled,
-          .kernel_cache_hits = s.kernel_cache_hits,
-          .compile_milliseconds = s.compile_milliseconds,
-          .last_plan = {.kernels = s.last_run.kernels,
-                        .ledger_bytes = s.last_run.ledger_bytes,
-                        .bound_bytes = s.last_run.bound_bytes,
-                        .arena_bytes = s.last_run.arena_bytes,
-                        .end_of_forward_bytes = s.last_run.end_of_first_result_bytes,
-                        .kernel_milliseconds = s.last_run.kernel_milliseconds}};
+  Statistics all;
+  Device ran_last;
+  {
+    const std::lock_guard lock(engine->mutex);
+    all.evaluations = engine->evaluations, all.traces = engine->traces, all.trace_cache_hits = engine->hits;
+    ran_last = engine->ran_last;
+  }
+  const std::lock_guard lock(engine->sessions_mutex);
+  for (const auto& [device, session] : engine->sessions) {
+    const runtime::SessionStatistics s = session->statistics();
+    all.plans_made += s.plans_made;
+    all.plan_cache_hits += s.plan_cache_hits;
+    all.kernels_compiled += s.kernels_compiled;
+    all.kernel_cache_hits += s.kernel_cache_hits;
+    all.compile_milliseconds += s.compile_milliseconds;
+    all.graph_launches += s.graph_launches;
+    if (device != ran_last) continue;
+    all.last_plan = {.kernels = s.last_run.kernels,
+                     .ledger_bytes = s.last_run.ledger_bytes,
+                     .bound_bytes = s.last_run.bound_bytes,
+                     .arena_bytes = s.last_run.arena_bytes,
+                     .end_of_forward_bytes = s.last_run.end_of_first_result_bytes,
+                     .kernel_milliseconds = s.last_run.kernel_milliseconds};
+  }
+  return all;
 }
 
+void synchronize(const Device& device) { default_engine()->session(device).synchronize(); }
+
 namespace memory {
-std::int64_t allocated() { return runtime::memory_statistics().allocated; }
-std::int64_t peak() { return runtime::memory_statistics().peak; }
-void reset_peak() { runtime::reset_peak(); }
+std::int64_t allocated(const Device& device) { return default_engine()->session(device).memory().allocated; }
+std::int64_t peak(const Device& device) { return default_engine()->session(device).memory().peak; }
+void reset_peak(const Device& device) { default_engine()->session(device).reset_peak_memory(); }
+void set_limit(std::int64_t bytes, const Device& device) { default_engine()->session(device).limit_memory(bytes); }
 }  // namespace memory
 
 }  // namespace fusejit

@@ -22,19 +22,22 @@ struct Donation {
   std::string name;
 };
 
-// Computes all of `wanted` in one plan, and with them the pending module state that shares work with them. Afterwards
-// each handle holds its value; on an exception nothing has changed.
+// Computes all of `wanted`, in one plan if they live on one device, and with them the pending module state that shares
+// work with them. Afterwards each handle holds its value; on an exception nothing has changed.
 void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations = {},
               const std::string& name = "main");
 
-// Runs a graph on buffers as the default session does.
+// The same value on a device. Throws DeviceError, UnsupportedError.
+runtime::Buffer place(const runtime::Buffer& buffer, const Device& device);
+
+// Runs a graph on buffers as the default session of the cpu does.
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments);
 
 // The buffer of an evaluated tensor; evaluates it first if need be.
 runtime::Buffer buffer_of(const Tensor& tensor);
 
 // Replaces the default session, as set_options() does, by one with options that users do not have: ways to run that must
-// change no bit.
+// change no bit, and what stands for the machine's CUDA device `options.device`.
 void set_session(const runtime::SessionOptions& options);
 
 // Remembers module state that is assigned but not computed, so that the next plan that shares work computes it too.

@@ -147,12 +147,12 @@ struct Frozen::State {
   };
   std::map<std::string, Constant> computed;
 
-  std::shared_ptr<const Entry> entry(const Type& type);
-  Tensor constant(const ir::Value& value);
+  std::shared_ptr<const Entry> entry(const Type& type, const std::optional<Device>& device);
+  Tensor constant(const ir::Value& value, const std::optional<Device>& device);
 };
 
 // The value of something that depends on parameters alone.
-Tensor Frozen::State::constant(const ir::Value& value) {
+Tensor Frozen::State::constant(const ir::Value& value, const std::optional<Device>& device) {
   const Trace trace = trace_of(value);
   std::string key = trace.key().hex();
   std::vector<ir::Value> leaves;
@@ -161,14 +161,14 @@ Tensor Frozen::State::constant(const ir::Value& value) {
     key += fmt::format(" {}", static_cast<const void*>(leaves.back().get()));
   }
   if (const auto known = computed.find(key); known != computed.end()) return known->second.value;
-  Tensor result = tensor_of(value, false, 0).eval();
+  Tensor result = tensor_of(value, false, 0, device).eval();
   computed.emplace(std::move(key), Constant{result, std::move(leaves)});
   return result;
 }
 
-std::shared_ptr<const Entry> Frozen::State::entry(const Type& type) {
+std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::optional<Device>& device) {
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const Entry>& known = entries[type.str()];
+  std::shared_ptr<const Entry>& known = entries[device ? type.str() + " on " + device->str() : type.str()];
   if (known) return known;
   auto entry = std::make_shared<Entry>();
   entry->stand_in = ir::parameter(type, "x");
@@ -176,7 +176,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type) {
   {
     const FrozenScope scope(values);
     const NoGrad off;
-    y = module->forward(tensor_of(entry->stand_in, false, 0));
+    y = module->forward(tensor_of(entry->stand_in, false, 0, device));
   }
   const Trace recorded = trace_of(value_of(y));
   const std::vector<bool> constant_before = constant_entries(recorded, entry->stand_in.get());
@@ -199,7 +199,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type) {
   }
   const std::vector<ir::Value> ready = rewritten(whole, [&](std::size_t i, const std::vector<ir::Value>&) {
     const bool compute = constant_now[i] && used[i] && !whole.entries()[i].argument;
-    return compute ? value_of(constant(counted(whole.entries()[i].node))) : leaf_or(whole, i);
+    return compute ? value_of(constant(counted(whole.entries()[i].node), device)) : leaf_or(whole, i);
   });
   entry->trace = trace_of(ready[static_cast<std::size_t>(whole.number_of(whole.results()[0].get()))]);
   return known = std::move(entry);
@@ -208,16 +208,20 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type) {
 Tensor Frozen::operator()(const Tensor& x) const {
   FJ_CHECK(x, "a frozen network was called with an empty tensor");
   const ir::Value value = value_of(x);
-  const std::shared_ptr<const Entry> entry = state_->entry(value.type());
+  const std::shared_ptr<const Entry> entry = state_->entry(value.type(), x.state()->device);
   const std::vector<ir::Value> made = rewritten(entry->trace, [&](std::size_t i, const std::vector<ir::Value>&) {
     const Trace::Entry& e = entry->trace.entries()[i];
     return e.node == entry->stand_in.get() ? value : e.argument ? counted(e.node) : ir::Value();
   });
   const ir::Value& result = made[static_cast<std::size_t>(entry->trace.number_of(entry->trace.results()[0].get()))];
-  return tensor_of(result, x.needs_grad(), x.state()->depth + static_cast<int>(made.size()));
+  return tensor_of(result, x.needs_grad(), x.state()->depth + static_cast<int>(made.size()), x.state()->device);
 }
 
-void Frozen::compile(const Input& input) const { (*this)(zeros(input.shape, input.dtype).eval()).eval(); }
+void Frozen::compile(const Input& input) const {
+  const auto& values = state_->values;
+  const Device device = values.empty() ? default_device() : values.begin()->second.device();
+  (*this)(zeros(input.shape, input.dtype).to(device).eval()).eval();
+}
 
 namespace nn {
 

@@ -64,10 +64,10 @@ ir::CustomRule rule_of(const ir::Value& result, std::shared_ptr<const CustomNote
     const RegionScope region(++context().regions);
     std::vector<Tensor> saved = note->saved;
     for (Tensor& tensor : saved) {
-      if (!tensor) tensor = tensor_of(result, false, 0);
+      if (!tensor) tensor = tensor_of(result, false, 0, note->device);
     }
     std::vector<ir::Value> gradients;
-    for (const Tensor& g : note->backward(saved, tensor_of(cotangents[0], false, 0))) {
+    for (const Tensor& g : note->backward(saved, tensor_of(cotangents[0], false, 0, note->device))) {
       gradients.push_back(g ? value_of(g) : ir::Value());
     }
     return gradients;
@@ -114,7 +114,8 @@ std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<T
   int depth = 0;
   for (const Tensor& t : results) depth = std::max(depth, t.state()->depth);
   for (ir::Value& g : ir::gradient(result_values, cotangent_values, input_values, rules)) {
-    gradients.push_back(tensor_of(std::move(g), false, depth + 1));
+    const std::optional<Device> device = inputs[gradients.size()].state()->device;
+    gradients.push_back(tensor_of(std::move(g), false, depth + 1, device));
   }
   return gradients;
 }
@@ -123,7 +124,9 @@ std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs) 
   FJ_CHECK(loss, "grad: the loss is an empty tensor");
   FJ_CHECK(loss.elements() == 1 && is_float(loss.dtype()), "grad: the loss must be one float number (loss: {})",
            loss.type().str());
-  return grad(std::vector{loss}, {ones(loss.shape(), loss.dtype())}, inputs);
+  const Tensor one = ones(loss.shape(), loss.dtype());
+  one.state()->device = loss.state()->device;
+  return grad(std::vector{loss}, {one}, inputs);
 }
 
 std::function<ValueAndGrad(const std::vector<Tensor>&)> value_and_grad(TensorFunction f, std::vector<int> which) {
@@ -169,13 +172,15 @@ TensorFunction custom_gradient(CustomForward forward, CustomBackward backward) {
     for (Tensor& tensor : made.saved)
       custom->saved.push_back(tensor && value_of(tensor) == inner && is_plain ? Tensor() : tensor);
     custom->backward = backward;
+    custom->device = made.result.state()->device;
     auto note = std::make_shared<Attachment>();
     note->custom = std::move(custom);
     {
       const std::lock_guard lock(context().graph_mutex);
       value->attachment = std::move(note);
     }
-    return tensor_of(std::move(value), needs_grad && thread_state().gradients, made.result.state()->depth + 1);
+    return tensor_of(std::move(value), needs_grad && thread_state().gradients, made.result.state()->depth + 1,
+                     made.result.state()->device);
   };
 }
 
@@ -197,7 +202,7 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
   const TensorFunction weighted = [&f](const std::vector<Tensor>& x) {
     const Tensor y = f(x);
     FJ_CHECK(y.dtype() == f64, "gradcheck: the function's result is {}, it must be f64", y.type().str());
-    return sum(y * weights_for(y.shape()));
+    return sum(y * weights_for(y.shape()).to(y.device()));
   };
   std::vector<int> all;
   for (std::size_t i = 0; i < inputs.size(); ++i) all.push_back(static_cast<int>(i));
@@ -211,7 +216,7 @@ GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& in
         std::vector<double> moved = values;
         moved[e] += side == 0 ? options.step : -options.step;
         std::vector<Tensor> arguments = inputs;
-        arguments[i] = from_host(moved, inputs[i].shape());
+        arguments[i] = from_host(moved, inputs[i].shape()).to(inputs[i].device());
         at[side] = weighted(arguments).item<double>();
       }
       const double numeric = (at[0] - at[1]) / (2 * options.step);

@@ -118,7 +118,7 @@ Tensor dropout(const Tensor& x, double p) {
   FJ_CHECK(x, "dropout: the tensor is empty");
   FJ_CHECK(p >= 0 && p <= 1, "dropout: p is {}, it must lie between 0 and 1", p);
   const Draw draw = next_draw();
-  return record(Op::dropout, {x, tensor_of(draw.seed, false, 0)}, {{"p", p}, {"stream", draw.stream}});
+  return record(Op::dropout, {x, tensor_of(draw.seed, false, 0, std::nullopt)}, {{"p", p}, {"stream", draw.stream}});
 }
 
 }  // namespace fusejit

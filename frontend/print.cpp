@@ -48,7 +48,7 @@ std::string Tensor::str() const {
   copy_to(bytes.data());
   Printer printer{shape(), bytes, dtype(), {}};
   printer.axis(0, 0);
-  return printer.out + " : " + type().str();
+  return printer.out + " : " + type().str() + (device().is_cpu() ? "" : " on " + device().str());
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << tensor.str(); }

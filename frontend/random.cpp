@@ -68,7 +68,7 @@ Tensor rand(const Shape& shape, DType dtype) {
   return record_value(
       ir::build(ir::Op::rand, {draw.seed}, {{"shape", shape.dims()}, {"stream", draw.stream}, {"dtype", dtype}},
                 thread_state().region),
-      {});
+      {}, default_device());
 }
 
 }  // namespace fusejit

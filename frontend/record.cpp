@@ -31,9 +31,41 @@ Tensor as_dtype(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : record(ir::Op::cast, {x}, {{"dtype", dtype}});
 }
 
+[[noreturn]] void refuse_devices(ir::Op op, std::span<const Input> inputs, const Device& wanted) {
+  std::string operands, devices;
+  for (const Input& input : inputs) {
+    if (!input.tensor) continue;
+    operands += fmt::format("{}{} on {}", operands.empty() ? "" : ", ", input.tensor->type().str(),
+                            input.tensor->device().str());
+  }
+  throw UserError(fmt::format("{}: all tensors must be on one device ({}); .to(\"{}\") moves one", ir::name(op),
+                              operands, wanted.str()));
+}
+
+// The one device of the operands. Host numbers go along with any, and so do 0-d tensors of the cpu, as in PyTorch.
+std::optional<Device> common_device(ir::Op op, std::span<const Input> inputs) {
+  std::optional<Device> common;
+  bool along = false;  // what is common so far goes along with another device
+  bool any = false;
+  for (const Input& input : inputs) {
+    if (!input.tensor) continue;
+    any = true;
+    const TensorState& state = *input.tensor->state();
+    if (!state.device) continue;
+    const bool goes_along = state.device->is_cpu() && state.type.shape.rank() == 0;
+    if (!common || along) {
+      common = !common || !goes_along ? state.device : common;
+      along = goes_along;
+    } else if (!goes_along && *state.device != *common) {
+      refuse_devices(op, inputs, common->is_cpu() ? *state.device : *common);
+    }
+  }
+  return any ? common : default_device();
+}
+
 }  // namespace
 
-Tensor record_value(ir::Value value, std::span<const Input> inputs) {
+Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optional<Device> device) {
   bool needs_grad = false;
   int depth = 0;
   for (const Input& input : inputs) {
@@ -43,7 +75,7 @@ Tensor record_value(ir::Value value, std::span<const Input> inputs) {
     depth = std::max(depth, state.depth);
   }
   needs_grad = needs_grad && thread_state().gradients && is_float(value.type().dtype);
-  Tensor result = tensor_of(std::move(value), needs_grad, depth + 1);
+  Tensor result = tensor_of(std::move(value), needs_grad, depth + 1, device);
   if (const int limit = context().trace_limit.load(std::memory_order_relaxed); depth >= limit) {
     log_line(
         fmt::format("a chain of {} recorded operations is evaluated now, because nothing has asked for its value "
@@ -73,7 +105,8 @@ Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit
       }
     }
   }
-  return record_value(ir::build(op, std::move(operands), std::move(attrs), thread.region), inputs);
+  ir::Value value = ir::build(op, std::move(operands), std::move(attrs), thread.region);
+  return record_value(std::move(value), inputs, common_device(op, inputs));
 }
 
 Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vector<ir::AttrInit> attrs) {
@@ -112,7 +145,7 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vect
       const DType dtype = compute_type(*common);
       const ir::Scalar number = is_float(dtype) ? ir::cast(ir::Scalar::of(input.number.real), dtype)
                                                 : ir::cast(ir::Scalar::of(input.number.integer), dtype);
-      operands.push_back(converted.emplace_back(tensor_of(leaf(number), false, 0)));
+      operands.push_back(converted.emplace_back(tensor_of(leaf(number), false, 0, std::nullopt)));
       widened |= dtype != *common;
     }
   }

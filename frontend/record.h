@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,6 +35,6 @@ struct Draw {
   std::int64_t stream = 0;
 };
 Draw next_draw();
-Tensor record_value(ir::Value value, std::span<const Input> inputs);
+Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optional<Device> device);
 
 }  // namespace fusejit

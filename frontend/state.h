@@ -23,6 +23,7 @@ struct CustomNote {
   std::vector<ir::Value> inputs;
   std::vector<Tensor> saved;
   CustomBackward backward;
+  std::optional<Device> device;  // of the result
 };
 
 struct Attachment {
@@ -43,14 +44,18 @@ struct TensorState {
   Type type;  // value's, readable without the lock
   bool needs_grad = false;
   int depth = 0;  // recorded operations on the longest way from here to something evaluated
+  // Where it lives; nothing for host numbers and what is computed from them alone, which are good on every device.
+  std::optional<Device> device;
 };
 
 // A leaf that holds a buffer or a host scalar.
 ir::Value leaf(runtime::Buffer buffer, std::string name = "");
 ir::Value leaf(ir::Scalar number);
 // A handle on a value.
-Tensor tensor_of(ir::Value value, bool needs_grad, int depth);
+Tensor tensor_of(ir::Value value, bool needs_grad, int depth, std::optional<Device> device);
 Tensor tensor_of(runtime::Buffer buffer);
+// The value on a device, without history: itself if it is there, else evaluated and copied.
+Tensor copy_on(const Tensor& tensor, const Device& device);
 // A copy of the state's value, taken under the lock.
 ir::Value value_of(const Tensor& tensor);
 

@@ -35,8 +35,11 @@ Tensor borrowed(void* elements, const Type& type, std::function<void()> deleter)
   note->borrowed = true;
   if (context().check_borrowed)
     note->checksum = ir::hash_bytes(elements, static_cast<std::size_t>(type.bytes())).low | 1;
-  return tensor_of(std::move(value), false, 0);
+  return tensor_of(std::move(value), false, 0, Device());
 }
+
+// Host memory as a tensor on the default device.
+Tensor made(const runtime::Buffer& buffer) { return tensor_of(place(buffer, default_device())); }
 
 }  // namespace
 
@@ -56,16 +59,25 @@ ir::Value leaf(ir::Scalar number) {
   return value;
 }
 
-Tensor tensor_of(ir::Value value, bool needs_grad, int depth) {
+Tensor tensor_of(ir::Value value, bool needs_grad, int depth, std::optional<Device> device) {
   auto state = std::make_shared<TensorState>();
   state->type = value.type();
   state->value = std::move(value);
   state->needs_grad = needs_grad;
   state->depth = depth;
+  state->device = device;
   return Tensor(std::move(state));
 }
 
-Tensor tensor_of(runtime::Buffer buffer) { return tensor_of(leaf(std::move(buffer)), false, 0); }
+Tensor tensor_of(runtime::Buffer buffer) {
+  const Device device = buffer.device();
+  return tensor_of(leaf(std::move(buffer)), false, 0, device);
+}
+
+Tensor copy_on(const Tensor& tensor, const Device& device) {
+  if (tensor.state()->device == device && !tensor.needs_grad()) return tensor;
+  return tensor_of(place(buffer_of(tensor), device));
+}
 
 ir::Value value_of(const Tensor& tensor) {
   state_of(tensor.state());
@@ -94,7 +106,7 @@ bool Tensor::evaluated() const {
 }
 
 void Tensor::copy_to(void* destination) const {
-  const runtime::Buffer buffer = buffer_of(*this);
+  const runtime::Buffer buffer = buffer_of(*this).on_host();
   if (buffer.type().layout == Layout::standard) {
     if (buffer.bytes() > 0) std::memcpy(destination, buffer.data(), static_cast<std::size_t>(buffer.bytes()));
     return;
@@ -107,7 +119,7 @@ void Tensor::copy_to(void* destination) const {
 
 void Tensor::copy_as(DType to, void* destination) const {
   if (to == dtype()) return copy_to(destination);
-  const runtime::Buffer buffer = buffer_of(*this);
+  const runtime::Buffer buffer = buffer_of(*this).on_host();
   for (std::int64_t i = 0; i < elements(); ++i) {
     const ir::Scalar element = ir::load_element(buffer.data(), dtype(), physical_offset(buffer.type(), i));
     ir::store_element(destination, to, i, ir::cast(element, to));
@@ -119,13 +131,22 @@ Tensor Tensor::to(DType dtype) const {
   return dtype == this->dtype() ? *this : record(ir::Op::cast, {*this}, {{"dtype", dtype}});
 }
 
-Tensor Tensor::to(const std::string& device) const {
-  state_of(state_);
-  if (device == "cpu") return *this;
-  if (device == "cuda" || device.starts_with("cuda:")) {
-    throw DeviceError(fmt::format("to: device '{}' is not there: this build runs on the cpu only", device));
-  }
-  throw UserError(fmt::format("to: device '{}' is not known (cpu)", device));
+Device Tensor::device() const { return state_of(state_).device.value_or(Device()); }
+
+Tensor Tensor::to(const Device& device) const {
+  if (state_of(state_).device == device) return *this;
+  Tensor copy = copy_on(*this, device);
+  if (!state_->needs_grad || !thread_state().gradients) return copy;
+  auto custom = std::make_shared<CustomNote>();
+  custom->inputs = {value_of(*this)};
+  custom->device = device;
+  custom->backward = [home = this->device()](const std::vector<Tensor>&, const Tensor& g) {
+    return std::vector{g.to(home)};
+  };
+  copy.state()->needs_grad = true;
+  const std::lock_guard lock(context().graph_mutex);
+  attachment(copy.state()->value.get())->custom = std::move(custom);
+  return copy;
 }
 
 Tensor Tensor::detach() const {
@@ -139,7 +160,7 @@ Tensor& Tensor::requires_grad(bool required) {
   state_of(state_);
   FJ_CHECK(!required || is_float(type().dtype), "requires_grad: only float tensors have gradients (x: {})",
            type().str());
-  if (state_->needs_grad != required) *this = tensor_of(value_of(*this), required, state_->depth);
+  if (state_->needs_grad != required) *this = tensor_of(value_of(*this), required, state_->depth, state_->device);
   return *this;
 }
 
@@ -168,7 +189,9 @@ Tensor arange(std::int64_t count, DType dtype) {
   return record(ir::Op::iota, {}, {{"shape", shape.dims()}, {"dim", 0}, {"dtype", dtype}});
 }
 
-Tensor scalar(double value, DType dtype) { return tensor_of(leaf(ir::cast(ir::Scalar::of(value), dtype)), false, 0); }
+Tensor scalar(double value, DType dtype) {
+  return tensor_of(leaf(ir::cast(ir::Scalar::of(value), dtype)), false, 0, std::nullopt);
+}
 
 Tensor from_host(const void* elements, const Shape& shape, DType dtype) {
   FJ_CHECK(is_tensor_dtype(dtype), "from_host: {} is no dtype of tensors", name(dtype));
@@ -176,7 +199,7 @@ Tensor from_host(const void* elements, const Shape& shape, DType dtype) {
   FJ_CHECK(elements || type.elements() == 0, "from_host: the memory is null (x: {})", type.str());
   runtime::Buffer buffer = runtime::Buffer::allocate(type);
   if (type.bytes() > 0) std::memcpy(buffer.data(), elements, static_cast<std::size_t>(type.bytes()));
-  return tensor_of(std::move(buffer));
+  return made(buffer);
 }
 
 Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter) {

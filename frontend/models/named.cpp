@@ -83,7 +83,7 @@ ModelGraph captured(const std::string& name, const std::vector<Tensor>& results,
 }
 
 Tensor stand_in(const Type& type, const std::string& name, Names& names) {
-  const Tensor tensor = tensor_of(ir::parameter(type, name), false, 0);
+  const Tensor tensor = tensor_of(ir::parameter(type, name), false, 0, default_device());
   names[value_of(tensor).get()] = name;
   return tensor;
 }

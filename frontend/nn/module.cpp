@@ -32,6 +32,10 @@ Tensor Parameter::value() const {
 
 void Parameter::set(const Tensor& value) const {
   FJ_CHECK(value, "parameter '{}' cannot be set to an empty tensor", slot_->name);
+  if (const Device home = this->value().device(); value.state()->device && value.device() != home) {
+    throw UserError(fmt::format("parameter '{}' is {} on {}, the new value {} is on {}", slot_->name,
+                                this->value().type().str(), home.str(), value.type().str(), value.device().str()));
+  }
   Tensor replacement = value;
   if (slot_->trainable) replacement.requires_grad();
   Tensor old;  // released after the lock
@@ -122,6 +126,19 @@ Module& Module::to(DType dtype) {
   return *this;
 }
 
+Module& Module::to(const Device& device) {
+  std::vector<std::pair<Parameter, Tensor>> moved;  // all of them first: what fails, fails here
+  for (const auto& [name, parameter] : named_values()) {
+    moved.emplace_back(parameter, copy_on(parameter.value(), device));
+  }
+  for (auto& [parameter, copy] : moved) {
+    if (parameter.trainable()) copy.requires_grad();
+    const std::lock_guard lock(parameter.slot()->mutex);
+    std::swap(parameter.slot()->value, copy);
+  }
+  return *this;
+}
+
 StateDict Module::state_dict() const {
   StateDict values;
   for (const auto& [name, value] : named_values()) values.emplace(name, value.value());
@@ -147,7 +164,10 @@ void Module::load_state_dict(const StateDict& values) {
   }
   FJ_CHECK(wrong.empty(), "load_state_dict: {}", wrong);
   // A fresh state each: marking a parameter must not mark the caller's tensor.
-  for (const auto& [name, value] : own) value.set(fusejit::tensor_of(buffer_of(values.at(name))));
+  std::vector<Tensor> copies;
+  for (const auto& [name, value] : own)
+    copies.push_back(fusejit::tensor_of(place(buffer_of(values.at(name)), value.value().device())));
+  for (std::size_t i = 0; i < own.size(); ++i) own[i].second.set(copies[i]);
 }
 
 void Module::save(const std::string& path) const { fusejit::save(state_dict(), path); }

@@ -42,7 +42,9 @@ void Optimizer::add_state(const std::string& name) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const Type type = parameters_[i].value().type();
     const std::vector<std::byte> zero(static_cast<std::size_t>(type.bytes()));
-    state_[i].emplace_back(parameters_[i].name() + "." + name, from_host(zero.data(), type.shape, type.dtype), false);
+    state_[i].emplace_back(parameters_[i].name() + "." + name,
+                           copy_on(from_host(zero.data(), type.shape, type.dtype), parameters_[i].value().device()),
+                           false);
   }
 }
 
@@ -62,6 +64,21 @@ void Optimizer::set_lr(double lr) {
   for (Group& group : groups_) group.lr = lr;
 }
 
+namespace {
+
+// The state's value, moved to where its parameter is now.
+Tensor follow(const nn::Parameter& state, const Device& device) {
+  Tensor value = state.value();
+  if (value.device() == device) return value;
+  value = copy_on(value, device);
+  Tensor old = value;  // released after the lock
+  const std::lock_guard lock(state.slot()->mutex);
+  std::swap(state.slot()->value, old);
+  return value;
+}
+
+}  // namespace
+
 void Optimizer::update(const std::vector<Tensor>& gradients) {
   FJ_CHECK(gradients.size() == parameters_.size(), "{}: {} gradients are given for {} parameters", name_,
            gradients.size(), parameters_.size());
@@ -75,7 +92,7 @@ void Optimizer::update(const std::vector<Tensor>& gradients) {
       if (!gradients[i]) continue;
       // An update is arithmetic on values: the old parameter without its mark.
       Update update{parameters_[i].value().requires_grad(false), gradients[i], {}};
-      for (const nn::Parameter& s : state_[i]) update.state.push_back(s.value());
+      for (const nn::Parameter& s : state_[i]) update.state.push_back(follow(s, update.value.device()));
       const DType dtype = update.value.dtype();
       std::vector<Tensor>& n = scalars[compute_type(dtype)];
       for (std::size_t v = n.size(); v < values.size(); ++v) n.push_back(scalar(values[v], compute_type(dtype)));
@@ -110,7 +127,7 @@ void Optimizer::load_state_dict(const StateDict& values) {
   steps_ = steps;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     for (std::size_t s = 0; s < state_names_.size(); ++s)
-      state_[i][s].set(values.at(fmt::format("{}.{}", i, state_names_[s])));
+      state_[i][s].set(copy_on(values.at(fmt::format("{}.{}", i, state_names_[s])), state_[i][s].value().device()));
   }
 }
 

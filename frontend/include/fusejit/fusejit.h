@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fusejit/data.h"
+#include "fusejit/device.h"
 #include "fusejit/grad.h"
 #include "fusejit/io.h"
 #include "fusejit/memory.h"

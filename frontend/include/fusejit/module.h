@@ -62,7 +62,12 @@ class Module {
   // them must be made anew.
   Module& to(DType dtype);
 
-  // Every parameter and state by its name, as it is now; lazy.
+  // Moves every value to a device. Parameters keep their place, and an optimiser's state follows its parameters.
+  Module& to(const Device& device);
+  Module& to(const std::string& device) { return to(Device(device)); }
+
+  // Every parameter and state by its name, as it is now and where it is; lazy. save() brings values to the host,
+  // load_state_dict() to the devices of the parameters.
   StateDict state_dict() const;
   // All of it or nothing: UserError that names missing and unknown entries and differing types. Entries called
   // num_batches_tracked, which PyTorch writes, are passed over.

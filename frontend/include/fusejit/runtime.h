@@ -5,20 +5,40 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "fusejit/device.h"
 
 namespace fusejit {
 
 //   fj::set_options({.rules = "none", .threads = 1});
 struct Options {
   std::string engine = "compiled";  // "compiled", "graph_interpreter", "kernel_interpreter"
-  std::string target = "host";      // "x86:avx512", "x86:avx2", "x86:v2", "host"
+  // "x86:avx512", "x86:avx2", "x86:v2", "host": for the cpu. "cuda:sm_90,...": for CUDA devices, in place of their own.
+  std::string target = "host";
   std::string rules = "all";        // "all", or "none": one kernel per recorded op
   int threads = 0;                  // 0: every processor
+  std::string device = "cpu";       // where new tensors are made: "cpu", "cuda:0"
 };
-// Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word.
+// Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word,
+// DeviceError or UnsupportedError for a device that cannot be used; then nothing has changed.
 void set_options(const Options& options);
 // As set last, or the defaults.
 Options options();
+
+struct DeviceInfo {
+  Device device;
+  std::string name;  // "NVIDIA H100", or the processor's instruction set
+  std::int64_t memory_bytes = 0;
+  std::string target;  // what code is generated for
+};
+// Those that can be used: the cpu, then CUDA devices.
+std::vector<DeviceInfo> devices();
+// Why a device cannot be used, with what to try; empty if it can.
+std::string why_unavailable(const Device& device);
+inline bool is_available(const Device& device) { return why_unavailable(device).empty(); }
+// Waits until everything given to a device is done. DeviceError if something went wrong there.
+void synchronize(const Device& device);
 
 // Of the plan that ran last.
 struct PlanStatistics {
@@ -27,9 +47,10 @@ struct PlanStatistics {
   std::int64_t bound_bytes = 0;           // no plan of this graph touches less
   std::int64_t arena_bytes = 0;           // of the one allocation that holds all inner values
   std::int64_t end_of_forward_bytes = 0;  // alive when the first result, a step's loss, was written
-  double kernel_milliseconds = 0;         // wall time of the launches; the rest of a step is the host's
+  double kernel_milliseconds = 0;  // wall time of the launches, the rest of a step is the host's; 0 for a CUDA device
 };
 
+// Of all devices together.
 struct Statistics {
   std::int64_t evaluations = 0;  // plans run
   std::int64_t traces = 0;       // different traces seen
@@ -39,6 +60,7 @@ struct Statistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
   double compile_milliseconds = 0;  // wall time of making plans and kernels
+  std::int64_t graph_launches = 0;  // plans run as one launch of a CUDA graph
   PlanStatistics last_plan;
 };
 // Of the default session, since it was made (set_options makes another).

@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "fusejit/device.h"
 #include "fusejit/error.h"
 #include "fusejit/number.h"
 #include "fusejit/type.h"
@@ -62,8 +63,13 @@ class Tensor {
   // The same value as another dtype, rounded to nearest even; floats become integers toward zero, saturating, NaN as 0
   // (docs/ops.md section 4, `cast`).
   Tensor to(DType dtype) const;
-  // The same value on a device: "cpu". UserError for an unknown name, DeviceError for one that is not there.
-  Tensor to(const std::string& device) const;
+  // Where the value lives and what is computed from it runs. All tensors of an operation live on one device; numbers
+  // and 0-d tensors of the cpu go along with any.
+  Device device() const;
+  // The same value on another device: "cpu", "cuda:0". Evaluates it, and copies; gradients flow back. UserError for an
+  // unknown name, DeviceError or UnsupportedError, with what to try, for a device that cannot be used.
+  Tensor to(const Device& device) const;
+  Tensor to(const std::string& device) const { return to(Device(device)); }
   // The same value; gradients stop here.
   Tensor detach() const;
   // Marks the value as something gradients are asked for: its history, and that of all that is computed from it, is
@@ -104,7 +110,8 @@ constexpr DType dtype_of() {
 }
 
 // ---- creation -----------------------------------------------------------------------------------------------------
-// Shapes have at most 8 axes and 2^40 elements, no extent is negative (shape.h); else UserError.
+// Shapes have at most 8 axes and 2^40 elements, no extent is negative (shape.h); else UserError. On the default device
+// (Options::device), which is the cpu unless set_options() says otherwise.
 
 Tensor zeros(const Shape& shape, DType dtype = f32);
 Tensor ones(const Shape& shape, DType dtype = f32);
@@ -132,9 +139,10 @@ Tensor tensor(const std::vector<T>& values) {
   return from_host(std::span<const T>(values), {static_cast<std::int64_t>(values.size())});
 }
 
-// The elements where they are, row-major, without a copy: the memory must stay valid and unchanged until `deleter` is
-// called, which happens when nothing needs it any more. Results never overwrite it. With check_borrowed() (runtime.h;
-// on in debug builds) every use verifies that the bytes are still those of the beginning and throws UserError if not.
+// The elements where they are, in host memory, row-major, without a copy: the memory must stay valid and unchanged until
+// `deleter` is called, which happens when nothing needs it any more. Results never overwrite it. With check_borrowed()
+// (runtime.h; on in debug builds) every use verifies that the bytes are still those of the beginning and throws UserError
+// if not.
 Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter = {});
 template <class T>
 Tensor borrow(T* elements, const Shape& shape, std::function<void()> deleter = {}) {
