@@ -103,31 +103,27 @@ std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const s
   return std::make_shared<cuda::CudaExecutor>(device_, std::move(plan), std::move(steps));
 }
 
-// Small ones, which are mostly the scalars of a step, go in one copy.
-std::vector<Buffer> CudaBackend::on_device(std::span<const Buffer> arguments) {
-  constexpr std::int64_t kSmall = 256;
+// Small ones stay where they are: the executor copies them together.
+std::vector<Buffer> CudaBackend::on_device(const scheduler::Plan& plan, std::span<const Buffer> arguments) {
   std::vector<Buffer> given(arguments.begin(), arguments.end());
-  std::vector<Buffer> small;
-  std::vector<std::size_t> places;
+  std::vector<bool> is_result(given.size());
+  for (const int result : plan.results) {
+    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(result)];
+    const bool argument = value.storage == scheduler::Storage::argument || value.storage == scheduler::Storage::donated;
+    if (argument) is_result[static_cast<std::size_t>(value.index)] = true;
+  }
   for (std::size_t i = 0; i < given.size(); ++i) {
     if (given[i].device() == device_->device()) continue;
     given[i] = given[i].on_host();
-    if (given[i].bytes() > kSmall || given[i].bytes() == 0) {
-      given[i] = device_->upload(given[i]);
-    } else {
-      small.push_back(given[i]);
-      places.push_back(i);
-    }
+    if (is_result[i] || given[i].bytes() > cuda::kSmallArgument) given[i] = device_->upload(given[i]);
   }
-  std::vector<Buffer> there = device_->upload_together(small);
-  for (std::size_t s = 0; s < there.size(); ++s) given[places[s]] = std::move(there[s]);
   return given;
 }
 
 std::vector<Buffer> CudaBackend::run(cuda::CudaExecutor& executor, const ir::Graph& graph,
                                      std::span<const Buffer> arguments) {
-  const std::vector<Buffer> given = on_device(arguments);
   const scheduler::Plan& plan = executor.plan();
+  const std::vector<Buffer> given = on_device(plan, arguments);
   std::vector<Buffer> results(plan.results.size());
   for (std::size_t r = 0; r < results.size(); ++r) {
     const Type& type = graph.results()[r].type();

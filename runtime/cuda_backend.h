@@ -42,7 +42,7 @@ class CudaBackend {
 
  private:
   struct Cudnn;
-  std::vector<Buffer> on_device(std::span<const Buffer> arguments);
+  std::vector<Buffer> on_device(const scheduler::Plan& plan, std::span<const Buffer> arguments);
   std::shared_ptr<const cuda::LibraryCall> library_call(const scheduler::PlanStep& step);
 
   const std::shared_ptr<cuda::CudaDevice> device_;

@@ -104,11 +104,26 @@ class Scheduler {
     }
   }
 
+  // What this group reads for the last time, before all else what `node` comes from along first operands: w of
+  // w - rate * g, m of 0.9 * m + g. A parameter is replaced in its own memory, then, and stays where it is.
+  std::vector<int> last_read(int g, int node) const {
+    constexpr int kFarthest = 8;
+    std::vector<int> candidates = last_read_in_[at(g)];
+    auto first = candidates.begin();
+    const ir::Node* origin = graph_.value(node).get();
+    for (int steps = 0; steps < kFarthest && !origin->operands.empty() && origin->operands[0].value; ++steps) {
+      origin = origin->operands[0].value.get();
+      const auto found = std::find(first, candidates.end(), graph_.index_of(origin));
+      if (found != candidates.end()) std::iter_swap(first++, found);
+    }
+    return candidates;
+  }
+
   // A value that this group reads for the last time, element by element, and that `node` may overwrite.
   int overwritable(int g, int node, const std::map<int, int>& taken) const {
     const Type& type = graph_.value(node).type();
     const bool is_result = is_result_[at(node)];
-    for (const int candidate : last_read_in_[at(g)]) {
+    for (const int candidate : last_read(g, node)) {
       const std::size_t v = at(candidate);
       if (value_of_[v] < 0) continue;
       const bool donated = v < options_.donated.size() && options_.donated[v];

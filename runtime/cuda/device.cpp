@@ -1,6 +1,5 @@
 #include "runtime/cuda/device.h"
 
-#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -40,29 +39,6 @@ Buffer CudaDevice::upload(const Buffer& host) {
   Buffer buffer = allocate(host.type());
   staging_.upload(buffer.address(), host.data(), host.bytes());
   return buffer;
-}
-
-std::vector<Buffer> CudaDevice::upload_together(std::span<const Buffer> hosts) {
-  constexpr std::int64_t kApart = 256;
-  const auto room = [](const Buffer& buffer) { return (buffer.bytes() + kApart - 1) / kApart * kApart; };
-  std::vector<std::byte> bytes;
-  for (const Buffer& host : hosts) {
-    const std::size_t at = bytes.size();
-    bytes.resize(at + static_cast<std::size_t>(room(host)));
-    std::memcpy(bytes.data() + at, host.data(), static_cast<std::size_t>(host.bytes()));
-  }
-  if (bytes.empty()) return {};
-  const auto total = static_cast<std::int64_t>(bytes.size());
-  const Buffer all = allocate(Type{DType::boolean, Shape{total}, Layout::standard});
-  staging_.upload(all.address(), bytes.data(), total);
-  std::vector<Buffer> buffers;
-  CuPointer address = all.address();
-  for (const Buffer& host : hosts) {
-    buffers.push_back(Buffer::on_device(
-        device_, address, host.type(), [all] {}, copy_out(address)));
-    address += static_cast<CuPointer>(room(host));
-  }
-  return buffers;
 }
 
 Buffer CudaDevice::download(const Buffer& buffer) {

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "runtime/buffer.h"
 #include "runtime/cuda/allocator.h"
@@ -29,8 +27,6 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
   Buffer allocate(const Type& type);
   // A copy on the device of a buffer of the host; returns once the host's bytes may change again.
   Buffer upload(const Buffer& host);
-  // The same for small buffers, which share one block and one copy.
-  std::vector<Buffer> upload_together(std::span<const Buffer> hosts);
   // A copy on the host of a buffer of this device; waits for the work that computes it.
   Buffer download(const Buffer& buffer);
   // Waits until all work given to the device is done. Errors of kernels that ran since show here.

@@ -1,6 +1,7 @@
 #include "runtime/cuda/executor.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "ir/base/check.h"
 #include "ir/kernel/walk.h"
@@ -141,6 +142,25 @@ CudaExecutor::~CudaExecutor() {
   device_->context().release(device_->context().driver().stream_synchronize, device_->stream());
 }
 
+void CudaExecutor::upload_small(std::span<const Buffer> arguments) {
+  std::vector<std::byte> bytes;
+  for (const Buffer& argument : arguments) {
+    if (!argument.device().is_cpu()) continue;
+    FJ_ASSERT(argument.bytes() <= kSmallArgument, "a plan on {} is given a value {} of the host",
+              device_->device().str(), argument.type().str());
+    bytes.resize(bytes.size() + kSmallArgument);
+    std::memcpy(bytes.data() + bytes.size() - kSmallArgument, argument.data(),
+                static_cast<std::size_t>(argument.bytes()));
+  }
+  if (bytes.empty()) return;
+  const auto size = static_cast<std::int64_t>(bytes.size());
+  if (small_bytes_ < size) {
+    small_ = DeviceBlock(device_->memory(), size);
+    small_bytes_ = size;
+  }
+  device_->staging().upload(small_.get(), bytes.data(), size);
+}
+
 void CudaExecutor::bind(std::span<const Buffer> arguments, std::span<const Buffer> results,
                         std::span<const std::uint64_t> scalars, CuPointer arena) {
   Table& table = *table_;
@@ -151,6 +171,12 @@ void CudaExecutor::bind(std::span<const Buffer> arguments, std::span<const Buffe
               buffer.device().str());
     return buffer.address();
   };
+  std::vector<CuPointer> given;
+  CuPointer small = small_.get();
+  for (const Buffer& argument : arguments) {
+    const bool here = !argument.device().is_cpu();
+    given.push_back(here ? address_of(argument) : std::exchange(small, small + kSmallArgument));
+  }
   CuPointer constant = resident_.get();
   for (std::size_t v = 0; v < plan_->values.size(); ++v) {
     const PlanValue& value = plan_->values[v];
@@ -158,7 +184,7 @@ void CudaExecutor::bind(std::span<const Buffer> arguments, std::span<const Buffe
     switch (value.storage) {
       case Storage::argument:
       case Storage::donated:
-        address = address_of(arguments[static_cast<std::size_t>(value.index)]);
+        address = given[static_cast<std::size_t>(value.index)];
         break;
       case Storage::result:
         address = address_of(results[static_cast<std::size_t>(value.index)]);
@@ -282,6 +308,7 @@ void CudaExecutor::run(std::span<const Buffer> arguments, std::span<const Buffer
                        std::span<const std::uint64_t> scalars) {
   const std::lock_guard lock(mutex_);
   const DeviceBlock arena(device_->memory(), arena_bytes_);
+  upload_small(arguments);
   bind(arguments, results, scalars, arena.get());
   clear_counters();
   ++statistics_.runs;

@@ -26,6 +26,9 @@ namespace fusejit::runtime::cuda {
 // What performs a step of the plan, with the step's values as buffers in their order.
 using CudaStep = std::variant<std::shared_ptr<const LoadedKernel>, std::shared_ptr<const LibraryCall>>;
 
+// The most bytes of an argument that run() takes from the host.
+constexpr std::int64_t kSmallArgument = 256;
+
 struct ExecutorStatistics {
   std::int64_t runs = 0;
   std::int64_t kernel_launches = 0;  // of one run: kernels, library calls not counted
@@ -44,8 +47,8 @@ class CudaExecutor {
   ~CudaExecutor();
 
   // Buffers of the device: `arguments` by parameter, `results` by result (the plan's storage says which of them are
-  // written). `scalars` are those of all kernels, in the order of steps. Throws DeviceError, after which the next run
-  // works unless the device is lost.
+  // written). Small arguments may be on the host: they are copied together. `scalars` are those of all kernels, in the
+  // order of steps. Throws DeviceError, after which the next run works unless the device is lost.
   void run(std::span<const Buffer> arguments, std::span<const Buffer> results,
            std::span<const std::uint64_t> scalars = {});
 
@@ -59,6 +62,7 @@ class CudaExecutor {
 
   void bind(std::span<const Buffer> arguments, std::span<const Buffer> results, std::span<const std::uint64_t> scalars,
             CuPointer arena);
+  void upload_small(std::span<const Buffer> arguments);
   void clear_counters();
   void launch_all(Capture* capture, std::vector<CuGraphNode>* nodes);
   bool run_as_graph();
@@ -72,6 +76,9 @@ class CudaExecutor {
   std::int64_t counters_at_ = 0;  // in resident_
   std::int64_t counter_bytes_ = 0;
   bool counters_clear_ = false;
+  // Arguments that come from the host, at addresses that stay; the stream keeps a run's copy behind the run before.
+  DeviceBlock small_;
+  std::int64_t small_bytes_ = 0;
   std::int64_t arena_bytes_ = 0;  // with the workspace of libraries behind the plan's
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<CapturedRun>> captured_;  // used last at the end

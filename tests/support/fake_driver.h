@@ -68,7 +68,10 @@ class FakeDriver {
   FakeDriver& operator=(const FakeDriver&) = delete;
 
   std::shared_ptr<const Driver> table() const { return table_; }
-  void define(const std::string& entry, FakeKernel kernel) { kernels_[entry] = std::move(kernel); }
+  void define(const std::string& entry, FakeKernel kernel) {
+    const std::lock_guard lock(mutex_);
+    kernels_[entry] = std::move(kernel);
+  }
 
   // The k-th call from now (1: the next) returns `code` and does nothing, unless it gives something back: that is done
   // all the same. A sticky code makes every later call return it too.

@@ -1,0 +1,37 @@
+// A CUDA device for the front end where there is none: the driver without a device, and a compiler that reads the
+// kernel in the comment that opens every text and teaches the driver to interpret it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "runtime/cuda_backend.h"
+#include "runtime/session.h"
+#include "tests/support/fake_kernels.h"
+
+namespace fusejit::test {
+
+class FakeGpu {
+ public:
+  explicit FakeGpu(FakeDevice device = {}) : driver(std::move(device)) {}
+  ~FakeGpu();
+
+  // Makes the default session one for which this is cuda:0; `rest` is what else it is to be. Blocks given back hold
+  // NaN.
+  void use(runtime::SessionOptions rest = {});
+  // Goes back to the machine's own devices.
+  static void leave();
+
+  FakeDriver driver;
+  std::shared_ptr<runtime::CudaBackend> backend;
+
+ private:
+  codegen::cuda::CudaBinary compile(std::string_view program, int compute_capability);
+
+  std::mutex mutex_;
+  std::set<std::string> known_;  // entries
+};
+
+}  // namespace fusejit::test
