@@ -104,14 +104,14 @@ class Scheduler {
     }
   }
 
-  // What this group reads for the last time, before all else what `node` comes from along first operands: w of
+  // What this group reads for the last time; for a result, before all else what it comes from along first operands: w of
   // w - rate * g, m of 0.9 * m + g. A parameter is replaced in its own memory, then, and stays where it is.
   std::vector<int> last_read(int g, int node) const {
     constexpr int kFarthest = 8;
     std::vector<int> candidates = last_read_in_[at(g)];
     auto first = candidates.begin();
     const ir::Node* origin = graph_.value(node).get();
-    for (int steps = 0; steps < kFarthest && !origin->operands.empty() && origin->operands[0].value; ++steps) {
+    for (int steps = is_result_[at(node)] ? 0 : kFarthest; steps < kFarthest && !origin->operands.empty() && origin->operands[0].value; ++steps) {
       origin = origin->operands[0].value.get();
       const auto found = std::find(first, candidates.end(), graph_.index_of(origin));
       if (found != candidates.end()) std::iter_swap(first++, found);
