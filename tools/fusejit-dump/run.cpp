@@ -5,6 +5,7 @@
 #include "frontend/io/files.h"
 #include "ir/base/check.h"
 #include "ir/interp.h"
+#include "runtime/devices.h"
 #include "runtime/memory.h"
 #include "runtime/session.h"
 #include "tools/fusejit-dump/command.h"
@@ -24,7 +25,7 @@ void check_device(const std::string& device) {
   const bool cuda = device.starts_with("cuda:") && device.size() > 5 &&
                     device.find_first_not_of("0123456789", 5) == std::string::npos;
   if (!cuda) throw UsageError{fmt::format("--device {}: a device is cpu or cuda:0", device)};
-  throw DeviceError(fmt::format("{}: no such device", device));
+  if (const std::string why = runtime::why_unavailable(Device(device)); !why.empty()) throw DeviceError(why);
 }
 
 // A graph may ask for far more than the machine has; that is an answer, not a killed process.
@@ -82,11 +83,12 @@ std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& 
   session_options.engine = engine_named(options.engine);
   session_options.rules = options.rules;
   if (!options.target.empty()) session_options.target = parse_target(options.target);
+  if (options.device != "cpu") session_options = runtime::on_device(session_options, Device(options.device));
   runtime::Session session(session_options);
   std::vector<runtime::Buffer> buffers;
   for (const ir::Array& argument : arguments) buffers.push_back(to_buffer(argument));
   std::vector<ir::Array> results;
-  for (const runtime::Buffer& result : session.run(file.graph, buffers)) results.push_back(to_array(result));
+  for (const runtime::Buffer& result : session.run(file.graph, buffers)) results.push_back(to_array(result.on_host()));
   return results;
 }
 

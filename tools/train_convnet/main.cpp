@@ -54,6 +54,7 @@ nlohmann::json report(const Job& job, const TrainingResult& training,
   json["accuracy"] = training.epochs.empty() ? 0.0 : training.epochs.back().accuracy;
   json["stopped"] = training.stopped;
   json["batch"] = job.batch;
+  json["device"] = job.device;
   json["seed"] = job.seed;
   json["losses"] = training.losses;
   for (const EpochResult& e : training.epochs) {
@@ -91,6 +92,7 @@ struct Paths {
 int run(const Job& job, const Paths& paths) {
   for (const std::string& path : {paths.save, paths.json, paths.png})
     if (!path.empty()) io::check_writable(path);  // said now, not after the training
+  if (const std::string why = why_unavailable(Device(job.device)); !why.empty()) throw DeviceError(why);
   watch_for_interrupts();
   const auto train_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::train));
   const auto test_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::test));
@@ -162,6 +164,7 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1000));
   app.add_option("--engine", job.engine, "compiled, graph_interpreter, kernel_interpreter")->capture_default_str();
   app.add_option("--target", job.target, "host, x86:avx512, x86:avx2, x86:v2")->capture_default_str();
+  app.add_option("--device", job.device, "cpu or cuda:0")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -17,7 +17,8 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 std::int64_t limited(std::int64_t count, const Job& job) { return job.limit > 0 ? std::min(count, job.limit) : count; }
 
 void use_session(const Job& job, const std::string& rules) {
-  set_options({.engine = job.engine, .target = job.target, .rules = rules, .threads = job.threads});
+  set_options(
+      {.engine = job.engine, .target = job.target, .rules = rules, .threads = job.threads, .device = job.device});
 }
 
 // Predicted labels of the test images, in order.
@@ -42,6 +43,7 @@ double accuracy_of(const std::vector<std::int64_t>& predicted, const data::Image
 TrainingResult train(nn::Sequential& net, const Job& job, std::shared_ptr<const data::ImageSet> train_set,
                      std::shared_ptr<const data::ImageSet> test_set, const std::atomic<bool>& stop) {
   use_session(job, job.rules);
+  net.to(job.device);
   optim::Adadelta opt(net.parameters(), {.lr = 1.0});
   optim::StepLR schedule(opt, 1, 0.7);
   auto step = train_step(net, opt, [&](const Tensor& x, const Tensor& y) { return nll_loss(net(x), y); });
@@ -94,7 +96,8 @@ ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data:
   auto step = train_step(net, opt, [&](const Tensor& x, const Tensor& y) { return nll_loss(net(x), y); });
   const data::Batches batches = data::batches(train_set, {.batch = job.batch, .shuffle = true});
   step(batches.get(0).images, batches.get(0).labels);  // plans, compiles, touches the memory
-  memory::reset_peak();
+  const Device device(job.device);
+  memory::reset_peak(device);
   ModeResult result;
   double seconds = 0;
   for (int i = 1; i <= job.measured_steps; ++i) {
@@ -107,7 +110,7 @@ ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data:
   result.ms_per_step = 1e3 * per_step;
   result.images_per_s = per_step > 0 ? static_cast<double>(job.batch) / per_step : 0;
   const Statistics s = stats();
-  result.peak_bytes = memory::peak();
+  result.peak_bytes = memory::peak(device);
   result.end_of_forward_bytes = s.last_plan.end_of_forward_bytes;
   result.ledger_bytes = s.last_plan.ledger_bytes;
   result.kernels = s.last_plan.kernels;

@@ -17,6 +17,7 @@ struct Job {
   std::string rules = "all";
   std::string engine = "compiled";
   std::string target = "host";
+  std::string device = "cpu";
   std::uint64_t seed = 1;
   std::int64_t limit = 0;  // > 0: no more images an epoch than this, and no more test images
   int measured_steps = 5;

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "frontend/io/npz.h"
+#include "fusejit/runtime.h"
 
 namespace fusejit {
 namespace {
@@ -95,6 +96,8 @@ TEST_F(TrainConvnet, EveryMistakeHasItsCodeAndSentenceBeforeTheTraining) {
       {"--limit -1", 1, "--limit: Value -1 not in range 0 to 1099511627776"},
       {"--nonsense", 1, "The following argument was not expected: --nonsense"},
       {"--engine magic", 2, "engine 'magic' is not known (compiled, graph_interpreter, kernel_interpreter)"},
+      {"--device gpu", 2, "device 'gpu' is none of cpu, cuda, cuda:N"},
+      {"--device cuda:1023", 6, why_unavailable(Device("cuda:1023"))},
       {"--save no/net.npz", 5, "no/net.npz: cannot be written: No such file or directory"},
       {"--json data", 5, "data: is a directory, not a file"},
   };
