@@ -10,6 +10,7 @@ struct FakeDriver::StreamState {
   std::size_t done = 0;
   bool draining = false;
   bool capturing = false, capture_broken = false;
+  std::thread::id captured_by;  // other threads may go on calling the driver
   std::unique_ptr<GraphState> captured;
 };
 

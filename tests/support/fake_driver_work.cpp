@@ -60,11 +60,11 @@ void FakeDriver::drain_all() {
   for (auto& [raw, state] : streams_) drain(*raw, raw->queue.size());
 }
 
-// True, and the capture is broken, if a stream is being captured: the call cannot be made then.
+// True, and the capture is broken, if this thread is capturing a stream: the call cannot be made then.
 bool FakeDriver::capture_forbids(const char* who) {
   bool any = false;
   for (auto& [raw, state] : streams_) {
-    if (!raw->capturing) continue;
+    if (!raw->capturing || raw->captured_by != std::this_thread::get_id()) continue;
     raw->capture_broken = any = true;
     problem(fmt::format("{} while a stream is captured", who));
   }
@@ -299,6 +299,7 @@ CuResult FakeDriver::stream_begin_capture(CuStream handle, int mode) {
   StreamState* found = stream(handle, "cuStreamBeginCapture");
   if (!found || mode != kCaptureThreadLocal || found->capturing) return kInvalidValue;
   found->capturing = true;
+  found->captured_by = std::this_thread::get_id();
   found->capture_broken = false;
   found->captured = std::make_unique<GraphState>();
   return kSuccess;

@@ -1,0 +1,298 @@
+// Tensors, modules and files on a CUDA device, and what goes wrong there: on the driver without a device.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+#include <thread>
+
+#include "codegen/cuda/nvrtc.h"
+#include "frontend/context.h"
+#include "frontend/eval.h"
+#include "fusejit/fusejit.h"
+#include "runtime/cuda/device.h"
+#include "tests/support/fake_gpu.h"
+
+namespace fusejit {
+namespace {
+
+using test::FakeGpu;
+using Strings = std::vector<std::string>;
+
+template <class E, class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const E& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return "";
+}
+
+class CudaDevices : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    manual_seed(5);
+    gpu.emplace();
+    gpu->use({.threads = 1});
+  }
+  void TearDown() override {
+    context().default_ordinal = -1;
+    gpu->backend.reset();
+    FakeGpu::leave();
+    EXPECT_EQ(gpu->driver.problems(), Strings());
+    EXPECT_EQ(gpu->driver.leaks(), Strings());
+    gpu.reset();
+  }
+
+  std::optional<FakeGpu> gpu;
+  const Device cuda{"cuda:0"};
+};
+
+TEST_F(CudaDevices, ValuesGoThereAndComeBackInEveryWay) {
+  const Tensor here = from_host(std::vector<float>{1, 2, 3, 4}, {2, 2}), x = here.to("cuda:0");
+  EXPECT_EQ(x.device(), cuda);
+  EXPECT_EQ(x.to(cuda).state(), x.state());
+  EXPECT_EQ(here.to("cpu").state(), here.state());
+  const Tensor y = x * 2 + 1;
+  EXPECT_EQ(y.device(), cuda);
+  EXPECT_FALSE(y.evaluated());
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{3, 5, 7, 9}));
+  EXPECT_EQ(y.to_vector<double>(), (std::vector<double>{3, 5, 7, 9}));
+  float bytes[4] = {};
+  y.copy_to(bytes);
+  EXPECT_EQ(bytes[3], 9);
+  EXPECT_EQ(sum(y).item<float>(), 24);
+  EXPECT_EQ(y.to("cpu").device(), Device());
+  EXPECT_EQ((y.to("cpu") - here).to_vector<float>(), (std::vector<float>{2, 3, 4, 5}));
+  std::ostringstream text;
+  text << y;
+  EXPECT_EQ(text.str(), "[[3, 5],\n [7, 9]] : f32[2,2] on cuda:0");
+  EXPECT_EQ(from_host(std::vector<float>{}, {0, 3}).to(cuda).to_vector<float>().size(), 0u);
+  eval({here + 1, x + 1, scalar(2) * 3});  // a plan for each device
+}
+
+TEST_F(CudaDevices, DevicesDoNotMixButNumbersGoAlong) {
+  const Tensor here = ones({2, 3}), there = ones({2, 3}).to(cuda);
+  EXPECT_EQ(error_of<UserError>([&] { here + there; }),
+            "add: all tensors must be on one device (f32[2,3] on cpu, f32[2,3] on cuda:0); .to(\"cuda:0\") moves one");
+  EXPECT_NE(error_of<UserError>([&] {
+              concat({there, there, here});
+            }).find("concat: all tensors must be on one device"),
+            std::string::npos);
+  EXPECT_NE(error_of<UserError>([&] { matmul(there, ones({3, 2})); }).find("f32[3,2] on cpu"), std::string::npos);
+  EXPECT_EQ(((there * scalar(3) + 0.25) / 2).to_vector<float>()[0], 1.625f);
+  const Tensor zero_d = from_host(std::vector<float>{4}, {});
+  EXPECT_EQ((there * zero_d).device(), cuda);
+  EXPECT_EQ((zero_d * there).device(), cuda);
+  EXPECT_EQ((zero_d * there * zero_d).to_vector<float>()[5], 16);
+  EXPECT_EQ((zero_d * scalar(2)).device(), Device());
+  EXPECT_EQ((scalar(2) * scalar(2)).to(cuda).device(), cuda);
+  EXPECT_EQ((scalar(2) + scalar(2)).item<float>(), 4);
+  EXPECT_NE(error_of<UserError>([&] { here.to("gpu"); }).find("device 'gpu'"), std::string::npos);
+}
+
+TEST_F(CudaDevices, GradientsFlowThroughCopies) {
+  const Tensor w = from_host(std::vector<float>{1, 2, 3}, {3}).requires_grad();
+  const Tensor loss = sum(square(w.to(cuda) * 2)).to("cpu");
+  EXPECT_EQ(loss.device(), Device());
+  const Tensor g = grad(loss, {w})[0];
+  EXPECT_EQ(g.device(), Device());
+  EXPECT_EQ(g.to_vector<float>(), (std::vector<float>{8, 16, 24}));
+  Tensor there = ones({3}).to(cuda).requires_grad();
+  const Tensor g_there = grad(sum(there * there), {there})[0];
+  EXPECT_EQ(g_there.device(), cuda);
+  EXPECT_EQ(g_there.to_vector<float>()[0], 2);
+  const auto twice = custom_gradient(
+      [](auto& in) {
+        return Saved{in[0] * 2, {in[0]}};
+      },
+      [](auto& saved, auto& d) { return std::vector{saved[0] * 0 + d * 3}; });
+  EXPECT_EQ(grad(sum(twice({there})), {there})[0].to_vector<float>()[0], 3);
+}
+
+TEST_F(CudaDevices, TheDefaultDeviceIsWhereTensorsAreMade) {
+  context().default_ordinal = 0;  // as set_options({.device = "cuda:0"}) does where the machine has one
+  EXPECT_EQ(ones({3}).device(), cuda);
+  EXPECT_EQ(rand({3}).device(), cuda);
+  EXPECT_EQ(arange(3).device(), cuda);
+  EXPECT_EQ(tensor<float>({1, 2}).device(), cuda);
+  nn::Linear net(3, 2);
+  EXPECT_EQ(net(ones({4, 3})).device(), cuda);
+  EXPECT_EQ(net(ones({4, 3})).to_vector<float>().size(), 8u);
+  float memory[2] = {1, 2};
+  EXPECT_EQ(borrow(memory, {2}).device(), Device());
+}
+
+TEST_F(CudaDevices, ModulesMoveWithTheirOptimisersAndFiles) {
+  const std::string file =
+      (std::filesystem::temp_directory_path() / ("fusejit_moved_" + std::to_string(getpid()) + ".npz")).string();
+  nn::Sequential net(nn::Linear(3, 4), nn::ReLU(), nn::Linear(4, 2));
+  optim::Adam opt(net.parameters(), {.lr = 0.001});  // before the move: its state follows
+  const std::vector<nn::Parameter> parameters = net.parameters();
+  const std::vector<float> before = parameters[0].value().to_vector<float>();
+  net.to("cuda:0");
+  EXPECT_EQ(parameters[0].value().device(), cuda);
+  EXPECT_TRUE(parameters[0].value().needs_grad());
+  EXPECT_EQ(parameters[0].value().to_vector<float>(), before);
+  auto step = train_step(net, opt, [&](const Tensor& x) { return sum(square(net(x))); });
+  const double first = step(ones({2, 3}).to(cuda)).item<double>();
+  for (int s = 0; s < 5; ++s) step(ones({2, 3}).to(cuda));
+  EXPECT_LT(step(ones({2, 3}).to(cuda)).item<double>(), first);
+  for (const auto& [name, value] : opt.state_dict()) {
+    EXPECT_EQ(value.device(), name == "steps" ? Device() : cuda) << name;
+  }
+  net.save(file);
+  const std::vector<float> saved = parameters[0].value().to_vector<float>();
+  const StateDict moments = opt.state_dict();
+  step(ones({2, 3}).to(cuda));
+  net.load(file);
+  opt.load_state_dict(moments);
+  EXPECT_EQ(parameters[0].value().device(), cuda);
+  EXPECT_EQ(parameters[0].value().to_vector<float>(), saved);
+  EXPECT_EQ(load(file).at("0.weight").device(), Device());
+  const Frozen frozen = net.freeze();
+  frozen.compile({f32, {1, 3}});
+  EXPECT_EQ(frozen(ones({1, 3}).to(cuda)).device(), cuda);
+  EXPECT_EQ(frozen(ones({1, 3}).to(cuda)).to_vector<float>(), net(ones({1, 3}).to(cuda)).to_vector<float>());
+  EXPECT_NE(error_of<UserError>([&] {
+              parameters[0].set(zeros({4, 3}));
+            }).find("is f32[4,3] on cuda:0, the new value"),
+            std::string::npos);
+  net.to("cpu");
+  EXPECT_EQ(net(ones({1, 3})).device(), Device());
+  std::filesystem::remove(file);
+}
+
+TEST_F(CudaDevices, MemoryIsCountedAndLimited) {
+  const std::int64_t before = memory::allocated(cuda), here = memory::allocated();
+  const std::int64_t mebibyte = 1 << 20;
+  {
+    const Tensor x = ones({1024, 1024}).to(cuda);
+    EXPECT_GE(memory::allocated(cuda) - before, 4 * mebibyte);
+    EXPECT_LT(memory::allocated() - here, mebibyte) << "the host's copy is gone";
+    const Tensor y = (x + 1).eval();
+    EXPECT_GE(memory::peak(cuda) - before, 8 * mebibyte);
+    memory::reset_peak(cuda);
+    EXPECT_LT(memory::peak(cuda) - before, 9 * mebibyte);
+    memory::set_limit(10 * mebibyte, cuda);
+    const std::string error = error_of<DeviceError>([&] { (x + y).eval(); });
+    EXPECT_NE(error.find("cuda:0: out of memory: 4.0 MiB asked for with 8.0 MiB in use"), std::string::npos) << error;
+    EXPECT_NE(error.find("the limit set is 10.0 MiB"), std::string::npos) << error;
+    EXPECT_EQ((ones({2}) + 1).to_vector<float>()[1], 2) << "the processor goes on";
+    memory::set_limit(0, cuda);
+    EXPECT_EQ((x + y).to_vector<float>()[7], 3) << "and so does the device";
+  }
+  EXPECT_EQ(memory::allocated(cuda), before);
+  EXPECT_THROW(memory::set_limit(-1, cuda), UserError);
+  EXPECT_THROW(memory::set_limit(1, Device()), UserError);
+}
+
+TEST_F(CudaDevices, AfterABadKernelTheDeviceIsLostAndTheProcessorGoesOn) {
+  const Tensor x = ones({4}).to(cuda);
+  EXPECT_EQ((x + 1).to_vector<float>()[0], 2);
+  gpu->driver.break_next_kernel(700);
+  const std::string error = error_of<DeviceError>([&] { (x * 3).to_vector<float>(); });
+  EXPECT_NE(error.find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos) << error;
+  EXPECT_NE(error.find("the device is lost to this process; the CPU still works"), std::string::npos) << error;
+  const std::string later = error_of<DeviceError>([&] { (x + 1).eval(); });
+  EXPECT_TRUE(later.starts_with("cuda:0 was lost by an earlier error: ")) << later;
+  EXPECT_THROW(x.to("cpu"), DeviceError);
+  EXPECT_THROW(synchronize(cuda), DeviceError);
+  EXPECT_EQ((ones({4}) + 1).to_vector<float>()[0], 2);
+}
+
+TEST_F(CudaDevices, EveryEngineRunsWhatIsThere) {
+  const Tensor x = from_host(std::vector<float>{1, 2, 3, 4}, {4}).to(cuda);
+  for (const runtime::Engine engine : {runtime::Engine::graph_interpreter, runtime::Engine::kernel_interpreter}) {
+    set_session({.engine = engine, .threads = 1, .cuda = gpu->backend});
+    const Tensor y = (x * x).eval();
+    EXPECT_EQ(y.device(), cuda);
+    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 4, 9, 16}));
+  }
+  EXPECT_EQ(gpu->driver.launches().size(), 0u);
+}
+
+TEST_F(CudaDevices, ThreadsShareADevice) {
+  std::vector<std::thread> threads;
+  std::vector<double> losses(4);
+  for (std::size_t t = 0; t < losses.size(); ++t) {
+    threads.emplace_back([&, t] {
+      nn::Linear net(3, static_cast<std::int64_t>(2 + t % 2));
+      for (const nn::Parameter& p : net.parameters()) p.set(zeros(p.value().shape()));
+      net.to(cuda);
+      optim::SGD opt(net.parameters(), {.lr = 0.1});
+      auto step = train_step(net, opt, [&](const Tensor& x) { return sum(square(net(x) - 1)); });
+      for (int s = 0; s < 20; ++s) losses[t] = step(ones({2, 3}).to(cuda)).item<double>();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(losses[0], losses[2]);
+  EXPECT_EQ(losses[1], losses[3]);
+  EXPECT_LT(losses[0], 1);
+}
+
+// ---- what keeps a device from being used
+
+TEST(CudaUnavailable, SaysWhatIsMissingAndTheProcessorWorks) {
+  for (const Device& device : {Device("cuda:0"), Device("cuda:1023")}) {
+    const std::string why = why_unavailable(device);
+    if (why.empty()) continue;  // this machine has it
+    EXPECT_TRUE(why.starts_with(device.str())) << why;
+    EXPECT_FALSE(is_available(device));
+    EXPECT_EQ(error_of<Error>([&] { ones({2}).to(device); }), why);
+    EXPECT_EQ(error_of<Error>([&] { set_options({.device = device.str()}); }), why);
+    EXPECT_EQ(error_of<Error>([&] { memory::allocated(device); }), why);
+    nn::Linear net(2, 2);
+    EXPECT_EQ(error_of<Error>([&] { net.to(device); }), why);
+    EXPECT_EQ(net.parameters()[0].value().device(), Device());
+  }
+  EXPECT_EQ(options().device, "cpu");
+  EXPECT_EQ((ones({2}) + 1).to_vector<float>()[0], 2);
+  ASSERT_FALSE(devices().empty());
+  EXPECT_EQ(devices()[0].device, Device());
+  EXPECT_GT(devices()[0].memory_bytes, 0);
+  EXPECT_TRUE(is_available(Device()));
+}
+
+TEST(CudaUnavailable, EveryStateOfTheDriverHasItsSentence) {
+  using namespace runtime::cuda;
+  const struct {
+    test::FakeDevice device;
+    std::string sentence;
+  } cases[] = {
+      {{.version = 11080}, "cuda:0: the driver libcuda.so.1 is too old: it is for CUDA 11.8, 12.0 or newer is needed"},
+      {{.devices = 0}, "cuda:0: the driver libcuda.so.1 sees no device; see whether nvidia-smi lists one"},
+      {{.init = 100}, "cuda:0: the driver libcuda.so.1 sees no device; see whether nvidia-smi lists one"},
+      {{.init = 803}, "cuda:0: libcuda.so.1 does not start: cuInit: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)"},
+      {{.devices = 1}, ""},
+  };
+  for (const auto& c : cases) {
+    const test::FakeDriver fake(c.device);
+    const DriverState state = examine_driver(*fake.table(), "libcuda.so.1");
+    EXPECT_TRUE(why_no_device(Device("cuda:0"), state).starts_with(c.sentence))
+        << why_no_device(Device("cuda:0"), state);
+    EXPECT_EQ(why_no_device(Device("cuda:0"), state).empty(), c.sentence.empty());
+  }
+  const test::FakeDriver one;
+  EXPECT_EQ(why_no_device(Device("cuda:1"), examine_driver(*one.table(), "libcuda.so.1")),
+            "cuda:1: there is 1 device, counted from 0 (see `fusejit doctor`)");
+  const std::string none = why_no_device(Device("cuda:0"), open_driver("/no/such/libcuda.so.1"));
+  EXPECT_TRUE(none.starts_with("cuda:0: no CUDA driver: /no/such/libcuda.so.1 cannot be opened")) << none;
+}
+
+TEST(CudaUnavailable, SaysWhyKernelsCannotBeCompiled) {
+  const std::string missing = runtime::why_no_kernels("cuda:0", 90, codegen::cuda::look_for_nvrtc("/no/libnvrtc.so"));
+  EXPECT_TRUE(missing.starts_with("cuda:0: kernels cannot be compiled: NVRTC was not found")) << missing;
+  codegen::cuda::NvrtcState nvrtc{true, "", "libnvrtc.so.13", 13, 0, {75, 80, 90}};
+  EXPECT_EQ(runtime::why_no_kernels("cuda:0", 80, nvrtc), "");
+  EXPECT_EQ(runtime::why_no_kernels("cuda:0", 61, nvrtc),
+            "cuda:0 is of the architecture sm_61, for which NVRTC 13.0 (libnvrtc.so.13) does not compile (it does for "
+            "sm_75, sm_80, sm_90); let FUSEJIT_NVRTC name an older NVRTC, or use a newer device");
+  EXPECT_NE(runtime::why_no_kernels("cuda:0", 200, nvrtc).find("install a newer NVRTC"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fusejit
