@@ -123,9 +123,9 @@ CudaExecutor::CudaExecutor(std::shared_ptr<CudaDevice> device, std::shared_ptr<c
                steps_[s]);
   }
   table_->finish();
-  const bool overwrites = std::any_of(plan_->values.begin(), plan_->values.end(),
-                                      [](const PlanValue& value) { return value.storage == Storage::donated; });
-  at_once_ = overwrites && statistics_.library_calls == 0;
+  overwrites_ = std::any_of(plan_->values.begin(), plan_->values.end(),
+                            [](const PlanValue& value) { return value.storage == Storage::donated; });
+  at_once_ = overwrites_ && statistics_.library_calls == 0;
   table_->addresses.resize(plan_->values.size());
   counter_bytes_ = resident - counters_at_;
   arena_bytes_ = workspace > 0 ? workspace_at + workspace : plan_->arena_bytes;
@@ -235,6 +235,7 @@ void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes)
     if (action.library) {
       const std::span<const CuPointer> words(table_->words.data() + action.first, action.count);
       action.library->execute(stream, words.first(action.count - 1), words.back());
+      ++launched_;
       context.enter();
       continue;
     }
@@ -243,7 +244,18 @@ void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes)
         entry.function(launch.function, launch.grid_x, launch.grid_y, launch.grid_z, launch.block_x, launch.block_y,
                        launch.block_z, launch.shared_bytes, stream, table_->pointers.data() + action.first, nullptr);
     if (code != kSuccess) context.check(fmt::format("{} of {}", entry.symbol, launch.entry), code);
+    ++launched_;
     if (capture) nodes->push_back(capture->last_node());
+  }
+}
+
+void CudaExecutor::launch_one_by_one() {
+  const std::int64_t before = launched_;
+  try {
+    launch_all(nullptr, nullptr);
+  } catch (const DeviceError& error) {
+    if (!overwrites_ || launched_ == before || device_->context().lost()) throw;
+    throw DeviceError(fmt::format("{}; the step had begun: load the values again that it replaces", error.what()));
   }
 }
 
@@ -319,12 +331,13 @@ void CudaExecutor::run(std::span<const Buffer> arguments, std::span<const Buffer
       done = run_as_graph();
     } catch (const DeviceError& error) {
       if (device_->context().lost()) throw;
-      // Nothing was put on the stream. A library that cannot be captured is no reason to fail.
-      statistics_.why_no_graph = error.what();
+      // Nothing was put on the stream. A library that cannot be captured is no reason to fail; launches can be, and the
+      // next run tries again.
+      if (statistics_.library_calls > 0) statistics_.why_no_graph = error.what();
       captured_.clear();
     }
   }
-  if (!done) launch_all(nullptr, nullptr);
+  if (!done) launch_one_by_one();
   counters_clear_ = true;
 }
 

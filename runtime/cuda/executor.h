@@ -36,7 +36,7 @@ struct ExecutorStatistics {
   std::int64_t captures = 0;
   std::int64_t graph_launches = 0;
   std::int64_t nodes_updated = 0;
-  std::string why_no_graph;  // set once a capture failed: runs launch step by step from then on
+  std::string why_no_graph;  // set once a capture of library calls failed: runs launch step by step from then on
 };
 
 class CudaExecutor {
@@ -65,6 +65,7 @@ class CudaExecutor {
   void upload_small(std::span<const Buffer> arguments);
   void clear_counters();
   void launch_all(Capture* capture, std::vector<CuGraphNode>* nodes);
+  void launch_one_by_one();
   bool run_as_graph();
   std::unique_ptr<CapturedRun> capture(std::vector<CuPointer> library_words);
   void replay(CapturedRun& captured);
@@ -84,7 +85,9 @@ class CudaExecutor {
   std::vector<std::unique_ptr<CapturedRun>> captured_;  // used last at the end
   std::vector<std::vector<CuPointer>> seen_;            // addresses of library calls of runs that were not captured
   bool graphs_wanted_ = true;
-  bool at_once_ = false;  // captures at the first run
+  bool overwrites_ = false;    // arguments
+  bool at_once_ = false;       // captures at the first run
+  std::int64_t launched_ = 0;  // launches and library calls put on a stream
   mutable std::mutex mutex_;
   ExecutorStatistics statistics_;
 };

@@ -265,7 +265,7 @@ CuResult FakeDriver::memory_free(CuPointer address) {
 
 CuResult FakeDriver::host_allocate(void** address, std::size_t bytes, unsigned) {
   if (capture_forbids("cuMemHostAlloc")) return 900;
-  Memory memory{std::make_unique<std::byte[]>(bytes), bytes};
+  Memory memory{std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes};
   *address = memory.bytes.get();
   host_memory_.emplace(memory.bytes.get(), std::move(memory));
   return kSuccess;
