@@ -52,6 +52,8 @@ class KernelBuilder {
   // A literal in `dtype`, rounded once from f64.
   static Arg literal(double value, DType dtype);
   DType dtype(const Arg& arg) const;
+  // The index as it would be written here, simplified for the ranges of the open loops.
+  Index canonical(const Index& index) const;
   const Memory& memory(MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
 
   // What has been written so far satisfies V7.
@@ -67,7 +69,6 @@ class KernelBuilder {
   ValueId new_value(DType dtype);
   std::vector<ValueId> new_values(const std::vector<DType>& types);
   MemId new_memory(Memory memory);
-  Index canonical(const Index& index) const;
   std::vector<Index> canonical(std::vector<Index> list) const;
   std::vector<Compare> canonical(std::vector<Compare> compares) const;
 

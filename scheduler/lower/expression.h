@@ -40,15 +40,17 @@ class Expression {
   ir::Arg value(int node, const LogicalIndex& at);
   // Says that `node` has this value there, for example because an anchor's tile holds it.
   void bind(int node, const LogicalIndex& at, ir::Arg value) { memo_.push_back({node, at, value}); }
+  // Finds the first maximum of the window over this pixel, for the gradients of all its pixels that follow in this
+  // block. `node` is a max_pool2d_grad whose windows do not overlap.
+  void share_window(int node, const LogicalIndex& at);
   // Runs `body` in a nested block: what it defines is forgotten afterwards.
   template <class F>
   auto nested(F&& body) {
-    const std::size_t size = memo_.size();
     struct Restore {
-      std::vector<Known>& memo;
-      std::size_t size;
-      ~Restore() { memo.resize(size); }
-    } restore{memo_, size};
+      std::vector<Known>&memo, &windows;
+      std::size_t size, windows_size;
+      ~Restore() { memo.resize(size), windows.resize(windows_size); }
+    } restore{memo_, windows_, memo_.size(), windows_.size()};
     return body();
   }
   // Definitions written so far, for cost limits.
@@ -79,6 +81,7 @@ class Expression {
   ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, const std::function<ir::Arg(ir::Index)>& body);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg first_maximum(const ir::Node& node, const LogicalIndex& window);
   struct Span;  // expression_average.cpp
   static Span part(const ir::Index& i, std::int64_t extent, std::int64_t parts);
   ir::Arg sum_over(const Span& span, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
@@ -97,6 +100,7 @@ class Expression {
   ir::KernelBuilder& builder_;
   ExpressionHooks hooks_;
   std::vector<Known> memo_;
+  std::vector<Known> windows_;  // shared ones, by the kernel's own indices: they outlive a move to another pixel
   double flop_ = 0;
 };
 

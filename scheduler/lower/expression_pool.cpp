@@ -96,31 +96,53 @@ Arg Expression::over_windows(const Window& window, const Index& pixel, DType typ
   })[0];
 }
 
+Window pooled_window(const ir::Node& grad, int axis) {
+  const auto image = [&](std::size_t i) { return grad.operands[i].value.type().shape[2 + axis]; };
+  return pool_window(grad, axis, image(0), image(1));
+}
+
+// Where in the image, row by row, the first maximum of a window lies: `at` is [n, c, p, q].
+Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
+  for (const Known& known : windows_) {
+    const auto same = [&](std::size_t d) { return known.at[d] == builder_.canonical(resolve(at[d])); };
+    if (graph_.value(known.node).get() == &node && same(0) && same(1) && same(2) && same(3)) return known.value;
+  }
+  const ir::Value& x = node.operands[0].value;
+  const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
+  const std::vector<DType> types{compute_type(node.type.dtype), DType::i32};
+  const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, types[0]),
+                                 Arg(ir::Scalar::of(std::numeric_limits<std::int32_t>::max()))};
+  return over_taps(rows, at[2], Combiner::argmax, types, [&](const Index& r) {
+    const std::vector<ir::ValueId> row = over_taps(columns, at[3], Combiner::argmax, types, [&](const Index& s) {
+      const Index h = rows.input(at[2], r), w = columns.input(at[3], s);
+      const Arg candidate = value(id(x), {at[0], at[1], h, w});
+      return std::vector<Arg>{candidate, builder_.index(resolve(h * columns.in + w), DType::i32)};
+    }, outside);
+    return std::vector<Arg>{row[0], row[1]};
+  }, outside)[1];
+}
+
+void Expression::share_window(int node, const LogicalIndex& at) {
+  const ir::Node& grad = *graph_.value(node);
+  LogicalIndex window{at[0], at[1], at[2] / pooled_window(grad, 0).stride, at[3] / pooled_window(grad, 1).stride};
+  const Arg best = first_maximum(grad, window);
+  for (Index& index : window) index = builder_.canonical(resolve(index));
+  windows_.push_back({node, window, best});
+}
+
 Arg Expression::max_pool_grad(const ir::Node& node, const LogicalIndex& at) {
   const ir::Value &x = node.operands[0].value, &dy = node.operands[1].value;
   const DType type = compute_type(node.type.dtype);
-  const Shape &in = x.type().shape, &out = dy.type().shape;
-  const Window rows = pool_window(node, 0, in[2], out[2]), columns = pool_window(node, 1, in[3], out[3]);
-  FJ_ASSERT(in[2] * in[3] < (std::int64_t{1} << 31), "max_pool2d_grad: image {} too large", x.type().str());
-  const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, type),
-                                 Arg(ir::Scalar::of(std::numeric_limits<std::int32_t>::max()))};
-  // dy of window (p, q) if this pixel is its first maximum, else 0.
-  const auto share = [&](const Index& p, const Index& q) -> Arg {
-    const std::vector<DType> types{type, DType::i32};
-    const std::vector<ir::ValueId> best = over_taps(rows, p, Combiner::argmax, types, [&](const Index& r) {
-      const std::vector<ir::ValueId> row = over_taps(columns, q, Combiner::argmax, types, [&](const Index& s) {
-        const Index h = rows.input(p, r), w = columns.input(q, s);
-        const Arg candidate = value(id(x), {at[0], at[1], h, w});
-        return std::vector<Arg>{candidate, builder_.index(resolve(h * in[3] + w), DType::i32)};
-      }, outside);
-      return std::vector<Arg>{row[0], row[1]};
-    }, outside);
-    const Arg own = builder_.index(resolve(at[2] * in[3] + at[3]), DType::i32);
-    const Arg hit = def(Op::eq, {best[1], own}, DType::boolean);
-    return def(Op::where, {hit, value(id(dy), {at[0], at[1], p, q}), KernelBuilder::literal(0, type)}, type);
-  };
+  const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
+  FJ_ASSERT(rows.in * columns.in < (std::int64_t{1} << 31), "max_pool2d_grad: image {} too large", x.type().str());
   return over_windows(rows, at[2], type, [&](const Index& p) {
-    return over_windows(columns, at[3], type, [&](const Index& q) { return share(p, q); });
+    return over_windows(columns, at[3], type, [&](const Index& q) {
+      // dy of the window if this pixel is its first maximum, else 0.
+      const Arg best = first_maximum(node, {at[0], at[1], p, q});
+      const Arg own = builder_.index(resolve(at[2] * columns.in + at[3]), DType::i32);
+      const Arg hit = def(Op::eq, {best, own}, DType::boolean);
+      return def(Op::where, {hit, value(id(dy), {at[0], at[1], p, q}), KernelBuilder::literal(0, type)}, type);
+    });
   });
 }
 

@@ -37,7 +37,9 @@ class Reducer {
       (axes_[a].reduced ? reduced_ : kept_).push_back(a);
     }
     lane_axis_ = last;
+    steps_.assign(axes_.size(), 1);
     plan_tasks();
+    plan_windows();
   }
 
   void emit() {
@@ -69,6 +71,29 @@ class Reducer {
     tasks_ = split(units, std::min(parts, std::max<std::int64_t>(1, units / 8)));
   }
 
+  // Rows and columns of an image with a pooling gradient go by windows, so that each maximum is found once.
+  void plan_windows() {
+    if (!lanes_kept()) return;
+    for (const auto* list : {&kernel_.group().inner, &kernel_.group().stores}) {
+      for (const int id : *list) {
+        const ir::Node& node = *kernel_.graph().value(id);
+        if (pooled_ < 0 && node.op == Op::max_pool2d_grad) step_by_windows(id, node);
+      }
+    }
+  }
+  void step_by_windows(int id, const ir::Node& node) {
+    std::vector<std::int64_t> steps(axes_.size(), 1);
+    for (const std::size_t d : {0u, 1u}) {
+      const Window window = pooled_window(node, static_cast<int>(d));
+      const int dim = static_cast<int>(d) + 2;
+      const auto axis = std::find_if(reduced_.begin(), reduced_.end(), [&](std::size_t a) { return axes_[a].dims == std::vector<int>{dim}; });
+      if (!window.tiles() || window.in % window.stride != 0 || axis == reduced_.end()) return;
+      if (axis == reduced_.begin() && tasks_.chunks > 1) return;  // its chunks are not whole windows
+      steps[*axis] = window.stride;
+    }
+    pooled_ = id, steps_ = std::move(steps);
+  }
+
   // Loops over the kept axes that are not lanes; the first one is parallel if no reduced axis is split.
   void kept_tasks() {
     const bool parallel = parallel_kept_ && !kept_.empty();
@@ -95,12 +120,32 @@ class Reducer {
   // Reduced axes that are not lanes, ascending; the first one only over this task's chunk.
   void reduced_axes(std::size_t next, const std::function<void()>& inner) {
     if (next == reduced_.size()) return inner();
+    const std::int64_t by = steps_[reduced_[next]];
     const auto step = [&](Index i) {
-      point_[reduced_[next]] = i;
+      point_[reduced_[next]] = i * by;
       reduced_axes(next + 1, inner);
     };
     if (next == 0 && tasks_.chunks > 1) return loop_chunk(builder_, tasks_, task_, step);
-    builder_.loop(Index(0), Index(axes_[reduced_[next]].extent), Binding::none, step);
+    builder_.loop(Index(0), Index(axes_[reduced_[next]].extent / by), Binding::none, step);
+  }
+
+  // The pixels of a window whose first one is the point.
+  void each_pixel(const std::function<void()>& inner) {
+    if (pooled_ < 0) return inner();
+    kernel_.move_to(point_);
+    kernel_.expression().nested([&] {
+      kernel_.expression().share_window(pooled_, kernel_.here());
+      const std::vector<Index> first = point_;
+      pixels_along(0, first, inner);
+      point_ = first;
+    });
+  }
+  void pixels_along(std::size_t axis, const std::vector<Index>& first, const std::function<void()>& inner) {
+    if (axis == axes_.size()) return inner();
+    unrolled(builder_, steps_[axis], [&](Index i) {
+      point_[axis] = first[axis] + i;
+      pixels_along(axis + 1, first, inner);
+    });
   }
 
   void first_of_reduced() {
@@ -179,7 +224,7 @@ class Reducer {
     reduced_axes(0, [&] {
       each([&](Index column) {
         move(column);
-        visit(state, column, vectors);
+        each_pixel([&] { visit(state, column, vectors); });
       });
     });
     std::int64_t per_unit = 1;
@@ -266,6 +311,8 @@ class Reducer {
   std::int64_t total_ = 1;
   Split tasks_;
   bool parallel_kept_ = false;
+  int pooled_ = -1;                  // a max_pool2d_grad whose windows are walked one by one
+  std::vector<std::int64_t> steps_;  // by axis: pixels of a window, or 1
   Index task_ = 0;
   std::vector<ir::MemId> work_;
 };

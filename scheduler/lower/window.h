@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ir/graph.h"
 #include "ir/kernel/index.h"
 
 namespace fusejit::scheduler {
@@ -19,6 +20,9 @@ struct Window {
   // Windows stand side by side without overlap, gap or padding.
   bool tiles() const { return stride == kernel && low_padding == 0 && dilation == 1; }
 };
+
+// Of the rows (axis 0) or columns (1) of a max_pool2d_grad's image.
+Window pooled_window(const ir::Node& grad, int axis);
 
 // Bounds for a loop: low is max of its entries, high min.
 struct TapRange {
