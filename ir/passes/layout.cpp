@@ -15,23 +15,27 @@ namespace {
 bool result_is_image(const OpDef& row) { return row.images & 1u; }
 bool operand_is_image(const OpDef& row, std::size_t i) { return row.images >> (i + 1) & 1u; }
 
-// Element-wise results that are only read as matrices, after a flatten: matrix products read rows, so these are written
-// in rows, once, instead of being gathered by every reader.
+// Element-wise results that are read as matrices, after a flatten, and by nothing that wants an image: matrix products
+// read rows many times, so these are written in rows, once, instead of being gathered by every reader.
 std::vector<const Node*> flattened(const Graph& graph) {
-  std::unordered_map<const Node*, bool> only_views;
+  struct Readers {
+    bool flatten = false, image = false;
+  };
+  std::unordered_map<const Node*, Readers> readers;
   for (const Value& value : graph.nodes()) {
-    const bool view = value->op == Op::reshape && value->type.shape.rank() < 4;
+    const bool flatten = value->op == Op::reshape && value->type.shape.rank() < 4;
     for (const Operand& operand : value->operands) {
       if (operand.is_number()) continue;
-      const auto [at, first] = only_views.emplace(operand.value.get(), view);
-      if (!first) at->second = at->second && view;
+      Readers& known = readers[operand.value.get()];
+      known.flatten |= flatten;
+      known.image |= !flatten && op_def(value->op).family != Family::elementwise;
     }
   }
   std::vector<const Node*> result;
   for (const Value& value : graph.nodes()) {
-    const auto at = only_views.find(value.get());
-    if (op_def(value->op).family == Family::elementwise && value->type.shape.rank() == 4 && at != only_views.end() && at->second)
-      result.push_back(value.get());
+    const Readers& known = readers[value.get()];
+    const bool elementwise = op_def(value->op).family == Family::elementwise && value->type.shape.rank() == 4;
+    if (elementwise && known.flatten && !known.image) result.push_back(value.get());
   }
   return result;
 }

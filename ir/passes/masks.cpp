@@ -1,0 +1,116 @@
+// Masks of a relu (rule R8): where(x <= 0, 0, dy) and where(maximum(x, 0) <= 0, 0, dy) are the same, bit for bit and
+// for NaN too. Which of the two is read decides what is alive until the backward pass.
+//
+// As recorded the mask asks x. Behind a batch-norm that is best: x is recomputed, element by element, from the
+// convolution's output, which the backward pass reads anyway. But where all that x comes from would be stored for the
+// mask alone (behind a convolution with bias, a pool, a matrix product), the relu's output, which the next layer keeps
+// in any case, takes its place, and x dies at once.
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/passes/passes.h"
+
+namespace fusejit::ir {
+namespace {
+
+bool is_zero(const Operand& operand) { return operand.is_number() && operand.number == 0; }
+bool compares_with_zero(const Node& node) {
+  return (node.op == Op::le || node.op == Op::gt) && !node.operands[0].is_number() && is_zero(node.operands[1]);
+}
+// The operand of maximum(x, 0), or null.
+const Node* relu_operand(const Node& node) {
+  const bool relu = node.op == Op::maximum && !node.operands[0].is_number() && is_zero(node.operands[1]);
+  return relu && is_float(node.type.dtype) ? node.operands[0].value.get() : nullptr;
+}
+
+class Masks {
+ public:
+  explicit Masks(const Graph& graph) {
+    for (const Value& value : graph.nodes()) {
+      for (const Operand& operand : value->operands) {
+        if (!operand.is_number()) users_[operand.value.get()].push_back(value.get());
+      }
+      if (const Node* x = relu_operand(*value)) relus_.emplace(x, value);
+    }
+    for (const Value& result : graph.results()) results_.insert(result.get());
+  }
+
+  // The relu whose output this comparison should read; null if it is fine as it is.
+  const Value* better(const Node& node) const {
+    if (!compares_with_zero(node)) return nullptr;
+    const auto relu = relus_.find(node.operands[0].value.get());
+    return relu != relus_.end() && kept_for_masks(relu->first) ? &relu->second : nullptr;
+  }
+
+ private:
+  // True if something that x is computed from, of its size, has no other use than the relu and its masks.
+  bool kept_for_masks(const Node* x) const {
+    std::unordered_set<const Node*> cone{x};  // x and what it is computed from, element by element
+    std::vector<const Node*> open{x}, leaves;
+    while (!open.empty()) {
+      const Node* node = open.back();
+      open.pop_back();
+      if (op_def(node->op).family != Family::elementwise) {
+        if (node->op != Op::parameter && node->type.shape.elements() == x->type.shape.elements())
+          leaves.push_back(node);
+        continue;
+      }
+      for (const Operand& operand : node->operands) {
+        if (!operand.is_number() && cone.insert(operand.value.get()).second) open.push_back(operand.value.get());
+      }
+    }
+    const auto used_elsewhere = [&](const Node* node) {
+      const auto users = users_.find(node);
+      return results_.count(node) != 0 ||
+             std::any_of(users->second.begin(), users->second.end(), [&](const Node* user) {
+               const bool own = cone.count(user) || (node == x && (relu_operand(*user) || compares_with_zero(*user)));
+               return !own;
+             });
+    };
+    // Where x itself, or a step on the way to it, is needed too, so is what it is computed from.
+    if (op_def(x->op).family == Family::elementwise && std::any_of(cone.begin(), cone.end(), [&](const Node* node) {
+          return op_def(node->op).family == Family::elementwise && used_elsewhere(node);
+        })) {
+      return false;
+    }
+    return std::any_of(leaves.begin(), leaves.end(), [&](const Node* leaf) { return !used_elsewhere(leaf); });
+  }
+
+  std::unordered_map<const Node*, std::vector<const Node*>> users_;
+  std::unordered_map<const Node*, Value> relus_;  // by x
+  std::unordered_set<const Node*> results_;
+};
+
+}  // namespace
+
+Graph masks_from_outputs(const Graph& graph) {
+  const Masks masks(graph);
+  std::unordered_map<const Node*, Value> replaced;
+  for (const Value& parameter : graph.parameters()) replaced.emplace(parameter.get(), parameter);
+  const auto rebuild = [&](const Value& value, std::vector<Operand> operands) {
+    for (Operand& operand : operands) {
+      if (!operand.is_number()) operand.value = replaced.at(operand.value.get());
+    }
+    replaced.emplace(value.get(),
+                     build_in(value->type.layout, value->op, std::move(operands), value->attrs, value->region));
+  };
+  bool changed = false;
+  for (const Value& value : graph.nodes()) {
+    if (replaced.count(value.get())) continue;
+    std::vector<Operand> operands = value->operands;
+    if (const Value* relu = masks.better(*value)) {
+      if (!replaced.count(relu->get())) rebuild(*relu, (*relu)->operands);  // its operand is the mask's: it is there
+      operands[0] = *relu;
+      changed = true;
+    }
+    rebuild(value, std::move(operands));
+  }
+  if (!changed) return graph;
+  std::vector<Value> results;
+  for (const Value& result : graph.results()) results.push_back(replaced.at(result.get()));
+  return capture(graph.name(), graph.parameters(), std::move(results));
+}
+
+}  // namespace fusejit::ir
