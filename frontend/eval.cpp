@@ -43,6 +43,9 @@ runtime::Session& Engine::session(const Device& device) {
     if (where == device) return *session;
   }
   sessions.emplace_back(device, std::make_unique<runtime::Session>(runtime::on_device(options, device)));
+  if (const std::string why = sessions.back().second->why_no_library(); !why.empty()) {
+    log_line(fmt::format("{}: convolutions are generated kernels: {}", device.str(), why));
+  }
   return *sessions.back().second;
 }
 

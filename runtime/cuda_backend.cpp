@@ -59,8 +59,12 @@ std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device) {
 
 Target CudaBackend::target() const {
   Target target = device_->target();
-  target.cudnn = use_cudnn_ && cudnn::Library::load()->available();
+  target.cudnn = why_no_cudnn().empty();
   return target;
+}
+
+std::string CudaBackend::why_no_cudnn() const {
+  return use_cudnn_ ? cudnn::Library::load()->why_not() : "cuDNN: it is switched off";
 }
 
 std::vector<std::string> CudaBackend::refusals() const {

@@ -37,6 +37,8 @@ class CudaBackend {
   // The device's, with cuDNN if that is used and there.
   Target target() const;
   const cuda::CudaKernels& kernels() const { return kernels_; }
+  // Why cuDNN does nothing on this device; empty if it is there.
+  std::string why_no_cudnn() const;
   // Why steps that cuDNN may take are done by kernels instead: a sentence each.
   std::vector<std::string> refusals() const;
 

@@ -188,6 +188,8 @@ Buffer Session::place(const Buffer& buffer) {
   return buffer.device() == device.device() ? buffer : device.upload(buffer.on_host());
 }
 
+std::string Session::why_no_library() const { return state_->options.cuda ? state_->options.cuda->why_no_cudnn() : ""; }
+
 void Session::synchronize() {
   if (state_->options.results_on_device) state_->cuda().device().synchronize();
 }

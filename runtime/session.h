@@ -61,6 +61,8 @@ class Session {
   std::shared_ptr<const scheduler::Plan> plan(const ir::Graph& graph, std::span<const bool> donated = {});
   // The same value where results are: in host memory, or on the device. Throws DeviceError.
   Buffer place(const Buffer& buffer);
+  // Why convolutions on a CUDA device are generated kernels, not calls of cuDNN; empty if they are, or on the host.
+  std::string why_no_library() const;
   // Waits until everything is computed. Throws DeviceError if something went wrong there.
   void synchronize();
   // Memory of where results are. Limit: at most so many bytes are taken from the device, 0 for all it has.

@@ -12,11 +12,11 @@ FakeGpu::~FakeGpu() { leave(); }
 
 void FakeGpu::leave() { set_options({}); }
 
-void FakeGpu::use(runtime::SessionOptions rest) {
+void FakeGpu::use(runtime::SessionOptions rest, bool cudnn) {
   leave();
   backend.reset();
   runtime::CudaBackendOptions options;
-  options.cudnn = false;
+  options.cudnn = cudnn;
   options.compile = [this](std::string_view program, int capability) { return compile(program, capability); };
   const auto device = CudaDevice::open(driver.table(), 0);
   device->memory().poison_freed(true);

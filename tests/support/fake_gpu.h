@@ -20,7 +20,8 @@ class FakeGpu {
 
   // Makes the default session one for which this is cuda:0; `rest` is what else it is to be. Blocks given back hold
   // NaN.
-  void use(runtime::SessionOptions rest = {});
+  // With `cudnn` it is looked for, but on this device it can only be missed.
+  void use(runtime::SessionOptions rest = {}, bool cudnn = false);
   // Goes back to the machine's own devices.
   static void leave();
 

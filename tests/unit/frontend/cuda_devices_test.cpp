@@ -219,6 +219,46 @@ TEST_F(CudaDevices, EveryEngineRunsWhatIsThere) {
   EXPECT_EQ(gpu->driver.launches().size(), 0u);
 }
 
+// Sets a variable of the environment while it lives.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    value ? setenv(name, value, 1) : unsetenv(name);
+  }
+  ~Variable() { before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST_F(CudaDevices, WhatCannotBePlannedIsInterpretedAndComesBack) {
+  const Tensor empty = from_host(std::vector<float>{}, {0, 3}).to(cuda), x = ones({2}).to(cuda);
+  {
+    const Variable strict("FUSEJIT_STRICT", nullptr);
+    const Tensor total = (sum(empty) + x).eval();
+    EXPECT_EQ(total.device(), cuda);
+    EXPECT_EQ((total * 2).to_vector<float>()[1], 2);
+  }
+  const Variable strict("FUSEJIT_STRICT", "1");
+  EXPECT_THROW((sum(empty) - x).eval(), UnsupportedError);
+}
+
+TEST_F(CudaDevices, WithoutCudnnConvolutionsAreGenerated) {
+  const Variable nowhere("FUSEJIT_CUDNN", "/no/such/libcudnn.so.9");
+  Strings lines;
+  set_log([&](std::string_view line) { lines.emplace_back(line); });
+  gpu->use({.threads = 1}, true);
+  const Tensor x = ones({1, 1, 4, 4}).to(cuda), w = ones({2, 1, 3, 3}).to(cuda);
+  EXPECT_EQ(conv2d(x, w).to_vector<float>()[0], 9);
+  set_log({});
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_TRUE(lines[0].starts_with("cuda:0: convolutions are generated kernels: cuDNN: ")) << lines[0];
+}
+
 TEST_F(CudaDevices, ThreadsShareADevice) {
   std::vector<std::thread> threads;
   std::vector<double> losses(4);
