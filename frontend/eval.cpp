@@ -278,6 +278,7 @@ void run(Work& work, const Device& device, const std::string& name) {
 
 void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
   for (const Tensor& tensor : wanted) FJ_CHECK(tensor, "an empty tensor has no value");
+  const bool in_passing = donations.empty();  // not the evaluation that a step ends with
   const std::vector<Part> parts = parts_of(wanted);
   // What one device may overwrite, another may still need.
   if (parts.size() > 1) donations = {};
@@ -286,7 +287,7 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
     std::vector<std::string> lines;
     Work work = prepare(part.wanted, part.device, donations, lines);
     if (work.wanted.empty()) continue;
-    if (donations.empty()) log_split();
+    if (in_passing) log_split();
     for (const std::string& line : lines) log_line(name + ": " + line);
     run(work, part.device, name);
     done.push_back(std::move(work));
