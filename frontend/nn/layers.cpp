@@ -83,7 +83,8 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels, BatchNorm2dOptions options) : op
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x) {
-  if (!affine_.empty()) check_channels("BatchNorm2d", x, affine_[0].value().shape()[0]);
+  if (const auto& known = affine_.empty() ? running_ : affine_; !known.empty())
+    check_channels("BatchNorm2d", x, known[0].value().shape()[0]);
   const Tensor weight = or_none(affine_, 0), bias = or_none(affine_, 1);
   if (!is_training() && !running_.empty()) {
     return batch_norm(x, running_[0].value(), running_[1].value(), weight, bias, options_.eps);

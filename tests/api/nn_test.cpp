@@ -234,6 +234,7 @@ TEST_F(Nn, RefusesWithOneSentence) {
       {[&] { nn::Conv2d(3, 2, 3, {.padding = "full"}); }, "padding 'full' is not known"},
       {[&] { nn::Conv2d(3, 4, 3, {.groups = 2}); }, "do not divide into 2 groups"},
       {[&] { nn::BatchNorm2d(4)(x); }, "x must be [N,4,H,W]"},
+      {[&] { nn::BatchNorm2d(4, {.affine = false})(x); }, "x must be [N,4,H,W]"},
       {[&] { nn::Dropout(1.5); }, "between 0 and 1"},
       {[&] { softmax(x, 4); }, "softmax"},
       {[&] { sum(x, {5}); }, "sum"},
