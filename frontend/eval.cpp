@@ -193,10 +193,8 @@ void decide_donations(Work& work, std::span<const Donation> donations, std::vect
   }
 }
 
-Work prepare(std::span<const Tensor> wanted, const Device& device, std::span<const Donation> donations,
-             std::vector<std::string>& lines) {
-  Work work;
-  const std::lock_guard lock(context().graph_mutex);
+// This and the next four are called under graph_mutex.
+void trace(Work& work, std::span<const Tensor> wanted, const Device& device) {
   for (const Tensor& tensor : wanted) {
     const ir::Value& value = tensor.state()->value;
     if (evaluated(value.get())) continue;
@@ -206,17 +204,51 @@ Work prepare(std::span<const Tensor> wanted, const Device& device, std::span<con
     work.trace.add_result(value);
     work.wanted.push_back(tensor);
   }
-  if (work.wanted.empty()) return work;
-  collect_pending(work, device);
+  if (!work.wanted.empty()) collect_pending(work, device);
+}
+
+Attachment* argument(const Work& work, std::size_t a) {
+  return attachment(work.trace.entries()[static_cast<std::size_t>(work.trace.arguments()[a])].node);
+}
+
+bool needs_given_up(const Work& work) {
+  for (std::size_t a = 0; a < work.trace.arguments().size(); ++a) {
+    if (const Attachment* note = argument(work, a); note && note->given_up) return true;
+  }
+  return false;
+}
+
+// What `work` was given is its owner's again, or nobody's.
+void give_back(const Work& work) {
+  for (std::size_t a = 0; a < work.donated.size(); ++a) {
+    if (work.donated[a]) argument(work, a)->given_up = false;
+  }
+  context().given_back.notify_all();
+}
+
+void bind_arguments(Work& work, std::span<const Donation> donations, std::vector<std::string>& lines) {
   work.arguments.resize(work.trace.arguments().size());
   for (const int number : work.trace.arguments())
     argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
   decide_donations(work, donations, lines);  // before the buffers have a second handle
   for (std::size_t a = 0; a < work.arguments.size(); ++a) {
-    work.arguments[a] =
-        attachment(work.trace.entries()[static_cast<std::size_t>(work.trace.arguments()[a])].node)->buffer;
+    work.arguments[a] = argument(work, a)->buffer;
+    argument(work, a)->given_up = work.donated[a] != 0;
   }
-  return work;
+}
+
+Work prepare(std::span<const Tensor> wanted, const Device& device, std::span<const Donation> donations,
+             std::vector<std::string>& lines) {
+  for (;;) {
+    Work work;
+    std::unique_lock lock(context().graph_mutex);
+    trace(work, wanted, device);
+    if (!needs_given_up(work)) {
+      if (!work.wanted.empty()) bind_arguments(work, donations, lines);
+      return work;
+    }
+    context().given_back.wait(lock, [&] { return !needs_given_up(work); });
+  }  // traced anew: what was being computed is there now
 }
 
 std::shared_ptr<const ir::Graph> graph_for(Engine& engine, const Work& work, const std::string& name) {
@@ -241,16 +273,18 @@ void publish(Work& work) {
     if (!work.wanted[i].state()->needs_grad) leaves[i] = leaf(results[i]);
   }
   const std::lock_guard lock(context().graph_mutex);
+  give_back(work);
+  const bool overwritten = std::find(work.donated.begin(), work.donated.end(), 1) != work.donated.end();
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
     TensorState& state = *work.wanted[i].state();
     state.depth = 0;
     if (leaves[i] && evaluated(state.value.get())) continue;  // another thread was faster
-    if (leaves[i]) {
-      garbage.push_back(std::exchange(state.value, leaves[i]));
-      continue;
-    }
-    if (!state.value->attachment) state.value->attachment = std::make_shared<Attachment>();
-    attachment(state.value.get())->buffer = results[i];
+    const ir::Value value = state.value;
+    if (leaves[i]) garbage.push_back(std::exchange(state.value, leaves[i]));
+    // What others have recorded on an old value cannot compute it again from what is overwritten.
+    if (leaves[i] && !overwritten) continue;
+    if (!value->attachment) value->attachment = std::make_shared<Attachment>();
+    attachment(value.get())->buffer = results[i];
   }
 }
 
@@ -283,16 +317,22 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
   // What one device may overwrite, another may still need.
   if (parts.size() > 1) donations = {};
   std::vector<Work> done;
-  for (const Part& part : parts) {
-    std::vector<std::string> lines;
-    Work work = prepare(part.wanted, part.device, donations, lines);
-    if (work.wanted.empty()) continue;
-    if (in_passing) log_split();
-    for (const std::string& line : lines) log_line(name + ": " + line);
-    run(work, part.device, name);
-    done.push_back(std::move(work));
+  done.reserve(parts.size());
+  std::vector<std::string> lines;  // said at the end: who hears them may ask for what is given up until then
+  try {
+    for (const Part& part : parts) {
+      Work& work = done.emplace_back(prepare(part.wanted, part.device, donations, lines));
+      if (work.wanted.empty()) continue;
+      if (in_passing) log_split();
+      run(work, part.device, name);
+    }
+    for (Work& work : done) publish(work);
+  } catch (...) {
+    const std::lock_guard lock(context().graph_mutex);
+    for (const Work& work : done) give_back(work);
+    throw;
   }
-  for (Work& work : done) publish(work);
+  for (const std::string& line : lines) log_line(name + ": " + line);
 }
 
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments) {

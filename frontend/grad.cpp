@@ -112,7 +112,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<T
   for (const auto& [value, note] : history.customs) rules.push_back(rule_of(value, note));
   std::vector<Tensor> gradients;
   int depth = 0;
-  for (const Tensor& t : results) depth = std::max(depth, t.state()->depth);
+  for (const Tensor& t : results) depth = std::max(depth, t.state()->depth.load());
   for (ir::Value& g : ir::gradient(result_values, cotangent_values, input_values, rules)) {
     const std::optional<Device> device = inputs[gradients.size()].state()->device;
     gradients.push_back(tensor_of(std::move(g), false, depth + 1, device));

@@ -72,7 +72,7 @@ Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optiona
     if (!input.tensor || !*input.tensor) continue;
     const TensorState& state = *input.tensor->state();
     needs_grad |= state.needs_grad;
-    depth = std::max(depth, state.depth);
+    depth = std::max(depth, state.depth.load());
   }
   needs_grad = needs_grad && thread_state().gradients && is_float(value.type().dtype);
   Tensor result = tensor_of(std::move(value), needs_grad, depth + 1, device);

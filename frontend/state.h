@@ -5,6 +5,7 @@
 // under Context::graph_mutex only; values and buffers are never released under it, because a deleter may call us.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@ struct Attachment {
   std::optional<ir::Scalar> number;  // a host scalar; its buffer is made when a plan first takes it
   std::uint64_t checksum = 0;        // of borrowed bytes, if they are checked
   bool borrowed = false;
+  bool given_up = false;  // to a plan that is running and may overwrite it: who needs it waits until that is over
   std::shared_ptr<const CustomNote> custom;
 
   bool evaluated() const { return buffer || number; }
@@ -42,8 +44,8 @@ inline bool evaluated(const ir::Node* node) { return node->attachment && attachm
 struct TensorState {
   ir::Value value;
   Type type;  // value's, readable without the lock
-  bool needs_grad = false;
-  int depth = 0;  // recorded operations on the longest way from here to something evaluated
+  std::atomic<bool> needs_grad = false;
+  std::atomic<int> depth = 0;  // recorded operations on the longest way from here to something evaluated
   // Where it lives; nothing for host numbers and what is computed from them alone, which are good on every device.
   std::optional<Device> device;
 };

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <map>
 
 #include "ir/base/check.h"
 
@@ -61,29 +60,18 @@ class BigThread {
 std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
                                                     const Target& target, int threads) {
   const std::string machine = target.str() + toolchain();
-  std::vector<Compiled> result(kernels.size());
-  std::map<ir::Hash, std::vector<std::size_t>> missing;  // one job a key
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const ir::Hash key = ir::hash_text(ir::kernel_key_text(*kernels[i]) + machine);
-    result[i] = find(key);
-    if (!result[i]) missing[key].push_back(i);
-  }
-  struct Job {
-    ir::Hash key;
-    const std::vector<std::size_t>* places;
-    Compiled done;
-    std::exception_ptr error;
-  };
+  std::vector<ir::Hash> keys;
+  for (const auto& kernel : kernels) keys.push_back(ir::hash_text(ir::kernel_key_text(*kernel) + machine));
+  std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
-  for (const auto& [key, places] : missing) jobs.push_back({key, &places, nullptr, nullptr});
-  // The longest texts first: they take the longest.
+  for (std::size_t i = 0; i < kernels.size(); ++i) found[i] = find_or_claim(keys[i], kernels[i].get(), jobs);
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t j = next++; j < jobs.size(); j = next++) {
       try {
-        jobs[j].done = compile(*kernels[jobs[j].places->front()], target);
+        finish(jobs[j], compile(*jobs[j].kernel, target));
       } catch (...) {
-        jobs[j].error = std::current_exception();
+        give_up(jobs[j]);
       }
     }
   };
@@ -93,34 +81,50 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
       workers.push_back(std::make_unique<BigThread>(work));
     }
   }
-  for (const Job& job : jobs) {
-    if (job.error) std::rethrow_exception(job.error);
-    insert(job.key, job.done);
-    for (const std::size_t place : *job.places) result[place] = job.done;
-  }
+  // Own work is done: now waiting for what others compile can hold nobody up.
+  std::vector<Compiled> result;
+  for (const std::shared_future<Compiled>& kernel : found) result.push_back(kernel.get());
   return result;
 }
 
-KernelCache::Compiled KernelCache::find(const ir::Hash& key) {
+std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::Hash& key, const ir::Kernel* kernel,
+                                                                     std::vector<Job>& jobs) {
   std::lock_guard lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) return nullptr;
-  ++statistics_.hits;
-  order_.splice(order_.begin(), order_, found->second.age);
-  return found->second.kernel;
+  if (const auto found = entries_.find(key); found != entries_.end()) {
+    ++statistics_.hits;
+    order_.splice(order_.begin(), order_, found->second.age);
+    std::promise<Compiled> ready;
+    ready.set_value(found->second.kernel);
+    return ready.get_future().share();
+  }
+  if (const auto found = making_.find(key); found != making_.end()) return found->second;
+  jobs.push_back({key, kernel, {}});
+  return making_[key] = jobs.back().promise.get_future().share();
 }
 
-void KernelCache::insert(const ir::Hash& key, const Compiled& kernel) {
-  std::lock_guard lock(mutex_);
-  ++statistics_.compiled;
-  statistics_.compile_milliseconds += kernel->compile_milliseconds;
-  if (entries_.count(key)) return;
-  order_.push_front(key);
-  entries_[key] = {kernel, order_.begin()};
-  if (entries_.size() > capacity_) {
-    entries_.erase(order_.back());
-    order_.pop_back();
+void KernelCache::finish(Job& job, Compiled kernel) {
+  {
+    std::lock_guard lock(mutex_);
+    ++statistics_.compiled;
+    statistics_.compile_milliseconds += kernel->compile_milliseconds;
+    making_.erase(job.key);
+    order_.push_front(job.key);
+    entries_[job.key] = {kernel, order_.begin()};
+    if (entries_.size() > capacity_) {
+      entries_.erase(order_.back());
+      order_.pop_back();
+    }
   }
+  job.promise.set_value(std::move(kernel));
+}
+
+// The next one who wants the kernel tries again.
+void KernelCache::give_up(Job& job) {
+  {
+    std::lock_guard lock(mutex_);
+    making_.erase(job.key);
+  }
+  job.promise.set_exception(std::current_exception());
 }
 
 KernelCacheStatistics KernelCache::statistics() const {

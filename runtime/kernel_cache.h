@@ -2,7 +2,7 @@
 // compile happens outside the lock, once per key, in parallel over the kernels of a plan.
 #pragma once
 
-#include <condition_variable>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -37,13 +37,22 @@ class KernelCache {
     Compiled kernel;
     std::list<ir::Hash>::iterator age;
   };
-  Compiled find(const ir::Hash& key);
-  void insert(const ir::Hash& key, const Compiled& kernel);
+  // A kernel that this call compiles.
+  struct Job {
+    ir::Hash key;
+    const ir::Kernel* kernel;
+    std::promise<Compiled> promise;
+  };
+  // What is there or being made; else a new job and its result.
+  std::shared_future<Compiled> find_or_claim(const ir::Hash& key, const ir::Kernel* kernel, std::vector<Job>& jobs);
+  void finish(Job& job, Compiled kernel);
+  void give_up(Job& job);
 
   const std::size_t capacity_;
   mutable std::mutex mutex_;
   std::unordered_map<ir::Hash, Entry, ir::HashOfHash> entries_;
   std::list<ir::Hash> order_;  // most recently used first
+  std::unordered_map<ir::Hash, std::shared_future<Compiled>, ir::HashOfHash> making_;
   KernelCacheStatistics statistics_;
 };
 

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <thread>
@@ -48,8 +50,12 @@ TEST_F(Threads, ServeOneFrozenNetwork) {
 }
 
 TEST_F(Threads, CompileTheSameNetworkAtOnce) {
+  small_network().freeze().compile({f32, {2, 2, 5, 5}});
+  const std::int64_t alone = stats().kernels_compiled;
+  set_options({.threads = 3});
   const Frozen serve = small_network().freeze();
   on_all_threads([&](int) { serve.compile({f32, {2, 2, 5, 5}}); });
+  EXPECT_EQ(stats().kernels_compiled, alone) << "each kernel once";
   EXPECT_EQ(serve(ones({2, 2, 5, 5})).shape(), (Shape{2, 3}));
 }
 
@@ -62,6 +68,37 @@ TEST_F(Threads, TrainNetworksOfTheirOwn) {
     for (int i = 0; i < 5; ++i) losses[static_cast<std::size_t>(t)] = step(ones({4, 2, 5, 5})).item<float>();
   });
   for (const float loss : losses) EXPECT_TRUE(loss >= 0 && loss < 10) << loss;
+}
+
+// A step overwrites the old parameter in place; whoever reads the parameter meanwhile gets the value before or after
+// it.
+TEST_F(Threads, ReadAParameterWhileItIsTrained) {
+  struct Counter : nn::ModuleOf<Counter> {
+    nn::Parameter p = parameter("p", zeros({1 << 20}));
+    Tensor forward(const Tensor&) override { return -sum(p.value()); }
+  } net;
+  optim::SGD opt(net.parameters(), {.lr = 1.0});
+  auto step = train_step(net, opt, [&](const Tensor& x) { return net(x); });
+  std::atomic<int> started{0}, reads{0};
+  std::atomic<bool> done{false};
+  std::thread reader([&] {
+    while (!done) {
+      const Tensor twice = net.p.value() * 2;
+      const std::vector<float> values = slice(twice, 0, 0, 1 << 20, 4097).to_vector<float>();
+      EXPECT_LE(values[0], 2 * started) << "an update that has not begun";
+      EXPECT_EQ(values, std::vector<float>(values.size(), values[0]));
+      ++reads;
+    }
+  });
+  for (int i = 1; i <= 60; ++i) {
+    started = i;
+    step(Tensor());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  done = true;
+  reader.join();
+  EXPECT_GT(reads, 0);
+  EXPECT_EQ(net.p.value().to_vector<float>(), std::vector<float>(1 << 20, 60.0f));
 }
 
 TEST_F(Threads, ReplaceTheSessionWhileOthersRun) {
