@@ -18,6 +18,7 @@
 #include "ir/strict.h"
 #include "runtime/arrays.h"
 #include "runtime/cuda_backend.h"
+#include "runtime/cudnn/step.h"
 #include "runtime/kernel_cache.h"
 #include "scheduler/schedule.h"
 
@@ -126,7 +127,8 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
   }
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
-  made->plan = scheduler::schedule(graph, {options.target, options.rules, {donated.begin(), donated.end()}});
+  made->plan = scheduler::schedule(
+      graph, {options.target, options.rules, {donated.begin(), donated.end()}, cudnn::supports_step});
   if (on_cuda()) {
     // The executable owns the executor, so the plan outlives it.
     const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made->plan);

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "ir/base/check.h"
-#include "scheduler/group.h"
+#include "scheduler/library.h"
 
 namespace fusejit::scheduler {
 namespace {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "scheduler/library.h"
 #include "scheduler/may_fuse.h"
 
 namespace fusejit::scheduler {
@@ -19,7 +20,8 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Grower {
  public:
-  Grower(const ir::Graph& graph, const Target& target) : graph_(graph), target_(target) {
+  Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports)
+      : graph_(graph), target_(target), supports_(supports), users_(users_of_nodes()) {
     choose_stored(graph, target, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
   }
@@ -56,11 +58,7 @@ class Grower {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const int group = candidates[i];
       Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
-      const int anchor = grouping_.groups[at(group)].anchor;
-      if (verdict.ok && anchor >= 0 && runs_in_library(graph_, target_, anchor)) {
-        verdict = {false, verdict.as, RefusalCode::library_call,
-                   fmt::format("{} is one call of cuDNN", label(graph_, anchor))};
-      }
+      if (verdict.ok) ask_library(group, candidate, verdict);
       if (verdict.ok && makes_cycle(group, accesses)) {
         verdict = {false, verdict.as, RefusalCode::cycle,
                    fmt::format("{} also needs a value that depends on the kernel", label(graph_, v))};
@@ -69,6 +67,45 @@ class Grower {
       if (i < producers) refuse(group, candidate, verdict);
     }
     open(candidate);
+  }
+
+  // A group whose anchor a library runs takes what one call of it does, with one result.
+  void ask_library(int group, const Candidate& candidate, Verdict& verdict) const {
+    const int anchor = grouping_.groups[at(group)].anchor;
+    if (anchor < 0 || !runs_in_library(graph_, target_, anchor)) return;
+    const auto no = [&](const std::string& why) {
+      verdict = {false, verdict.as, RefusalCode::library_call,
+                 fmt::format("{} is a call of cuDNN; {}", label(graph_, anchor), why)};
+    };
+    if (!supports_ || verdict.as != JoinAs::store) return no("it does nothing else");
+    const CapturedCall call = capture_call(graph_, grouping_, group, candidate.node);
+    if (std::find(call.nodes.begin(), call.nodes.end() - 1, anchor) != call.nodes.end() - 1)
+      return no(fmt::format("{} does not read it", label(graph_, candidate.node)));
+    if (const int other = needed_elsewhere(group, candidate.node); other >= 0)
+      return no(fmt::format("it has one result, and {} needs another", label(graph_, other)));
+    const LibraryAnswer answer = supports_(call.graph, target_);
+    if (!answer.ok) no(answer.why);
+  }
+  // A node that needs what a call for `result` computes on the way, itself if it is a result of the graph; -1: none.
+  int needed_elsewhere(int group, int result) const {
+    std::vector<int> open;
+    for (const int store : grouping_.groups[at(group)].stores) open.push_back(store);
+    std::set<int> seen(open.begin(), open.end());
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (v == result) continue;
+      if (is_result(v)) return v;
+      for (const int user : users_[at(v)]) {
+        const bool inside = user == result || !grouping_.stored[at(user)] || grouping_.group_of[at(user)] == group;
+        if (!inside) return user;
+        if (seen.insert(user).second) open.push_back(user);
+      }
+    }
+    return -1;
+  }
+  bool is_result(int v) const {
+    return std::find(graph_.results().begin(), graph_.results().end(), graph_.value(v)) != graph_.results().end();
   }
 
   // A learning rate has readers without number; sharing a read is worth looking at a few of them.
@@ -149,7 +186,7 @@ class Grower {
   }
 
   // Groups that compute `node`: its own, or those of the stored values whose expressions hold it.
-  std::vector<int> groups_with(int node, const std::vector<std::vector<int>>& users) const {
+  std::vector<int> groups_with(int node) const {
     std::vector<int> groups, open{node};
     std::set<int> seen{node};
     while (!open.empty()) {
@@ -159,7 +196,7 @@ class Grower {
         add(groups, grouping_.group_of[at(v)]);
         continue;
       }
-      for (const int user : users[at(v)]) {
+      for (const int user : users_[at(v)]) {
         if (seen.insert(user).second) open.push_back(user);
       }
     }
@@ -178,7 +215,6 @@ class Grower {
   // What was said of a pair before there were groups is dropped if the two run together after all, and nothing is said
   // twice: of equal refusals the one that moves most stays.
   void tidy_refusals() {
-    const std::vector<std::vector<int>> users = users_of_nodes();
     std::unordered_map<std::string, int> node_of;
     for (int v = 0; v < graph_.value_count(); ++v) node_of[label(graph_, v)] = v;
     std::map<std::tuple<RefusalCode, std::string, std::string>, std::size_t> known;
@@ -186,7 +222,7 @@ class Grower {
     for (Refusal& refusal : grouping_.refusals) {
       const int producer = grouping_.group_of[at(node_of.at(refusal.producer))];
       const bool together = refusal.code == RefusalCode::cheaper_stored && producer >= 0 &&
-                            groups_with(node_of.at(refusal.consumer), users) == std::vector<int>{producer};
+                            groups_with(node_of.at(refusal.consumer)) == std::vector<int>{producer};
       if (together) continue;
       const auto [place, fresh] =
           known.try_emplace(std::tuple(refusal.code, refusal.producer, refusal.consumer), kept.size());
@@ -256,6 +292,8 @@ class Grower {
 
   const ir::Graph& graph_;
   const Target& target_;
+  const LibrarySupports& supports_;
+  const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
   std::vector<std::vector<int>> producers_;   // by group
   std::vector<int> first_node_, last_node_;   // by group
@@ -266,17 +304,8 @@ class Grower {
 
 }  // namespace
 
-Grouping make_groups(const ir::Graph& graph, const Target& target) { return Grower(graph, target).run(); }
-
-bool runs_in_library(const ir::Graph& graph, const Target& target, int id) {
-  const ir::Node& node = *graph.value(id);
-  const ir::OpDef& row = ir::op_def(node.op);
-  const auto suits = [](const Type& type) {
-    return type.layout == Layout::nhwc && is_float(type.dtype) && type.dtype != DType::f64;
-  };
-  return target.cudnn && row.tiled && !row.matrix && suits(node.type) &&
-         std::all_of(node.operands.begin(), node.operands.end(),
-                     [&](const ir::Operand& operand) { return !operand.is_number() && suits(operand.value.type()); });
+Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports) {
+  return Grower(graph, target, supports).run();
 }
 
 }  // namespace fusejit::scheduler

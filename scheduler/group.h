@@ -46,9 +46,5 @@ inline constexpr int kMostLength = 128;
 // Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10). Fills
 // `stored` and `lengths`.
 void choose_stored(const ir::Graph& graph, const Target& target, Grouping& grouping);
-// Groups what is stored (R1, R2, R3, R5).
-Grouping make_groups(const ir::Graph& graph, const Target& target);
-// True if the target's library runs this anchor in one call on stored values; it is then a group of its own.
-bool runs_in_library(const ir::Graph& graph, const Target& target, int node);
 
 }  // namespace fusejit::scheduler

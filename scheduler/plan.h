@@ -36,9 +36,9 @@ struct PlanValue {
   int first_step = -1, last_step = -1;  // written by (-1: before the plan), last used by
 };
 
-// One op on whole values, which a library may do in place of the kernel that says what it means.
+// What a library may do in one call, in place of the kernel that says what it means.
 struct LibraryOp {
-  ir::Graph graph;          // parameters, the op, its result
+  ir::Graph graph;          // of primitive ops, with one result
   std::vector<int> values;  // plan value of each parameter, then of the result
 };
 

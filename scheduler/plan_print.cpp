@@ -4,7 +4,7 @@
 //   line     := "arena" n | "bound" n
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
-//               ["," "work" n "at" n] ["library" "graph of one op" "(" n {"," n} ")"] ["computes" "label" {","
+//               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["computes" "label" {","
 //               "label"}]
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"

@@ -36,7 +36,7 @@ PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::
 class Scheduler {
  public:
   Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place)
-      : graph_(graph), options_(options), in_place_(in_place), grouping_(make_groups(graph, options.target)) {}
+      : graph_(graph), options_(options), in_place_(in_place), grouping_(make_groups(graph, options.target, options.supports)) {}
 
   Draft run() {
     drop_unread();
@@ -147,7 +147,7 @@ class Scheduler {
     const Group& group = grouping_.groups[at(g)];
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
     LowerContext context{graph_, grouping_, options_.target, library, graph_.value_count(), {}, plan_owned_};
-    if (in_place_) {
+    if (in_place_ && !library) {  // a call reads its operands while it writes
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);
         if (over < 0) continue;
@@ -178,27 +178,14 @@ class Scheduler {
       draft_.steps.push_back(make_step(std::move(kernel.kernel), std::move(values),
                                        last ? ops : std::vector<std::string>{lowered.extras[0].label}));
     }
-    if (library) draft_.steps.back().library = library_op(*graph_.value(group.anchor));
+    if (library) draft_.steps.back().library = library_op(g);
   }
 
-  // The anchor as a graph of its own, on draft values.
-  LibraryOp library_op(const ir::Node& node) const {
-    LibraryOp library;
-    std::vector<ir::Value> parameters;
-    std::vector<ir::Operand> operands;
-    for (const ir::Operand& operand : node.operands) {
-      const int value = value_of_[at(graph_.index_of(operand.value.get()))];
-      const auto known = static_cast<std::size_t>(
-          std::find(library.values.begin(), library.values.end(), value) - library.values.begin());
-      if (known == library.values.size()) {
-        parameters.push_back(ir::parameter(operand.value.type(), "p" + std::to_string(parameters.size())));
-        library.values.push_back(value);
-      }
-      operands.push_back(parameters[known]);
-    }
-    library.values.push_back(value_of_[at(graph_.index_of(&node))]);
-    const ir::Value result = ir::build_in(node.type.layout, node.op, operands, node.attrs);
-    library.graph = ir::capture(std::string(ir::name(node.op)), parameters, {result});
+  // What the group's one result takes, as a graph of its own on draft values.
+  LibraryOp library_op(int g) const {
+    CapturedCall call = capture_call(graph_, grouping_, g, grouping_.groups[at(g)].stores.at(0));
+    LibraryOp library{std::move(call.graph), {}};
+    for (const int node : call.nodes) library.values.push_back(value_of_[at(node)]);
     return library;
   }
 

@@ -1,9 +1,11 @@
 #include "runtime/cudnn/step.h"
 
 #include <algorithm>
+#include <map>
 
 #include "ir/base/check.h"
 #include "ir/op.h"
+#include "runtime/cudnn/support.h"
 
 namespace fusejit::runtime::cudnn {
 namespace {
@@ -53,36 +55,127 @@ class StepOnCudnn final : public cuda::LibraryCall {
 
 }  // namespace
 
-StepCall step_call(const scheduler::LibraryOp& library) {
-  const ir::Node& node = *library.graph.results()[0];
-  const auto* anchor =
-      std::find_if(std::begin(kAnchors), std::end(kAnchors), [&](const Anchor& a) { return a.op == node.op; });
-  if (anchor == std::end(kAnchors))
-    throw UnsupportedError(fmt::format("cudnn: {} is not one of its calls ({})", ir::name(node.op), node.type.str()));
-  const auto type_of = [&](Role role) -> const Type& {
-    if (anchor->roles[2] == role) return node.type;
-    return node.operands[anchor->roles[0] == role ? 0 : 1].value.type();
-  };
-  StepCall step;
-  ConvolutionCall& call = step.call;
-  call.direction = anchor->direction;
-  call.dtype = node.type.dtype, call.layout = node.type.layout;
-  call.x = type_of(Role::x).shape, call.w = type_of(Role::w).shape;
-  std::copy_n(node.attrs.ints("stride").begin(), 2, call.stride.begin());
-  std::copy_n(node.attrs.ints("padding").begin(), 4, call.padding.begin());
-  std::copy_n(node.attrs.ints("dilation").begin(), 2, call.dilation.begin());
-  call.groups = node.attrs.integer("groups");
-  call.check();
-  FJ_ASSERT(call.y() == type_of(Role::y).shape, "cudnn: {} gives {}, the step has {}", call.str(), call.y().str(),
-            type_of(Role::y).shape.str());
-  for (const ir::Value& parameter : library.graph.parameters()) {
-    const bool first = node.operands[0].value.get() == parameter.get();
-    FJ_ASSERT(!first || node.operands[1].value.get() != parameter.get(), "cudnn: one value is both operands ({})",
-              call.str());
-    step.roles.push_back(anchor->roles[first ? 0 : 1]);
+namespace {
+
+// Reads a graph of ops from its result down to the convolution, and gives each parameter its role.
+class Reader {
+ public:
+  explicit Reader(const ir::Graph& ops) : ops_(ops), result_(*ops.results()[0]) {}
+
+  StepCall read() {
+    const ir::Node* node = after_relu(&result_);
+    std::vector<const ir::Node*> addends;  // outermost first
+    while (node->op == ir::Op::add && addends.size() < 2) {
+      const bool first = leads_to_convolution(node->operands[0]);
+      const ir::Operand &sum = node->operands[first ? 0 : 1], &addend = node->operands[first ? 1 : 0];
+      if (sum.is_number() || addend.is_number()) throw_unsupported();
+      addends.push_back(addend.value.get());
+      node = sum.value.get();
+    }
+    convolution(*node);
+    for (const ir::Node* addend : addends) add(*addend);
+    for (const ir::Value& parameter : ops_.parameters()) {
+      if (!roles_.count(parameter.get())) throw_unsupported();
+      step_.roles.push_back(roles_.at(parameter.get()));
+    }
+    step_.roles.push_back(result_role_);
+    return std::move(step_);
   }
-  step.roles.push_back(anchor->roles[2]);
-  return step;
+
+ private:
+  [[noreturn]] void throw_unsupported() const {
+    throw UnsupportedError(fmt::format("cudnn: {} with what stands before it is none of its calls ({})",
+                                       ir::name(result_.op), result_.type.str()));
+  }
+  const ir::Node* after_relu(const ir::Node* node) {
+    if (node->op != ir::Op::maximum) return node;
+    if (node->operands[0].is_number() || !node->operands[1].is_number() || node->operands[1].number != 0)
+      throw_unsupported();
+    step_.call.activation = Activation::relu;
+    return node->operands[0].value.get();
+  }
+  static bool is_convolution(const ir::Node& node) {
+    return std::any_of(std::begin(kAnchors), std::end(kAnchors), [&](const Anchor& a) { return a.op == node.op; });
+  }
+  static bool leads_to_convolution(const ir::Operand& operand) {
+    if (operand.is_number()) return false;
+    const ir::Node* node = operand.value.get();
+    while (node->op == ir::Op::add) {
+      const auto inner = std::find_if(node->operands.begin(), node->operands.end(), [](const ir::Operand& o) {
+        return !o.is_number() && (o.value->op == ir::Op::add || is_convolution(*o.value));
+      });
+      if (inner == node->operands.end()) return false;
+      node = inner->value.get();
+    }
+    return is_convolution(*node);
+  }
+
+  void convolution(const ir::Node& node) {
+    const auto* anchor =
+        std::find_if(std::begin(kAnchors), std::end(kAnchors), [&](const Anchor& a) { return a.op == node.op; });
+    if (anchor == std::end(kAnchors)) throw_unsupported();
+    if (&node != &result_ && anchor->direction != Direction::forward) throw_unsupported();
+    const auto type_of = [&](Role role) -> const Type& {
+      if (anchor->roles[2] == role) return node.type;
+      return node.operands[anchor->roles[0] == role ? 0 : 1].value.type();
+    };
+    ConvolutionCall& call = step_.call;
+    call.direction = anchor->direction;
+    call.dtype = node.type.dtype, call.layout = node.type.layout;
+    call.x = type_of(Role::x).shape, call.w = type_of(Role::w).shape;
+    std::copy_n(node.attrs.ints("stride").begin(), 2, call.stride.begin());
+    std::copy_n(node.attrs.ints("padding").begin(), 4, call.padding.begin());
+    std::copy_n(node.attrs.ints("dilation").begin(), 2, call.dilation.begin());
+    call.groups = node.attrs.integer("groups");
+    call.check();
+    FJ_ASSERT(call.y() == type_of(Role::y).shape, "cudnn: {} gives {}, the step has {}", call.str(), call.y().str(),
+              type_of(Role::y).shape.str());
+    take(*node.operands[0].value, anchor->roles[0]);
+    take(*node.operands[1].value, anchor->roles[1]);
+    result_role_ = anchor->roles[2];
+    if (node.type != result_.type) throw_unsupported();
+  }
+
+  // A value of the result's shape, or one number a channel.
+  void add(const ir::Node& addend) {
+    const ir::Node& value = addend.op == ir::Op::reshape ? *addend.operands[0].value : addend;
+    const Type& type = addend.type;
+    if (type == result_.type && !step_.call.side) {
+      step_.call.side = true;
+      return take(addend, Role::side);
+    }
+    const int rank = type.shape.rank();
+    const bool per_channel = rank >= 3 && type.shape[rank - 3] == result_.type.shape[1] &&
+                             type.shape.elements() == result_.type.shape[1] && type.dtype == result_.type.dtype;
+    if (!per_channel || step_.call.bias) throw_unsupported();
+    step_.call.bias = true;
+    take(value, Role::bias);
+  }
+  void take(const ir::Node& value, Role role) {
+    if (value.op != ir::Op::parameter || !roles_.emplace(&value, role).second) throw_unsupported();
+  }
+
+  const ir::Graph& ops_;
+  const ir::Node& result_;
+  StepCall step_;
+  Role result_role_ = Role::y;
+  std::map<const ir::Node*, Role> roles_;
+};
+
+}  // namespace
+
+StepCall step_call(const ir::Graph& ops) { return Reader(ops).read(); }
+
+scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& target) {
+  try {
+    const ConvolutionCall call = step_call(ops).call;
+    const Support support = supports(call, target.compute_capability);
+    if (!support.ok) return {false, support.why};
+    if (support.tier == Tier::precompiled) return {true, ""};
+    return {false, fmt::format("only engines that cuDNN compiles at run time do {}", call.str())};
+  } catch (const UnsupportedError& error) {
+    return {false, error.what()};
+  }
 }
 
 CudnnHandle::CudnnHandle(std::shared_ptr<const Library> library) : library_(std::move(library)) {
@@ -93,7 +186,7 @@ CudnnHandle::~CudnnHandle() { library_->api().cudnnDestroy(handle_); }
 std::shared_ptr<const cuda::LibraryCall> library_call(const std::shared_ptr<const CudnnHandle>& handle,
                                                       const Descriptor& device, const scheduler::PlanStep& step,
                                                       const PlanOptions& options, std::string& why_not) {
-  const StepCall wanted = step_call(*step.library);
+  const StepCall wanted = step_call(step.library->graph);
   PlanResult found = find_plans(handle->library(), device, wanted.call, options);
   if (found.plans.empty()) {
     why_not = found.why_not();

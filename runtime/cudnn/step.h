@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/library_call.h"
 #include "runtime/cudnn/plan.h"
+#include "scheduler/library.h"
 #include "scheduler/plan.h"
 
 namespace fusejit::runtime::cudnn {
@@ -17,8 +18,13 @@ struct StepCall {
   // Which tensor of the call each value of the LibraryOp is: its parameters, then its result.
   std::vector<Role> roles;
 };
-// Throws UnsupportedError for an op that is no convolution.
-StepCall step_call(const scheduler::LibraryOp& op);
+// Throws UnsupportedError, with a sentence, for ops that are not one call: a convolution or a gradient of one, after a
+// forward one a side input, a bias and a relu.
+StepCall step_call(const ir::Graph& ops);
+
+// The scheduler's question (scheduler/library.h), answered from the table: only precompiled engines count, since nothing
+// may wait for cuDNN's own compiler.
+scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& target);
 
 // A cudnnHandle_t of the current context. Calls hold its lock: they set its stream.
 class CudnnHandle {

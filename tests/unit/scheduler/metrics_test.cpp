@@ -12,6 +12,7 @@
 #include "frontend/io/graph_file.h"
 #include "frontend/models/named.h"
 #include "ir/kernel/cost.h"
+#include "runtime/cudnn/step.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::scheduler {
@@ -20,25 +21,25 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path kFolder = fs::path(FUSEJIT_SOURCE_DIR) / "tests/metrics";
 
-constexpr const char* kTargets[] = {"x86:avx512", "x86:avx2", "cuda:sm_90"};
+constexpr const char* kTargets[] = {"x86:avx512", "x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=1"};
 constexpr const char* kModels[] = {"convnet@250:train", "convnet_save_input@250:train", "convnet@1",
                                    "resnet50@16x3x224x224:train", "resnet50@1x3x224x224"};
 constexpr double kMiB = 1024 * 1024;
 
 std::string header() {
-  return fmt::format("{:<42} {:<11} {:>7} {:>9} {:>10} {:>9} {:>9} {:>10} {:>8}\n", "; what", "target", "kernels",
+  return fmt::format("{:<42} {:<18} {:>7} {:>9} {:>10} {:>9} {:>9} {:>10} {:>8}\n", "; what", "target", "kernels",
                      "different", "ledger MiB", "bound MiB", "arena MiB", "statements", "refusals");
 }
 
 std::string line(const std::string& what, const ir::Graph& graph, std::vector<bool> donated, const char* target) {
-  const Plan plan = schedule(graph, {Target::parse(target), "all", std::move(donated)});
+  const Plan plan = schedule(graph, {Target::parse(target), "all", std::move(donated), runtime::cudnn::supports_step});
   std::set<std::string> different;
   std::int64_t statements = 0;
   for (const PlanStep& step : plan.steps) {
     if (different.insert(ir::kernel_key_text(*step.kernel)).second) statements += ir::cost(*step.kernel).statements;
   }
   const auto mib = [](std::int64_t bytes) { return static_cast<double>(bytes) / kMiB; };
-  return fmt::format("{:<42} {:<11} {:>7} {:>9} {:>10.2f} {:>9.2f} {:>9.2f} {:>10} {:>8}\n", what, target,
+  return fmt::format("{:<42} {:<18} {:>7} {:>9} {:>10.2f} {:>9.2f} {:>9.2f} {:>10} {:>8}\n", what, target,
                      plan.steps.size(), different.size(), mib(plan.ledger_bytes()), mib(plan.bound_bytes),
                      mib(plan.arena_bytes), statements, plan.refusals.size());
 }

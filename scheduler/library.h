@@ -1,0 +1,34 @@
+// Calls of a library that do the work of a group (cuDNN). The scheduler knows no library: it writes the ops down as a
+// graph and asks.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "scheduler/group.h"
+
+namespace fusejit::scheduler {
+
+struct LibraryAnswer {
+  bool ok = false;
+  std::string why;  // not ok: one sentence, the library's own reason in it
+};
+// Would one call do this? Parameters are values in memory, the one result is written; the ops are primitive.
+using LibrarySupports = std::function<LibraryAnswer(const ir::Graph& call, const Target& target)>;
+
+struct CapturedCall {
+  ir::Graph graph;
+  std::vector<int> nodes;  // graph nodes of its parameters, then of its result
+};
+// What computes `result` from what is stored outside `group`, as a graph of its own.
+CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int group, int result);
+
+// Groups what is stored (R1, R2, R3, R5). An anchor that a library runs takes with it what `supports` agrees to; without
+// an answer it stays alone.
+Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports);
+// True if the target's library runs this anchor in one call on stored values.
+bool runs_in_library(const ir::Graph& graph, const Target& target, int node);
+
+}  // namespace fusejit::scheduler
