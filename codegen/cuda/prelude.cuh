@@ -16,11 +16,11 @@ struct fj_bf16 {
 
 template <class A, class B>
 struct fj_is {
-  static constexpr bool same = false;
+  enum : bool { same = false };
 };
 template <class A>
 struct fj_is<A, A> {
-  static constexpr bool same = true;
+  enum : bool { same = true };
 };
 template <class A, class... Bs>
 constexpr bool fj_one_of = (fj_is<A, Bs>::same || ...);
