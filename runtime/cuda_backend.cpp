@@ -34,7 +34,10 @@ struct CudaBackend::Cudnn {
 };
 
 CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options)
-    : device_(device), use_cudnn_(options.cudnn), kernels_(std::move(device), std::move(options.compile)) {}
+    : device_(device),
+      use_cudnn_(options.cudnn),
+      numerics_(options.numerics),
+      kernels_(std::move(device), std::move(options.compile)) {}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -81,7 +84,7 @@ std::shared_ptr<const cuda::LibraryCall> CudaBackend::library_call(const schedul
   std::shared_ptr<const cuda::LibraryCall> call;
   if (cudnn_->handle) {
     try {
-      call = cudnn::library_call(cudnn_->handle, *cudnn_->device, step, {}, why_not);
+      call = cudnn::library_call(cudnn_->handle, *cudnn_->device, step, {.numerics = numerics_}, why_not);
     } catch (const UnsupportedError& error) {
       why_not = error.what();
     }

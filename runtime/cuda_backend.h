@@ -11,12 +11,14 @@
 #include "runtime/buffer.h"
 #include "runtime/cuda/executor.h"
 #include "runtime/cuda/kernels.h"
+#include "runtime/cudnn/call.h"
 
 namespace fusejit::runtime {
 
 struct CudaBackendOptions {
   cuda::CompileProgram compile = codegen::cuda::compile;
   bool cudnn = true;
+  cudnn::Numerics numerics = {};  // of cuDNN's calls
 };
 
 class CudaBackend {
@@ -49,6 +51,7 @@ class CudaBackend {
 
   const std::shared_ptr<cuda::CudaDevice> device_;
   const bool use_cudnn_;
+  const cudnn::Numerics numerics_;
   cuda::CudaKernels kernels_;
   mutable std::mutex mutex_;
   std::unique_ptr<Cudnn> cudnn_;

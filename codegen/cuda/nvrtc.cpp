@@ -11,6 +11,7 @@
 
 #include "codegen/cuda/emit.h"
 #include "fusejit/error.h"
+#include "ir/base/cuda_libraries.h"
 
 namespace fusejit::codegen::cuda {
 namespace {
@@ -40,7 +41,8 @@ struct Nvrtc {
 
 constexpr const char* kSourceName = "fusejit.cu";
 constexpr const char* kAdvice =
-    "install the CUDA toolkit or the package nvidia-cuda-nvrtc, or set FUSEJIT_NVRTC to the library's path";
+    "install the CUDA toolkit, or the wheel nvidia-cuda-nvrtc (`./dev setup --cuda`), or set FUSEJIT_NVRTC to the "
+    "library's path";
 
 // Fills the table; the name of a symbol that is missing, or "".
 std::string resolve(void* library, Table& table) {
@@ -67,7 +69,10 @@ std::string resolve(void* library, Table& table) {
 
 Nvrtc open(const std::string& path) {
   Nvrtc result;
-  std::vector<std::string> names = {"libnvrtc.so.13", "libnvrtc.so.12"};
+  std::vector<std::string> names;
+  for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) {
+    for (std::string& found : ir::cuda_library_names(name)) names.push_back(std::move(found));
+  }
   if (!path.empty()) names = {path};
   void* library = nullptr;
   std::vector<std::string> reasons;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "ir/base/check.h"
+#include "ir/base/cuda_libraries.h"
 
 namespace fusejit::runtime::cudnn {
 namespace {
@@ -14,8 +15,8 @@ constexpr int kMajor = 9;
 // Devices described by JSON are of 9.8, deterministic reductions of 9.11.
 constexpr int kOldestVersion = 91100;
 constexpr const char* kHowToGetIt =
-    "install cuDNN 9.11 or newer for CUDA (NVIDIA's libcudnn9 package, or the wheel nvidia-cudnn-cu13), or let "
-    "FUSEJIT_CUDNN name the file libcudnn.so.9";
+    "install cuDNN 9.11 or newer for CUDA (NVIDIA's libcudnn9 package, or the wheel nvidia-cudnn-cu13: `./dev setup "
+    "--cuda`), or let FUSEJIT_CUDNN name the file libcudnn.so.9";
 
 template <typename Function>
 bool resolve(void* handle, const char* symbol, Function*& function) {
@@ -53,7 +54,15 @@ std::string version_of(int version) {
 std::shared_ptr<const Library> Library::load(const std::string& path) {
   const char* named = std::getenv("FUSEJIT_CUDNN");
   std::shared_ptr<Library> library(new Library);
-  library->open(!path.empty() ? path : named && *named ? named : "libcudnn.so.9");
+  if (path.empty() && (!named || !*named)) {
+    for (const std::string& name : ir::cuda_library_names("libcudnn.so.9")) {
+      library->why_not_.clear();
+      library->open(name);
+      if (library->handle_) break;
+    }
+  } else {
+    library->open(path.empty() ? named : path);
+  }
   return library;
 }
 

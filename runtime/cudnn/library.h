@@ -11,8 +11,8 @@ namespace fusejit::runtime::cudnn {
 
 class Library {
  public:
-  // Loads `path`; if it is empty, $FUSEJIT_CUDNN; if that is empty too, libcudnn.so.9 as the loader finds it. Never
-  // throws.
+  // Loads `path`; if it is empty, $FUSEJIT_CUDNN; if that is empty too, libcudnn.so.9 as the loader finds it or where
+  // `./dev setup --cuda` puts it. Never throws.
   static std::shared_ptr<const Library> load(const std::string& path = "");
   ~Library();
   Library(const Library&) = delete;

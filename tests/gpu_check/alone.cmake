@@ -1,0 +1,33 @@
+# Whether fusejit-gpu-check can be carried to another machine: BINARY needs libc, libm and libstdc++ and nothing else, is
+# less than 60 MiB, and starts and explains itself where there is no GPU. With BUILD, a source folder, it is built first.
+if(BUILD)
+  execute_process(COMMAND ${CMAKE_COMMAND} --preset cuda-only WORKING_DIRECTORY ${BUILD} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${CMAKE_COMMAND} --build --preset cuda-only --target fusejit-gpu-check WORKING_DIRECTORY ${BUILD}
+    OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+endif()
+if(NOT EXISTS ${BINARY})
+  message("not built: ${BINARY}; tools/gpu_check.sh --pack builds it")
+  return()
+endif()
+file(SIZE ${BINARY} bytes)
+if(bytes GREATER 62914560)
+  message(SEND_ERROR "${BINARY} has ${bytes} bytes, more than 60 MiB")
+endif()
+execute_process(COMMAND readelf -d ${BINARY} OUTPUT_VARIABLE dynamic COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "\\(NEEDED\\)[^[]*\\[[^]]+\\]" needed "${dynamic}")
+if(NOT needed)
+  message(SEND_ERROR "readelf names no library that ${BINARY} needs:\n${dynamic}")
+endif()
+foreach(entry ${needed})
+  string(REGEX REPLACE ".*\\[(.+)\\]" "\\1" library ${entry})
+  if(NOT library MATCHES "^(libc\\.so\\.6|libm\\.so\\.6|libstdc\\+\\+\\.so\\.6|ld-linux-x86-64\\.so\\.2)$")
+    message(SEND_ERROR "${BINARY} needs ${library}")
+  endif()
+endforeach()
+# Nothing to be found, and nothing in the environment.
+execute_process(COMMAND env -i FUSEJIT_CUDA_DRIVER=/nowhere/libcuda.so FUSEJIT_NVRTC=/nowhere/libnvrtc.so
+  FUSEJIT_CUDNN=/nowhere/libcudnn.so ${BINARY} RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
+if(NOT code EQUAL 6 OR NOT said MATCHES "nothing to check here" OR NOT said MATCHES "/nowhere/libcuda.so")
+  message(SEND_ERROR "without a GPU ${BINARY} ended with ${code} and said:\n${said}")
+endif()
+message("${BINARY}: ${bytes} bytes, ${needed}")

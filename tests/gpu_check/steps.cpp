@@ -1,0 +1,112 @@
+// Training steps of the built-in image networks: milliseconds, images per second, and the host's share.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "tests/gpu_check/model.h"
+#include "tests/gpu_check/sections.h"
+
+namespace fusejit::gpu_check {
+namespace {
+
+struct Precision {
+  const char* name;
+  bool cudnn, tf32;
+  const char* missing;  // why this build cannot
+};
+constexpr Precision kPrecisions[] = {
+    {"f32, no cuDNN", false, false, nullptr},
+    {"f32", true, false, nullptr},
+    {"tf32", true, true, nullptr},
+    {"bf16", true, false, "the built-in models train in f32 only"},
+    {"f16", true, false, "the built-in models train in f32 only"},
+};
+
+struct Model {
+  const char* name;
+  std::int64_t channels, size;
+};
+constexpr Model kModels[] = {{"resnet50", 3, 224}, {"mobilenet_v2", 3, 224}};
+constexpr Model kToy[] = {{"convnet", 1, 28}};
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// How long the host needs to put a step on the stream, while the device is at work.
+double host_milliseconds(Machine& machine, ModelStep& step) {
+  constexpr int kSteps = 5;
+  machine.device().synchronize();
+  const double start = seconds_now();
+  for (int i = 0; i < kSteps; ++i) step.run();
+  const double seconds = seconds_now() - start;
+  machine.device().synchronize();
+  return 1e3 * seconds / kSteps;
+}
+
+void measure(Machine& machine, Report& report, const Model& model, std::int64_t batch, const Precision& precision) {
+  const std::string name = model.name;
+  Json row = {{"model", name}, {"batch", batch}, {"precision", precision.name}};
+  runtime::cuda::CudaDevice& device = machine.device();
+  const double start = seconds_now();
+  device.memory().reset_peak();
+  ModelStep step(machine, fmt::format("{}@{}x{}x{}x{}:train", name, batch, model.channels, model.size, model.size),
+                 {.cudnn = precision.cudnn, .tf32 = precision.tf32});
+  step.run();
+  const double loss = step.loss();
+  row["first s"] = seconds_now() - start;
+  const double ms = machine.milliseconds([&] { step.run(); });
+  const runtime::cuda::ExecutorStatistics ran = step.planned().executor->statistics();
+  row["ms"] = ms, row["images/s"] = 1e3 * static_cast<double>(batch) / ms;
+  if (!machine.toy()) row["host ms"] = host_milliseconds(machine, step);
+  row["kernels"] = ran.kernel_launches, row["cuDNN"] = ran.library_calls;
+  row["GB touched"] = 1e-9 * static_cast<double>(step.planned().plan->ledger_bytes());
+  row["peak GB"] = 1e-9 * static_cast<double>(device.memory().statistics().peak);
+  row["first loss"] = loss, row["last loss"] = step.loss();
+  report.row(row);
+  if (!ran.why_no_graph.empty()) report.say("launched step by step: " + ran.why_no_graph);
+  report.check(fmt::format("{} {} {}: the loss is a number", name, batch, precision.name),
+               std::isfinite(loss) && std::isfinite(step.loss()) ? "" : "it is not");
+}
+
+}  // namespace
+
+void time_steps(Machine& machine, Report& report) {
+  const Clock clock(machine);
+  const std::vector<std::int64_t> batches =
+      machine.toy() ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{64, 256};
+  const std::span<const Model> list = machine.toy() ? std::span<const Model>(kToy) : kModels;
+  for (const Model& model : list) {
+    const std::string name = model.name;
+    if (!models::is_model_source(name + "@1")) {
+      report.say(fmt::format("{} is not measured: this build has no such model", name));
+      continue;
+    }
+    for (const std::int64_t batch : batches) {
+      for (const Precision& precision : kPrecisions) {
+        if (precision.cudnn && (machine.toy() || !machine.options().cudnn)) continue;
+        const std::string what = fmt::format("{} {} {}", name, batch, precision.name);
+        if (precision.missing) {
+          report.say(what + " is not measured: " + precision.missing);
+          continue;
+        }
+        if (clock.over()) {
+          report.say(what + " is not measured: out of time");
+          continue;
+        }
+        try {
+          measure(machine, report, model, batch, precision);
+        } catch (const Error& error) {
+          report.check(what, error.what());
+        }
+        machine.device().memory().release_cached();
+      }
+    }
+  }
+  std::vector<std::string> refusals;
+  if (machine.options().cudnn && !machine.toy()) refusals = machine.backend(true).refusals();
+  for (const std::string& refusal : refusals) report.say("done by a kernel instead of cuDNN: " + refusal);
+}
+
+}  // namespace fusejit::gpu_check
