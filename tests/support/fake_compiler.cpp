@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <set>
+
 #include "fusejit/error.h"
 
 namespace fusejit::test {
@@ -26,13 +29,20 @@ std::vector<std::string> kernel_texts(std::string_view program) {
 }  // namespace
 
 runtime::cuda::CompileProgram fake_compiler(FakeDriver& fake, std::function<std::string(std::string)> rewrite) {
-  return [&fake, rewrite](std::string_view program, int compute_capability) {
+  // Programs are compiled by several threads; what is known may be running.
+  struct Known {
+    std::mutex mutex;
+    std::set<std::string> entries;
+  };
+  return [&fake, rewrite, known = std::make_shared<Known>()](std::string_view program, int compute_capability) {
+    const std::lock_guard lock(known->mutex);
     for (const std::string& text : kernel_texts(program)) {
       const auto kernel = std::make_shared<const ir::Kernel>(ir::parse_kernel(text));
       const std::string entry = runtime::cuda::entry_name(*kernel);
       if (program.find(entry) == std::string_view::npos) {
         throw DeviceError(fmt::format("the program has no entry {} of\n{}", entry, text));
       }
+      if (!known->entries.insert(entry).second) continue;
       const auto done = rewrite ? std::make_shared<const ir::Kernel>(ir::parse_kernel(rewrite(text))) : kernel;
       define_kernel(fake, done, codegen::cuda::emit(*kernel, entry));
     }

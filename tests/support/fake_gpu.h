@@ -1,11 +1,8 @@
-// A CUDA device for the front end where there is none: the driver without a device, and a compiler that reads the
-// kernel in the comment that opens every text and teaches the driver to interpret it.
+// A CUDA device for the front end where there is none: the driver without a device, and a compiler that
+// teaches it what is to be run (fake_compiler.h).
 #pragma once
 
 #include <memory>
-#include <mutex>
-#include <set>
-#include <string>
 
 #include "runtime/cuda_backend.h"
 #include "runtime/session.h"
@@ -27,12 +24,6 @@ class FakeGpu {
 
   FakeDriver driver;
   std::shared_ptr<runtime::CudaBackend> backend;
-
- private:
-  codegen::cuda::CudaBinary compile(std::string_view program, int compute_capability);
-
-  std::mutex mutex_;
-  std::set<std::string> known_;  // entries
 };
 
 }  // namespace fusejit::test
