@@ -240,37 +240,71 @@ class WeightGradient {
     });
   }
 
-  // Second phase: parts in ascending order; what the group stores is computed from the finished gradient.
+  // Second phase: parts in ascending order; what the group stores is computed from the finished gradient. Lanes run over
+  // input channels, which lie close together in weights and optimiser state; lanes over outputs would be rows apart.
   void add_parts() {
+    if (channels_ < lanes_) return add_parts_by_output();
+    const Split vectors = split((channels_ + lanes_ - 1) / lanes_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
+    parallel(builder_, blocks_, [&](Index block) {
+      output_block_ = block;
+      parallel(builder_, vectors.chunks, [&](Index chunk) {
+        loop_chunk(builder_, vectors, chunk, [&](Index vector) {
+          serial(builder_, block_, [&](Index k) { finish_channels(k, vector); });
+        });
+      });
+    });
+  }
+
+  void finish_channels(const Index& k, const Index& vector) {
+    const auto every_tap = [&] {
+      over_taps([&](Index r, Index s) {
+        over_lanes([&] {
+          const Index c = vector * lanes_ + lane_;
+          const auto body = [&] { finish(r, s, c, k); };
+          channels_ % lanes_ == 0 ? body() : builder_.when({compare(c, CompareKind::lt, channels_)}, body);
+        });
+      });
+    };
+    if (outputs_ % block_ == 0) return every_tap();
+    builder_.when({compare(output_block_ * block_ + k, CompareKind::lt, outputs_)}, every_tap);
+  }
+
+  void add_parts_by_output() {
     parallel(builder_, blocks_, [&](Index block) {
       output_block_ = block;
       const Split channels = split(channels_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
       parallel(builder_, channels.chunks, [&](Index chunk) {
         loop_chunk(builder_, channels, chunk, [&](Index c) {
-          serial(builder_, rows_.kernel, [&](Index r) {
-            serial(builder_, columns_.kernel, [&](Index s) { over_vectors([&](Index j) { over_lanes([&] { finish(r, s, c, j); }); }); });
+          over_taps([&](Index r, Index s) {
+            over_vectors([&](Index j) { over_lanes([&] { finish_output(r, s, c, j * lanes_ + lane_); }); });
           });
         });
       });
     });
   }
 
-  void finish(const Index& r, const Index& s, const Index& c, const Index& j) {
-    const Index k = output_block_ * block_ + j * lanes_ + lane_;
-    const auto body = [&] {
-      const std::vector<ir::ValueId> sum = builder_.reduce(
-          {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-            return std::vector<Arg>{builder_.load(work_, part_index(part, r, s, c, j))};
-          });
-      kernel_.move_to_dims({k, c, r, s});
-      kernel_.expression().nested([&] {
-        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
-        kernel_.store_all();
-      });
-    };
+  void finish_output(const Index& r, const Index& s, const Index& c, const Index& k) {
+    const auto body = [&] { finish(r, s, c, k); };
     if (outputs_ % block_ == 0) return body();
     const bool single = outputs_ == 1;  // `==` pins the lane, so that one writer is provable
-    builder_.when({compare(k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : outputs_)}, body);
+    builder_.when({compare(output_block_ * block_ + k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : outputs_)}, body);
+  }
+
+  void over_taps(const std::function<void(Index r, Index s)>& body) {
+    serial(builder_, rows_.kernel, [&](Index r) { serial(builder_, columns_.kernel, [&](Index s) { body(r, s); }); });
+  }
+
+  // `k`: output within the block.
+  void finish(const Index& r, const Index& s, const Index& c, const Index& k) {
+    const std::vector<ir::ValueId> sum = builder_.reduce(
+        {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
+          return std::vector<Arg>{builder_.load(work_, {part, output_block_, r, s, c, k})};
+        });
+    kernel_.move_to_dims({output_block_ * block_ + k, c, r, s});
+    kernel_.expression().nested([&] {
+      kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
+      kernel_.store_all();
+    });
   }
 
   GroupKernel& kernel_;
