@@ -88,16 +88,16 @@ Tensor stand_in(const Type& type, const std::string& name, Names& names) {
   return tensor;
 }
 
-ModelGraph graph_of(const Source& source, nn::Module& net, optim::Optimizer& optimizer, const Shape& input,
+ModelGraph graph_of(const Source& source, nn::Module& net, optim::Optimizer& optimizer, const Type& input,
                     Tensor (*loss)(const Tensor&, const Tensor&)) {
   Names names = names_of(net, source.train ? &optimizer : nullptr);
-  const Tensor x = stand_in({f32, input, Layout::standard}, "x", names);
+  const Tensor x = stand_in(input, "x", names);
   if (!source.train) {
     net.eval();
     const NoGrad off;
     return captured(source.name, {net(x)}, std::move(names), {});
   }
-  const Tensor target = stand_in({i64, {input[0]}, Layout::standard}, "target", names);
+  const Tensor target = stand_in({i64, {input.shape[0]}, Layout::standard}, "target", names);
   Recording recording;
   recording.seed = 1;
   recording.name = source.name;
@@ -125,14 +125,15 @@ bool is_model_source(std::string_view source) {
          std::any_of(named_models().begin(), named_models().end(), [&](const NamedModel& m) { return m.name == name; });
 }
 
-ModelGraph model_graph(std::string_view text) {
+ModelGraph model_graph(std::string_view text, DType dtype) {
   const Source source = parse_source(text);
   const std::vector<std::int64_t>& n = source.numbers;
   if (source.name == "resnet50") {
     FJ_CHECK(n.size() == 4 && n[1] == 3, "model '{}': resnet50 takes Nx3xHxW, such as 16x3x224x224", text);
     ResNet net = resnet50();
+    net.to(dtype);
     optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-    return graph_of(source, net, optimizer, Shape(std::span<const std::int64_t>(n)),
+    return graph_of(source, net, optimizer, {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
                     [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); });
   }
   const bool save_input = source.name == "convnet_save_input";
@@ -141,8 +142,9 @@ ModelGraph model_graph(std::string_view text) {
   const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;
   FJ_CHECK(n.size() == 1 || is_image, "model '{}': {} takes a batch, such as @256, or Nx1x28x28", text, source.name);
   nn::Sequential net = convnet(save_input ? ConvnetForm::save_input : ConvnetForm::ordinary);
+  net.to(dtype);
   optim::Adadelta optimizer(net.parameters());
-  return graph_of(source, net, optimizer, {n[0], 1, 28, 28},
+  return graph_of(source, net, optimizer, {dtype, {n[0], 1, 28, 28}, Layout::standard},
                   [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); });
 }
 

@@ -27,7 +27,8 @@ struct ModelGraph {
   ir::Graph graph;            // parameters carry the model's names
   std::vector<char> donated;  // per parameter: a training step writes its new value over it
 };
-// UserError, one sentence, for an unknown name or a shape that the model cannot take.
-ModelGraph model_graph(std::string_view source);
+// Images, parameters and the optimiser's state are of `dtype`. UserError, one sentence, for an unknown name or a shape
+// that the model cannot take.
+ModelGraph model_graph(std::string_view source, DType dtype = DType::f32);
 
 }  // namespace fusejit::models

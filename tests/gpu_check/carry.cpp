@@ -70,7 +70,13 @@ void carry_plans(const std::filesystem::path& folder, Json& manifest) {
   manifest["cudnn"] = library->version_text();
   if (!has_driver) manifest["missing"].push_back("runtime-compiled cuDNN plans: no driver can be loaded");
   for (const int architecture : {80, 90, 100}) {
-    const cudnn::Descriptor device = cudnn::describe_device(library, *cudnn::device_of(architecture));
+    cudnn::Descriptor device;
+    try {
+      device = cudnn::describe_device(library, *cudnn::device_of(architecture));
+    } catch (const Error& error) {
+      manifest["missing"].push_back(fmt::format("cuDNN plans for sm_{}: {}", architecture, error.what()));
+      continue;
+    }
     for (const NamedCall& call : checked_calls()) {
       if (call.compiled && !has_driver) continue;
       try {

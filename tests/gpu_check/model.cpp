@@ -46,8 +46,9 @@ std::vector<Buffer> fresh_arguments(const ir::Graph& graph, std::uint64_t seed) 
   return arguments;
 }
 
-ModelStep::ModelStep(Machine& machine, const std::string& model, const PlanWish& wish) : machine_(machine) {
-  const models::ModelGraph made = models::model_graph(model);
+ModelStep::ModelStep(Machine& machine, const std::string& model, const PlanWish& wish, DType dtype)
+    : machine_(machine) {
+  const models::ModelGraph made = models::model_graph(model, dtype);
   PlanWish with_donations = wish;
   with_donations.donated.assign(made.donated.begin(), made.donated.end());
   planned_ = machine.plan(made.graph, with_donations);

@@ -13,7 +13,7 @@ std::vector<Buffer> fresh_arguments(const ir::Graph& graph, std::uint64_t seed);
 // A step whose results become the next step's arguments.
 class ModelStep {
  public:
-  ModelStep(Machine& machine, const std::string& model, const PlanWish& wish);
+  ModelStep(Machine& machine, const std::string& model, const PlanWish& wish, DType dtype = DType::f32);
   const Planned& planned() const { return planned_; }
   // Puts one step on the stream; the loss stays on the device.
   const Buffer& run();

@@ -9,8 +9,10 @@
 #include <fstream>
 
 #include "ir/interp.h"
+#include "scheduler/schedule.h"
 #include "tests/gpu_check/children.h"
 #include "tests/gpu_check/cudnn_run.h"
+#include "tests/gpu_check/model.h"
 
 namespace fusejit::gpu_check {
 namespace {
@@ -178,6 +180,22 @@ TEST(GpuCheckReference, EveryCheckedCallHasInputsAndResults) {
     ++planned;
   }
   EXPECT_GT(planned, 25);
+}
+
+// Steps that are timed in other dtypes can be planned and written as CUDA.
+TEST(GpuCheckSteps, ModelsOfEveryDtypeHaveKernels) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    const models::ModelGraph model = models::model_graph("resnet50@2x3x32x32:train", dtype);
+    EXPECT_EQ(model.graph.parameters()[0].type().dtype, dtype);
+    const scheduler::Plan plan = scheduler::schedule(
+        model.graph, {Target::parse("cuda:sm_90,cudnn=1"), "all", {model.donated.begin(), model.donated.end()}});
+    int library = 0;
+    for (const scheduler::PlanStep& step : plan.steps) {
+      library += step.library.has_value();
+      EXPECT_FALSE(codegen::cuda::emit(*step.kernel).text.empty());
+    }
+    EXPECT_GT(library, 100) << name(dtype) << ": convolutions are not calls of a library";
+  }
 }
 
 }  // namespace
