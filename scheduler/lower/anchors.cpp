@@ -35,6 +35,7 @@ TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
   };
   p.move_to = [&kernel](const Index& n, const Index& r, const Index& q, const Index& k) { kernel.move_to_dims({n, k, r, q}); };
   p.weight = [w](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) { return e.value(w, {k, c, r, s}); };
+  p.channels_adjoin = weight[2] * weight[3] == 1 || graph.value(w).type().layout == Layout::nhwc;
   return p;
 }
 
@@ -130,6 +131,7 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
   p.weight = [b, transposed](Expression& e, const Index& k, const Index&, const Index&, const Index& c) {
     return transposed ? e.value(b, {k, c}) : e.value(b, {c, k});
   };
+  p.channels_adjoin = transposed;
   return p;
 }
 

@@ -93,6 +93,28 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       });
     });
   };
+  // Lanes along channels where those adjoin: whole lines are read, and what is written apart stays within a page.
+  const auto over_channels = [&] {
+    const Split vectors = split((dims[3] + lanes - 1) / lanes, (context.target.tasks + dims[0] - 1) / dims[0]);
+    const auto column = [&](const Index& block, const Index& r, const Index& s, const Index& vector, const Index& k) {
+      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
+        const Index c = vector * lanes + lane;
+        if (dims[3] % lanes == 0) return store(block, r, s, c, k);
+        builder.when({compare(c, CompareKind::lt, dims[3])}, [&] { store(block, r, s, c, k); });
+      });
+    };
+    parallel(builder, dims[0], [&](Index block) {
+      parallel(builder, vectors.chunks, [&](Index part) {
+        serial(builder, dims[1], [&](Index r) {
+          serial(builder, dims[2], [&](Index s) {
+            loop_chunk(builder, vectors, part, [&](Index vector) {
+              serial(builder, dims[4], [&](Index k) { column(block, r, s, vector, k); });
+            });
+          });
+        });
+      });
+    });
+  };
   const auto over_tasks = [&] {
     const std::int64_t per_block = dims[1] * dims[2] * dims[3];
     const Split channels = split(dims[3], per_block < 256 ? 1 : (context.target.tasks + dims[0] - 1) / dims[0]);
@@ -113,6 +135,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       const std::vector<Index> at = cuda::decode(item, dims);
       store(at[0], at[1], at[2], at[3], at[4]);
     });
+  } else if (problem.channels_adjoin && dims[3] >= lanes) {
+    over_channels();
   } else if (dims[1] * dims[2] == 1 && dims[0] > 1 && dims[3] > kPackedRows) {
     over_rows();
   } else {

@@ -28,6 +28,7 @@ struct TileProblem {
   std::function<void(const ir::Index& n, const ir::Index& p, const ir::Index& q, const ir::Index& k)> move_to;
   // Element of the weight for output k, tap (r, s), channel c, as an expression of the graph.
   std::function<ir::Arg(Expression& expression, const ir::Index& k, const ir::Index& r, const ir::Index& s, const ir::Index& c)> weight;
+  bool channels_adjoin = false;  // in memory the weights of one output lie together, those of one channel are rows apart
 };
 
 // Tile for this many columns and outputs: from the registers and FMA ports of the target.
