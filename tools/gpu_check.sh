@@ -15,10 +15,10 @@ TEXT
 
 pack() {
   cd "$here/.."
-  local file=${1:-build/gpu_check.tar.gz} folder
+  local file=${1:-build/gpu_check.tar.gz}
   [[ -f build/cuda-only/build.ninja ]] || cmake --preset cuda-only > /dev/null
   cmake --build --preset cuda-only --target fusejit-gpu-check
-  folder=$(mktemp -d)
+  folder=$(mktemp -d)  # for the trap, too
   trap 'rm -rf "$folder"' EXIT
   mkdir -p "$folder/gpu_check/peers"
   install -s build/cuda-only/bin/fusejit-gpu-check "$folder/gpu_check/"

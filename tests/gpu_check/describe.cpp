@@ -89,6 +89,7 @@ void check_graph(Machine& machine, Report& report, const std::string& name, cons
       wrong = error.what();
     }
     report.check(fmt::format("{} rules={}{}", name, way.rules, way.cudnn ? " cudnn" : ""), wrong);
+    if (machine.device().context().lost()) throw DeviceError("the device is lost: " + wrong);
   }
 }
 
@@ -133,6 +134,7 @@ void describe_machine(Machine& machine, Report& report) {
 
 void check_conformance(Machine& machine, Report& report) {
   const Clock clock(machine);
+  machine.device();
   Tally tally;
   int number = 0;
   for (const testing::GraphCase& c : testing::kGraphCases) {
@@ -146,6 +148,7 @@ void check_conformance(Machine& machine, Report& report) {
 
 void check_random_graphs(Machine& machine, Report& report) {
   const Clock clock(machine);
+  machine.device();
   Tally tally;
   const std::uint64_t count = machine.toy() ? 1 : 60;
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {

@@ -111,6 +111,7 @@ void check_kernels(Machine& machine, Report& report) {
       wrong = error.what();
     }
     report.check(c.name, wrong);
+    if (machine.device().context().lost()) throw DeviceError("the device is lost: " + wrong);
     ++done;
   }
   report.say(

@@ -24,7 +24,7 @@ struct Arguments {
   std::string json = "gpu_check.json", table, child, child_file, carry;
   std::string carried, data, peers;
   double minutes = 3;
-  bool list = false, no_cudnn = false;
+  bool list = false, no_cudnn = false, anyway = false;
 };
 
 MachineOptions machine_options(const Arguments& arguments) {
@@ -57,7 +57,7 @@ int run_child(const Arguments& arguments) {
 
 int run_all(const Arguments& arguments, const std::vector<std::string>& forwarded) {
   const tools::Diagnosis diagnosis = tools::diagnose();
-  if (!diagnosis.cuda) return explain(diagnosis);
+  if (!diagnosis.cuda && !arguments.anyway) return explain(diagnosis);
   std::string table = tools::text(diagnosis) + "\n";
   Json all = {{"fusejit_gpu_check", 1}, {"machine", tools::json(diagnosis)}, {"sections", Json::array()}};
   int failed = 0;
@@ -94,6 +94,7 @@ int run_program(int argc, char** argv) {
   program.add_option("--data", arguments.data, "The folder of an image set in IDX files; otherwise images are made up");
   program.add_option("--peers", arguments.peers, "The folder of the scripts that measure PyTorch");
   program.add_flag("--no-cudnn", arguments.no_cudnn, "Without cuDNN");
+  program.add_flag("--anyway", arguments.anyway, "Run the sections though there is no GPU: each says what it lacks");
   program.add_flag("--list", arguments.list, "The sections");
   program.add_option("--child", arguments.child)->group("");
   program.add_option("--child-file", arguments.child_file)->group("");

@@ -101,11 +101,13 @@ std::string text(const Json& section) {
   int passed = 0;
   for (const Json& check : section["checks"]) passed += check.value("passed", false);
   if (!section["checks"].empty()) out += fmt::format("  {} of {} checks passed\n", passed, section["checks"].size());
+  constexpr int kMostShown = 12;
+  int failed = 0;
   for (const Json& check : section["checks"]) {
-    if (!check.value("passed", false)) {
-      out += fmt::format("  FAILED {}: {}\n", check.value("what", ""), check.value("problem", ""));
-    }
+    if (check.value("passed", false) || failed++ >= kMostShown) continue;
+    out += fmt::format("  FAILED {}: {}\n", check.value("what", ""), check.value("problem", ""));
   }
+  if (failed > kMostShown) out += fmt::format("  and {} more, in the JSON\n", failed - kMostShown);
   if (!section["rows"].empty()) out += table(section["rows"]);
   for (const Json& line : section["sentences"]) out += "  " + line.get<std::string>() + "\n";
   return out + "\n";

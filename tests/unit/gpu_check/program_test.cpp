@@ -64,6 +64,31 @@ TEST(GpuCheckProgram, ASectionInAChildReportsWhatItLacks) {
   EXPECT_NE(json["sentence"].get<std::string>().find("/nowhere/libcuda.so"), std::string::npos) << text(json);
 }
 
+// From one end to the other: every section in its process, one JSON, one table.
+TEST(GpuCheckProgram, WithoutAGpuEverySectionSaysWhatItLacks) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("fusejit-gpu-check-test-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const Outcome outcome = run_command(fmt::format("{}{} --anyway --minutes 0.1 --json {}/r.json --table {}/r.txt",
+                                                  kNothing, kProgram, folder.string(), folder.string()));
+  EXPECT_EQ(outcome.code, 3) << outcome.output;
+  std::ifstream file(folder / "r.json");
+  const Json json = Json::parse(file);
+  ASSERT_EQ(json["sections"].size(), sections().size());
+  for (std::size_t s = 0; s < sections().size(); ++s) {
+    const Json& section = json["sections"][s];
+    EXPECT_EQ(section["section"], sections()[s].name);
+    EXPECT_NE(section["state"], "passed") << text(section);
+    EXPECT_NE(section["sentence"], "") << text(section);
+    EXPECT_NE(outcome.output.find(text(section)), std::string::npos) << text(section);
+  }
+  std::ifstream table(folder / "r.txt");
+  std::stringstream printed;
+  printed << table.rdbuf();
+  EXPECT_EQ(outcome.output.find(printed.str()), 0u) << "what is printed is kept";
+  std::filesystem::remove_all(folder);
+}
+
 TEST(GpuCheckChildren, OneThatDiesIsAFailedSection) {
   struct Case {
     const char* program;

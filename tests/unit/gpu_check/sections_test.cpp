@@ -91,6 +91,20 @@ TEST_F(Sections, EachCanFailAtEveryPlace) {
   }
 }
 
+TEST_F(Sections, ALostDeviceIsSaidOnce) {
+  MachineOptions without = options();
+  without.cudnn = false;
+  fake_.break_next_kernel(700);  // an illegal address
+  Report report("conformance");
+  {
+    Machine machine(without);
+    run(*find_section("conformance"), machine, report);
+  }
+  EXPECT_EQ(report.json()["state"], "failed");
+  EXPECT_EQ(report.failures(), 1) << text(report.json());
+  EXPECT_EQ(report.json()["sentence"].get<std::string>().find("the device is lost: "), 0u) << text(report.json());
+}
+
 TEST_F(Sections, WrongNumbersAreFailures) {
   MachineOptions wrong = options();
   wrong.cudnn = false;
