@@ -158,7 +158,8 @@ TEST_F(Dump, CudaCanBeReadAtEveryStage) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << codegen::cuda::nvrtc().why_not;
   EXPECT_TRUE(contains(text("asm" + cuda), ".visible .entry"));
   const auto show = [&](const std::string& more) { return Json::parse(text("show --format json" + more + cuda)); };
-  for (const Json& kernel : show("")["kernels"]) {
+  const Json shown = show("");
+  for (const Json& kernel : shown["kernels"]) {
     EXPECT_GT(kernel["registers"].get<int>(), 0);
     EXPECT_EQ(kernel["spill_bytes"].get<int>(), 0);
   }
