@@ -36,8 +36,8 @@ std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const r
 // The buffer of an evaluated tensor; evaluates it first if need be.
 runtime::Buffer buffer_of(const Tensor& tensor);
 
-// Replaces the default session, as set_options() does, by one with options that users do not have: ways to run that must
-// change no bit, and what stands for the machine's CUDA device `options.device`.
+// Replaces the default session, as set_options() does, by one with options that users do not have: ways to run that
+// must change no bit, and what stands for the machine's CUDA device `options.device`.
 void set_session(const runtime::SessionOptions& options);
 
 // Remembers module state that is assigned but not computed, so that the next plan that shares work computes it too.

@@ -77,8 +77,7 @@ Tensor conv_transpose2d(const Tensor& dy, const Tensor& w, const ConvOptions& op
   const Cells padding = padding_of("conv_transpose2d", options.padding, kernel, options.stride, options.dilation);
   const auto extent = [](__int128 p, std::int64_t stride, __int128 low, std::int64_t high, __int128 dilation,
                          std::int64_t k, std::int64_t extra) {
-    return cells_of("conv_transpose2d", "the result",
-                    (p - 1) * stride - (low + high) + dilation * (k - 1) + 1 + extra);
+    return cells_of("conv_transpose2d", "the result", (p - 1) * stride - (low + high) + dilation * (k - 1) + 1 + extra);
   };
   const std::int64_t size[] = {extent(dy.shape()[2], options.stride.vertical, padding[0], padding[2],
                                       options.dilation.vertical, kernel.vertical, output_padding.vertical),

@@ -44,12 +44,12 @@ struct AttrDef {
 
 // One attribute's value; which member counts follows from the row's AttrKind.
 struct Attr {
-  std::int64_t integer = 0;           // integer, flag, dim; number: exact, where the number is an integer
-  double number = 0;                  // number
-  DType dtype = DType::f32;           // dtype
-  std::string name;                   // name
-  std::vector<std::int64_t> ints;     // ints, dims
-  std::vector<double> numbers;        // numbers
+  std::int64_t integer = 0;        // integer, flag, dim; number: exact, where the number is an integer
+  double number = 0;               // number
+  DType dtype = DType::f32;        // dtype
+  std::string name;                // name
+  std::vector<std::int64_t> ints;  // ints, dims
+  std::vector<double> numbers;     // numbers
   friend bool operator==(const Attr& a, const Attr& b);  // numbers compare by bits: nan equals nan, -0 differs from 0
 };
 

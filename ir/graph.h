@@ -1,7 +1,8 @@
 // Graph: an immutable snapshot of what some results need: parameters, nodes in canonical order, results.
 //
 // capture() keeps what the results need in the order in which it was recorded, and merges equal nodes of one region, so
-// dead code and common subexpressions need no passes. parse(print(g)) == g; verify(g) lists the rules that every graph obeys.
+// dead code and common subexpressions need no passes. parse(print(g)) == g; verify(g) lists the rules that every graph
+// obeys.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ class Graph {
   const std::vector<Value>& parameters() const { return parameters_; }
   // A name of the text: that of the parameter made legal and unique.
   const std::string& parameter_name(std::size_t i) const { return parameter_names_[i]; }
-  const std::vector<Value>& nodes() const { return nodes_; }       // no parameters; operands before users
+  const std::vector<Value>& nodes() const { return nodes_; }  // no parameters; operands before users
   const std::vector<Value>& results() const { return results_; }
   // Dense index: parameters first, then nodes. InternalError for a foreign node.
   int index_of(const Node* node) const;

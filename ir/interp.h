@@ -18,10 +18,14 @@ struct Array {
   explicit Array(Type t);
   Scalar at(std::int64_t index) const { return load_element(bytes.data(), type.dtype, index); }
   void set(std::int64_t index, Scalar value) { store_element(bytes.data(), type.dtype, index, value); }
-  template <class T> std::span<const T> as() const {
+  template <class T>
+  std::span<const T> as() const {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
-  template <class T> std::span<T> as() { return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)}; }
+  template <class T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
 };
 
 // What a row's `evaluate` sees. Operands that are numbers have a null array.

@@ -44,10 +44,10 @@ class Value {
 
 // An operand: a value, or a number without dtype of its own (ops.md §2).
 struct Operand {
-  Value value;         // empty: a number
+  Value value;  // empty: a number
   double number = 0;
-  std::int64_t integer = 0;     // exact, where is_integer
-  bool is_integer = false;      // written as an integer literal
+  std::int64_t integer = 0;  // exact, where is_integer
+  bool is_integer = false;   // written as an integer literal
 
   Operand(Value v) : value(std::move(v)) {}
   Operand(double n) : number(n) {}
@@ -59,13 +59,13 @@ struct Operand {
 struct Node {
   mutable std::atomic<int> references{1};
   Op op = Op::parameter;
-  std::uint32_t region = 0;       // recomputations are regions of their own; nodes merge only within a region
-  std::uint64_t serial = 0;       // creation order in the process: operands have smaller ones; not part of equality
+  std::uint32_t region = 0;  // recomputations are regions of their own; nodes merge only within a region
+  std::uint64_t serial = 0;  // creation order in the process: operands have smaller ones; not part of equality
   Type type;
   std::vector<Operand> operands;
   Attrs attrs;
-  std::uint64_t hash = 0;         // structural; parameters hash by identity
-  std::string name;               // parameters: name in texts; else empty
+  std::uint64_t hash = 0;  // structural; parameters hash by identity
+  std::string name;        // parameters: name in texts; else empty
   // The front end's note on a recorded node: the buffer that holds its value. Not part of equality, hash or text, not
   // copied by passes; read and written under the front end's lock.
   mutable std::shared_ptr<void> attachment = nullptr;

@@ -1,5 +1,5 @@
-// The closed table of ops: one row each, in ir/ops/<family>.cpp. No other place lists ops; a fact about an op is a field
-// of its row. Meaning of every row: ops.md §4-§11.
+// The closed table of ops: one row each, in ir/ops/<family>.cpp. No other place lists ops; a fact about an op is a
+// field of its row. Meaning of every row: ops.md §4-§11.
 #pragma once
 
 #include <cstdint>
@@ -18,29 +18,147 @@ namespace fusejit::ir {
 // Order is family by family; ir/ops/table.cpp checks that every row stands at its enumerator.
 enum class Op : std::uint8_t {
   // element-wise (ops.md §4)
-  add, sub, mul, div, floor_divide, remainder, fmod, pow, maximum, minimum, neg, abs, sign, square, reciprocal, sqrt,
-  rsqrt, exp, exp2, expm1, log, log2, log10, log1p, tanh, sigmoid, erf, erfc, sin, cos, floor, ceil, trunc, round,
-  clamp, eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor, logical_not, bitwise_and, bitwise_or,
-  bitwise_xor, bitwise_not, isnan, isinf, isfinite, where, cast, detach,
+  add,
+  sub,
+  mul,
+  div,
+  floor_divide,
+  remainder,
+  fmod,
+  pow,
+  maximum,
+  minimum,
+  neg,
+  abs,
+  sign,
+  square,
+  reciprocal,
+  sqrt,
+  rsqrt,
+  exp,
+  exp2,
+  expm1,
+  log,
+  log2,
+  log10,
+  log1p,
+  tanh,
+  sigmoid,
+  erf,
+  erfc,
+  sin,
+  cos,
+  floor,
+  ceil,
+  trunc,
+  round,
+  clamp,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  logical_and,
+  logical_or,
+  logical_xor,
+  logical_not,
+  bitwise_and,
+  bitwise_or,
+  bitwise_xor,
+  bitwise_not,
+  isnan,
+  isinf,
+  isfinite,
+  where,
+  cast,
+  detach,
   // composite (§5-§7)
-  relu, relu6, leaky_relu, elu, selu, gelu, silu, mish, softplus, hardsigmoid, hardswish, softmax, log_softmax,
-  bias_add, dropout, batch_norm, batch_norm_train, batch_norm_train_input_grad, batch_norm_train_weight_grad,
-  layer_norm, group_norm, instance_norm, nll_loss, cross_entropy, mse_loss, l1_loss, smooth_l1_loss,
-  binary_cross_entropy_with_logits, flatten, var,
+  relu,
+  relu6,
+  leaky_relu,
+  elu,
+  selu,
+  gelu,
+  silu,
+  mish,
+  softplus,
+  hardsigmoid,
+  hardswish,
+  softmax,
+  log_softmax,
+  bias_add,
+  dropout,
+  batch_norm,
+  batch_norm_train,
+  batch_norm_train_input_grad,
+  batch_norm_train_weight_grad,
+  layer_norm,
+  group_norm,
+  instance_norm,
+  nll_loss,
+  cross_entropy,
+  mse_loss,
+  l1_loss,
+  smooth_l1_loss,
+  binary_cross_entropy_with_logits,
+  flatten,
+  var,
   // reduce (§8)
-  sum, mean, prod, amax, amin, any, all, argmax, argmin,
+  sum,
+  mean,
+  prod,
+  amax,
+  amin,
+  any,
+  all,
+  argmax,
+  argmin,
   // view (§9)
-  reshape, permute, squeeze, unsqueeze, expand, slice, unslice, pad, concat, flip, gather, gather_grad, one_hot,
+  reshape,
+  permute,
+  squeeze,
+  unsqueeze,
+  expand,
+  slice,
+  unslice,
+  pad,
+  concat,
+  flip,
+  gather,
+  gather_grad,
+  one_hot,
   // anchor (§10)
-  conv2d, conv2d_input_grad, conv2d_weight_grad, matmul, linear, max_pool2d, max_pool2d_grad, avg_pool2d,
-  avg_pool2d_grad, adaptive_avg_pool2d, adaptive_avg_pool2d_grad, upsample_nearest2d, upsample_nearest2d_grad,
-  upsample_bilinear2d, upsample_bilinear2d_grad,
+  conv2d,
+  conv2d_input_grad,
+  conv2d_weight_grad,
+  matmul,
+  linear,
+  max_pool2d,
+  max_pool2d_grad,
+  avg_pool2d,
+  avg_pool2d_grad,
+  adaptive_avg_pool2d,
+  adaptive_avg_pool2d_grad,
+  upsample_nearest2d,
+  upsample_nearest2d_grad,
+  upsample_bilinear2d,
+  upsample_bilinear2d_grad,
   // source (§11)
-  rand, full, constant, iota,
+  rand,
+  full,
+  constant,
+  iota,
   // leaf of a graph that is no op of the text: a parameter
   parameter,
   // kernels only (kernel-ir.md §7)
-  fma, bits, from_bits, dot2, philox, shl, shr,
+  fma,
+  bits,
+  from_bits,
+  dot2,
+  philox,
+  shl,
+  shr,
   count_
 };
 
@@ -51,25 +169,25 @@ enum class Family : std::uint8_t { elementwise, composite, reduce, view, anchor,
 
 // How the dtype of an element-wise result follows from its promoted operands (ops.md §4).
 enum class DTypeRule : std::uint8_t {
-  floating,    // F: float only, same
-  numeric,     // N: int or float, same
-  any,         // A: any, same
-  to_bool,     // B: any, result bool
-  integral,    // int or bool, same (bitwise)
-  own          // the row's `infer` says
+  floating,  // F: float only, same
+  numeric,   // N: int or float, same
+  any,       // A: any, same
+  to_bool,   // B: any, result bool
+  integral,  // int or bool, same (bitwise)
+  own        // the row's `infer` says
 };
 
-class Value;        // ir/node.h
-struct Operand;     // ir/node.h: a Value or a number
-struct GradContext; // ir/passes/grad.h
-struct EvalContext; // ir/interp.h
+class Value;         // ir/node.h
+struct Operand;      // ir/node.h: a Value or a number
+struct GradContext;  // ir/passes/grad.h
+struct EvalContext;  // ir/interp.h
 
 // What `infer` sees: operands' types (numbers have none) and completed attributes. Throws UserError with the shapes.
 struct InferContext {
   Op op;
   std::span<const Operand> operands;
   const Attrs& attrs;
-  const Type& type(std::size_t operand) const;   // of a Value operand
+  const Type& type(std::size_t operand) const;  // of a Value operand
   // "conv2d: <sentence> (x: f32[8,64,56,56], w: f32[64,32,3,3])"
   [[noreturn]] void fail(const std::string& sentence) const;
 };
@@ -84,14 +202,14 @@ using ExpandFn = Value (*)(std::span<const Operand> operands, const Attrs& attrs
 using InferFn = Type (*)(const InferContext& context);
 // Replaces what only the operands can say in attributes as given (reshape's -1); `values` are in row order.
 using CompleteFn = void (*)(std::span<const Operand> operands, std::vector<Attr>& values);
-// Where an element of a view comes from: dim d of the operand has the index (out[axis] * scale + offset) / divide, and the
-// element is the row's fill (zero, or pad's value) where that has a remainder or lies outside the operand.
+// Where an element of a view comes from: dim d of the operand has the index (out[axis] * scale + offset) / divide, and
+// the element is the row's fill (zero, or pad's value) where that has a remainder or lies outside the operand.
 struct ViewDim {
-  int axis = -1;             // dim of the result, or -1: the index is `offset`
+  int axis = -1;  // dim of the result, or -1: the index is `offset`
   std::int64_t scale = 1;
   std::int64_t offset = 0;
   std::int64_t divide = 1;
-  bool bounded = false;      // may lie outside or have a remainder
+  bool bounded = false;  // may lie outside or have a remainder
 };
 // One entry per dim of operand 0.
 using ViewMapFn = std::vector<ViewDim> (*)(const Attrs& attrs, const Shape& operand, const Shape& result);
@@ -119,31 +237,31 @@ struct OpDef {
   std::string_view name;
   Family family = Family::elementwise;
   int min_operands = 1;
-  int max_operands = 1;                       // 64 for concat
+  int max_operands = 1;                                  // 64 for concat
   std::span<const std::string_view> operand_names = {};  // for messages and docs: x, w
   std::span<const AttrDef> attrs = {};
   DTypeRule dtype_rule = DTypeRule::own;
-  InferFn infer = nullptr;                    // null only for element-wise rows that dtype_rule and broadcasting describe
+  InferFn infer = nullptr;  // null only for element-wise rows that dtype_rule and broadcasting describe
   CompleteFn complete = nullptr;
-  bool numbers_allowed = false;               // operands may be numbers (element-wise: any but not all)
-  unsigned number_mask = 0;                   // else bit i: operand i may be a number
-  unsigned keeps_dtype = 0;                   // bit i: operand i of an element-wise op takes no part in promotion
+  bool numbers_allowed = false;  // operands may be numbers (element-wise: any but not all)
+  unsigned number_mask = 0;      // else bit i: operand i may be a number
+  unsigned keeps_dtype = 0;      // bit i: operand i of an element-wise op takes no part in promotion
 
-  bool no_gradient = false;                   // ops.md: gradient 0; otherwise grad or expand must be there
+  bool no_gradient = false;  // ops.md: gradient 0; otherwise grad or expand must be there
   GradFn grad = nullptr;
-  ExpandFn expand = nullptr;                  // composite
-  EvalFn eval = nullptr;                      // element-wise
-  TensorEvalFn evaluate = nullptr;            // all other families
-  Combiner combiner = Combiner::add;          // reduce
-  ViewMapFn view_map = nullptr;               // views of one operand but reshape, which keeps the row-major order
+  ExpandFn expand = nullptr;          // composite
+  EvalFn eval = nullptr;              // element-wise
+  TensorEvalFn evaluate = nullptr;    // all other families
+  Combiner combiner = Combiner::add;  // reduce
+  ViewMapFn view_map = nullptr;       // views of one operand but reshape, which keeps the row-major order
 
-  unsigned images = 0;                        // anchors: bit 0 result, bit i + 1 operand i is an image [N,C,H,W]
-  bool tiled = false;                         // anchor that runs as a register tile: convolutions, matrix products
-  bool matrix = false;                        // tiled: reads its operands through views of rank 2
-  bool packs_second = false;                  // tiled: the second operand is packed before it is read
+  unsigned images = 0;        // anchors: bit 0 result, bit i + 1 operand i is an image [N,C,H,W]
+  bool tiled = false;         // anchor that runs as a register tile: convolutions, matrix products
+  bool matrix = false;        // tiled: reads its operands through views of rank 2
+  bool packs_second = false;  // tiled: the second operand is packed before it is read
   bool commutative = false;
   bool comparison = false;
-  bool copies_bits = false;                   // views, where, cast between equal dtypes
+  bool copies_bits = false;  // views, where, cast between equal dtypes
   LlvmSpelling llvm = {};
   CudaSpelling cuda = {};
   // Functions and ops without an instruction: a straight-line kernel-IR body over %x (or %a, %b, %c), one definition a

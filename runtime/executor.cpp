@@ -29,8 +29,14 @@ void fill_nan(void* bytes, std::int64_t count) { std::memset(bytes, 0xff, static
 
 class Run {
  public:
-  Run(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool, const Checks& checks)
-      : executable_(executable), plan_(executable.plan), arguments_(arguments), results_(results), pool_(pool), checks_(checks) {}
+  Run(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool,
+      const Checks& checks)
+      : executable_(executable),
+        plan_(executable.plan),
+        arguments_(arguments),
+        results_(results),
+        pool_(pool),
+        checks_(checks) {}
 
   RunReport operator()() {
     bind();
@@ -63,11 +69,16 @@ class Run {
     for (std::size_t v = 0; v < plan_.values.size(); ++v) {
       const PlanValue& planned = plan_.values[v];
       switch (planned.storage) {
-        case Storage::argument: case Storage::donated:
+        case Storage::argument:
+        case Storage::donated:
           addresses_[v] = arguments_[static_cast<std::size_t>(planned.index)].data();
           break;
-        case Storage::result: addresses_[v] = results_[static_cast<std::size_t>(planned.index)].data(); break;
-        case Storage::constant: addresses_[v] = const_cast<std::byte*>(planned.data.data()); break;
+        case Storage::result:
+          addresses_[v] = results_[static_cast<std::size_t>(planned.index)].data();
+          break;
+        case Storage::constant:
+          addresses_[v] = const_cast<std::byte*>(planned.data.data());
+          break;
         case Storage::arena:
           if (checks_.separate_values) {
             blocks_.push_back(take(planned.bytes));
@@ -125,13 +136,16 @@ class Run {
       if (checks_.order == TaskOrder::shuffled) std::shuffle(order_.begin(), order_.end(), random_);
     }
     Context context{phase, buffers.data(), work, static_cast<std::byte*>(scratch_.get()), scratch_stride_, order_};
-    pool_.run(phase.tasks, [](void* raw, int worker, std::int64_t first, std::int64_t last) {
-      const Context& c = *static_cast<const Context*>(raw);
-      for (std::int64_t t = first; t < last; ++t) {
-        const std::int64_t task = c.order.empty() ? t : c.order[static_cast<std::size_t>(t)];
-        c.phase.entry(c.args, nullptr, task, c.scratch + worker * c.stride, c.work);
-      }
-    }, &context);
+    pool_.run(
+        phase.tasks,
+        [](void* raw, int worker, std::int64_t first, std::int64_t last) {
+          const Context& c = *static_cast<const Context*>(raw);
+          for (std::int64_t t = first; t < last; ++t) {
+            const std::int64_t task = c.order.empty() ? t : c.order[static_cast<std::size_t>(t)];
+            c.phase.entry(c.args, nullptr, task, c.scratch + worker * c.stride, c.work);
+          }
+        },
+        &context);
   }
 
   void poison_freed(int s) {
@@ -158,7 +172,8 @@ class Run {
 
 }  // namespace
 
-RunReport execute(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool, const Checks& checks) {
+RunReport execute(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results,
+                  ThreadPool& pool, const Checks& checks) {
   return Run(executable, arguments, results, pool, checks)();
 }
 

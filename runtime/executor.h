@@ -16,8 +16,8 @@ using ir::TaskOrder;
 
 // Ways to run that must change no bit of any result (design: tests). Tests set them; users do not.
 struct Checks {
-  bool separate_values = false;           // one allocation a value instead of the arena
-  bool poison = false;                    // freed ranges of the arena are filled with NaN
+  bool separate_values = false;  // one allocation a value instead of the arena
+  bool poison = false;           // freed ranges of the arena are filled with NaN
   TaskOrder order = TaskOrder::ascending;
   bool kernel_interpreter = false;
 };
@@ -33,7 +33,7 @@ struct Executable {
 };
 
 struct RunReport {
-  std::int64_t kernels = 0;        // launches
+  std::int64_t kernels = 0;  // launches
   std::int64_t ledger_bytes = 0;
   std::int64_t bound_bytes = 0;
   std::int64_t arena_bytes = 0;

@@ -39,7 +39,9 @@ class BigThread {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 64 << 20);
-    started_ = pthread_create(&thread_, &attributes, [](void* self) -> void* { return static_cast<BigThread*>(self)->body_(), nullptr; }, this) == 0;
+    started_ = pthread_create(
+                   &thread_, &attributes,
+                   [](void* self) -> void* { return static_cast<BigThread*>(self)->body_(), nullptr; }, this) == 0;
     pthread_attr_destroy(&attributes);
     if (!started_) body_();
   }
@@ -77,7 +79,8 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
   };
   {
     std::vector<std::unique_ptr<BigThread>> workers;
-    for (std::size_t t = 0; t < std::min<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), jobs.size()); ++t) {
+    for (std::size_t t = 0; t < std::min<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), jobs.size());
+         ++t) {
       workers.push_back(std::make_unique<BigThread>(work));
     }
   }

@@ -28,8 +28,10 @@ class KernelCache {
   using Compiled = std::shared_ptr<const codegen::CompiledKernel>;
   explicit KernelCache(std::size_t capacity = 4096) : capacity_(capacity) {}
 
-  // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler throws.
-  std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target, int threads);
+  // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler
+  // throws.
+  std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
+                            int threads);
   KernelCacheStatistics statistics() const;
 
  private:

@@ -80,15 +80,17 @@ class Allocator {
       block = take_from_system(size);
     }
     if (block == nullptr) {
-      throw DeviceError(fmt::format("out of memory: {} bytes asked for with {} bytes in use; a smaller batch needs less",
-                                    size, statistics_.allocated));
+      throw DeviceError(
+          fmt::format("out of memory: {} bytes asked for with {} bytes in use; a smaller batch needs less", size,
+                      statistics_.allocated));
     }
     return block;
   }
   static void* take_from_system(std::int64_t size) {
     const bool huge = size >= kHugePage;
-    void* block = std::aligned_alloc(static_cast<std::size_t>(huge ? kHugePage : kAlignment),
-                                     static_cast<std::size_t>(huge ? (size + kHugePage - 1) / kHugePage * kHugePage : size));
+    void* block =
+        std::aligned_alloc(static_cast<std::size_t>(huge ? kHugePage : kAlignment),
+                           static_cast<std::size_t>(huge ? (size + kHugePage - 1) / kHugePage * kHugePage : size));
     if (block != nullptr && huge) madvise(block, static_cast<std::size_t>(size), MADV_HUGEPAGE);
     return block;
   }

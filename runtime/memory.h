@@ -1,5 +1,6 @@
-// The caching allocator for host memory: 64-byte aligned blocks, big ones on huge pages, kept for reuse because the page
-// faults of fresh memory cost more than many kernels. Counts bytes in use and their peak, arenas and workspace included.
+// The caching allocator for host memory: 64-byte aligned blocks, big ones on huge pages, kept for reuse because the
+// page faults of fresh memory cost more than many kernels. Counts bytes in use and their peak, arenas and workspace
+// included.
 #pragma once
 
 #include <cstddef>

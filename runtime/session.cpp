@@ -1,5 +1,7 @@
 #include "runtime/session.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -10,8 +12,6 @@
 #include <set>
 #include <thread>
 #include <unordered_map>
-
-#include <spdlog/spdlog.h>
 
 #include "ir/base/check.h"
 #include "ir/interp.h"
@@ -50,7 +50,8 @@ struct Session::State {
   explicit State(SessionOptions o)
       : options(std::move(o)),
         options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
-        threads(options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+        threads(options.threads > 0 ? options.threads
+                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
         pool(on_cuda() ? 1 : threads) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).
@@ -80,13 +81,15 @@ struct Session::State {
     }
     return results;
   }
-  std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
+  std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph,
+                                  std::span<const Buffer> arguments);
 
   // One line a reason.
   void warn(const std::string& name, const std::string& why) {
     const std::string sentence = why.substr(0, why.find('\n'));
     std::lock_guard lock(mutex);
-    if (warned.insert(sentence).second) spdlog::warn("graph @{} runs on the graph interpreter, slowly: {}", name, sentence);
+    if (warned.insert(sentence).second)
+      spdlog::warn("graph @{} runs on the graph interpreter, slowly: {}", name, sentence);
   }
   std::set<std::string> warned;
 };
@@ -140,7 +143,8 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
   }
   dump(made->plan);
   std::lock_guard lock(mutex);
-  statistics.compile_milliseconds += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  statistics.compile_milliseconds +=
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   ++statistics.plans_made;
   if (!plans.count(key)) oldest.push_back(key);
   plans[key] = made;
@@ -160,8 +164,12 @@ std::vector<Buffer> Session::State::run_on_cuda(const Executable& executable, co
   const cuda::ExecutorStatistics ran = executable.cuda->statistics();
   const scheduler::Plan& plan = executable.plan;
   std::lock_guard lock(mutex);
-  statistics.last_run = {ran.kernel_launches + ran.library_calls, plan.ledger_bytes(), plan.bound_bytes, plan.arena_bytes,
-                         end_of_first_result_bytes(plan), 0};
+  statistics.last_run = {ran.kernel_launches + ran.library_calls,
+                         plan.ledger_bytes(),
+                         plan.bound_bytes,
+                         plan.arena_bytes,
+                         end_of_first_result_bytes(plan),
+                         0};
   return results;
 }
 
@@ -227,12 +235,13 @@ std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std
   return {executable, &executable->plan};
 }
 
-std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool> donated) {
+std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer> arguments,
+                                 std::span<const bool> donated) {
   FJ_CHECK(arguments.size() == graph.parameters().size(), "graph @{} takes {} arguments, {} were given", graph.name(),
            graph.parameters().size(), arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    FJ_CHECK(arguments[i].type() == graph.parameters()[i].type(), "argument {} of graph @{} is {}, the parameter is {}", i,
-             graph.name(), arguments[i].type().str(), graph.parameters()[i].type().str());
+    FJ_CHECK(arguments[i].type() == graph.parameters()[i].type(), "argument {} of graph @{} is {}, the parameter is {}",
+             i, graph.name(), arguments[i].type().str(), graph.parameters()[i].type().str());
   }
   {
     std::lock_guard lock(state_->mutex);
@@ -264,11 +273,13 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     const Type& type = graph.results()[r].type();
     const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
     switch (value.storage) {
-      case scheduler::Storage::argument: case scheduler::Storage::donated:
+      case scheduler::Storage::argument:
+      case scheduler::Storage::donated:
         results[r] = arguments[static_cast<std::size_t>(value.index)].as(type);
         break;
       case scheduler::Storage::result:
-        results[r] = value.index == static_cast<int>(r) ? Buffer::allocate(type) : results[static_cast<std::size_t>(value.index)];
+        results[r] = value.index == static_cast<int>(r) ? Buffer::allocate(type)
+                                                        : results[static_cast<std::size_t>(value.index)];
         break;
       default: {
         results[r] = Buffer::allocate(type);

@@ -16,9 +16,9 @@
 namespace fusejit::runtime {
 
 enum class Engine : std::uint8_t {
-  compiled,            // plans and machine code
-  graph_interpreter,   // ir/interp.h on the graph
-  kernel_interpreter   // plans, every kernel on ir/kernel/interp.h
+  compiled,           // plans and machine code
+  graph_interpreter,  // ir/interp.h on the graph
+  kernel_interpreter  // plans, every kernel on ir/kernel/interp.h
 };
 
 class CudaBackend;
@@ -26,9 +26,9 @@ class CudaBackend;
 struct SessionOptions {
   Target target = Target::host();
   Engine engine = Engine::compiled;
-  std::string rules = "all";   // "all", or "none": one kernel per recorded op, nothing in place
-  int threads = 0;             // 0: every processor
-  Checks checks = {};          // for tests: ways to run that must change no bit
+  std::string rules = "all";  // "all", or "none": one kernel per recorded op, nothing in place
+  int threads = 0;            // 0: every processor
+  Checks checks = {};         // for tests: ways to run that must change no bit
   // For a cuda target: where plans run, and whether results stay there (arguments may be on either side).
   Device device = Device("cuda:0");
   bool results_on_device = false;
@@ -45,9 +45,9 @@ struct SessionStatistics {
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
-  std::int64_t graph_launches = 0;   // runs that were one launch of a CUDA graph
-  double compile_milliseconds = 0;   // wall time of plans and kernels
-  RunReport last_run;                // of the plan that ran last
+  std::int64_t graph_launches = 0;  // runs that were one launch of a CUDA graph
+  double compile_milliseconds = 0;  // wall time of plans and kernels
+  RunReport last_run;               // of the plan that ran last
 };
 
 class Session {
@@ -56,7 +56,8 @@ class Session {
   ~Session();
   // One buffer per parameter, in order, of exactly its type; `donated[i]`: the caller gives argument i up, its memory
   // may be reused for a result. Results in order; a result that is a parameter shares its buffer.
-  std::vector<Buffer> run(const ir::Graph& graph, std::span<const Buffer> arguments, std::span<const bool> donated = {});
+  std::vector<Buffer> run(const ir::Graph& graph, std::span<const Buffer> arguments,
+                          std::span<const bool> donated = {});
   // The plan that run() would use, for tools.
   std::shared_ptr<const scheduler::Plan> plan(const ir::Graph& graph, std::span<const bool> donated = {});
   // The same value where results are: in host memory, or on the device. Throws DeviceError.

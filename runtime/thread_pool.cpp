@@ -29,9 +29,7 @@ ThreadPool::ThreadPool(int threads)
 ThreadPool::~ThreadPool() {
   stopping_.store(true);
   generation_.fetch_add(1);
-  {
-    std::lock_guard lock(mutex_);
-  }
+  { std::lock_guard lock(mutex_); }
   wake_.notify_all();
   for (auto& worker : workers_) worker.join();
 }

@@ -1,5 +1,6 @@
-// A small static pool: run(tasks, f) splits 0..tasks into one contiguous range a worker; the caller is worker 0. Workers
-// spin for a bounded time after each region, because a parked thread joins tens of microseconds late, then park.
+// A small static pool: run(tasks, f) splits 0..tasks into one contiguous range a worker; the caller is worker 0.
+// Workers spin for a bounded time after each region, because a parked thread joins tens of microseconds late, then
+// park.
 #pragma once
 
 #include <atomic>
@@ -28,7 +29,8 @@ class ThreadPool {
   void work(int worker);
   void run_share(int worker);
 
-  const std::chrono::microseconds spin_;  // none where threads outnumber processors: who spins keeps others from working
+  const std::chrono::microseconds
+      spin_;  // none where threads outnumber processors: who spins keeps others from working
   std::vector<std::thread> workers_;
   Region region_ = nullptr;
   void* context_ = nullptr;

@@ -33,7 +33,8 @@ std::vector<bool> reduced_dims(const ir::Node& node) {
 std::string label(const ir::Graph& graph, int node) {
   const auto parameters = static_cast<int>(graph.parameters().size());
   const ir::Node& n = *graph.value(node);
-  return node < parameters ? "%" + graph.parameter_name(static_cast<std::size_t>(node)) : "%" + std::to_string(node - parameters) + " " + std::string(ir::name(n.op));
+  return node < parameters ? "%" + graph.parameter_name(static_cast<std::size_t>(node))
+                           : "%" + std::to_string(node - parameters) + " " + std::string(ir::name(n.op));
 }
 
 std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node) {

@@ -25,8 +25,12 @@ struct Cost {
 class Chooser {
  public:
   Chooser(const ir::Graph& graph, const Target& target, Grouping& grouping)
-      : graph_(graph), target_(target), refusals_(grouping.refusals), stored_(static_cast<std::size_t>(graph.value_count())),
-        costs_(stored_.size()), users_(stored_.size()) {}
+      : graph_(graph),
+        target_(target),
+        refusals_(grouping.refusals),
+        stored_(static_cast<std::size_t>(graph.value_count())),
+        costs_(stored_.size()),
+        users_(stored_.size()) {}
 
   void run(Grouping& grouping) {
     const auto parameters = static_cast<int>(graph_.parameters().size());
@@ -60,8 +64,8 @@ class Chooser {
     return v;
   }
   void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
-    refusals_.push_back({code, label(graph_, producer), label(graph_, consumer), sentence,
-                         2 * graph_.value(producer).type().bytes()});
+    refusals_.push_back(
+        {code, label(graph_, producer), label(graph_, consumer), sentence, 2 * graph_.value(producer).type().bytes()});
   }
 
   void visit(int v) {
@@ -113,7 +117,8 @@ class Chooser {
 
   void weigh(int v, const ir::Node& node, const Cost& cost) {
     const auto users = static_cast<std::int64_t>(users_[at(v)].size());
-    if (cost.ops > kMostOps || cost.length > kMostLength / 2 || (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
+    if (cost.ops > kMostOps || cost.length > kMostLength / 2 ||
+        (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
       store(v);
       if (users > 1) {
         refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],

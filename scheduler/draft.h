@@ -23,8 +23,8 @@ struct DraftValue {
 
 struct Draft {
   std::vector<DraftValue> values;
-  std::vector<PlanStep> steps;   // `values` index into this draft
-  std::vector<int> results;      // draft value of each result
+  std::vector<PlanStep> steps;  // `values` index into this draft
+  std::vector<int> results;     // draft value of each result
   std::vector<Refusal> refusals;
 };
 

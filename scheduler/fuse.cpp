@@ -1,6 +1,6 @@
 // Grows groups in graph order: every stored value joins the latest group that it shares elements with, if may_fuse
-// agrees and no cycle arises, else it opens a group. Linear in the graph but for the look-back of the cycle check, which
-// is bounded by node order.
+// agrees and no cycle arises, else it opens a group. Linear in the graph but for the look-back of the cycle check,
+// which is bounded by node order.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -180,8 +180,8 @@ class Grower {
   void refuse(int group, const Candidate& candidate, const Verdict& verdict) {
     for (const Access& access : candidate.accesses) {
       if (grouping_.group_of[at(access.node)] != group) continue;
-      grouping_.refusals.push_back({verdict.code, label(graph_, access.node), label(graph_, candidate.node), verdict.why,
-                                    graph_.value(access.node).type().bytes()});
+      grouping_.refusals.push_back({verdict.code, label(graph_, access.node), label(graph_, candidate.node),
+                                    verdict.why, graph_.value(access.node).type().bytes()});
     }
   }
 
@@ -247,9 +247,7 @@ class Grower {
     std::vector<int> sequence;
     std::vector<bool> done(at(n));
     std::vector<int> stack;
-    const auto lazy = [&](int g) {
-      return graph_.value(first_node_[at(g)])->region > 0;
-    };
+    const auto lazy = [&](int g) { return graph_.value(first_node_[at(g)])->region > 0; };
     // Depth first from every eager group in node order: producers (lazy ones too) right before their first user.
     std::vector<int> roots(at(n));
     for (int g = 0; g < n; ++g) roots[at(g)] = g;
@@ -295,11 +293,11 @@ class Grower {
   const LibrarySupports& supports_;
   const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
-  std::vector<std::vector<int>> producers_;   // by group
-  std::vector<int> first_node_, last_node_;   // by group
-  std::vector<int> seen_in_walk_;             // by group: the last walk of makes_cycle that came along
+  std::vector<std::vector<int>> producers_;  // by group
+  std::vector<int> first_node_, last_node_;  // by group
+  std::vector<int> seen_in_walk_;            // by group: the last walk of makes_cycle that came along
   int walk_ = 0;
-  std::map<int, std::vector<int>> readers_;   // stored value -> groups that read its elements
+  std::map<int, std::vector<int>> readers_;  // stored value -> groups that read its elements
 };
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 std::vector<std::int64_t> kept_extents(const Group& group) {
   std::vector<std::int64_t> extents;
   for (int d = 0; d < group.domain.shape.rank(); ++d) {
-    if (!group.reduced[static_cast<std::size_t>(d)] && group.domain.shape[d] != 1) extents.push_back(group.domain.shape[d]);
+    if (!group.reduced[static_cast<std::size_t>(d)] && group.domain.shape[d] != 1)
+      extents.push_back(group.domain.shape[d]);
   }
   return extents;
 }
@@ -24,7 +25,9 @@ std::vector<std::int64_t> extents_above_one(const Type& type) {
   return extents;
 }
 
-bool contains(const std::vector<int>& list, int node) { return std::find(list.begin(), list.end(), node) != list.end(); }
+bool contains(const std::vector<int>& list, int node) {
+  return std::find(list.begin(), list.end(), node) != list.end();
+}
 
 Verdict no(RefusalCode code, std::string why) { return {false, JoinAs::store, code, std::move(why)}; }
 
@@ -48,7 +51,8 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
     return no(RefusalCode::anchor_operand, fmt::format("{} reads its operands many times from memory", self));
   }
   if (group.length + grouping.lengths[static_cast<std::size_t>(candidate.node)] > kMostLength) {
-    return no(RefusalCode::too_long, fmt::format("with {} the kernel would compute more than {} values", self, kMostLength));
+    return no(RefusalCode::too_long,
+              fmt::format("with {} the kernel would compute more than {} values", self, kMostLength));
   }
   bool reads_class = false;  // reads a reduction or a final of this very group
   for (const Access& access : candidate.accesses) {
@@ -60,14 +64,15 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
     const bool same_class = row.family != ir::Family::reduce && !group.reductions.empty() &&
                             extents_above_one(node.type) == kept_extents(group);
     if (!same_class) {
-      return no(RefusalCode::reduction_barrier,
-                fmt::format("{} {} needs the finished reduction over all of {}", self, domain.str(), group.domain.str()));
+      return no(RefusalCode::reduction_barrier, fmt::format("{} {} needs the finished reduction over all of {}", self,
+                                                            domain.str(), group.domain.str()));
     }
     for (const Access& access : candidate.accesses) {
       const bool inside = grouping.group_of[static_cast<std::size_t>(access.node)] == group_id;
       if (inside && !is_identity(access, node.type, graph.value(access.node).type()) &&
           extents_above_one(graph.value(access.node).type()) != kept_extents(group)) {
-        return no(RefusalCode::reduction_barrier, fmt::format("{} reads other elements of the reduction than its own", self));
+        return no(RefusalCode::reduction_barrier,
+                  fmt::format("{} reads other elements of the reduction than its own", self));
       }
       if (inside && contains(group.stores, access.node)) {
         return no(RefusalCode::reduction_barrier, fmt::format("{} reads all of {}", self, label(graph, access.node)));
@@ -82,8 +87,8 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
   for (const Access& access : candidate.accesses) {
     if (grouping.group_of[static_cast<std::size_t>(access.node)] != group_id) continue;
     if (!is_identity(access, domain, graph.value(access.node).type())) {
-      return no(RefusalCode::not_elementwise,
-                fmt::format("{} reads other elements of {} than the one being computed", self, label(graph, access.node)));
+      return no(RefusalCode::not_elementwise, fmt::format("{} reads other elements of {} than the one being computed",
+                                                          self, label(graph, access.node)));
     }
   }
   if (row.family != ir::Family::reduce) return {true, JoinAs::store, {}, ""};

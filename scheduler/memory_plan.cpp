@@ -1,6 +1,6 @@
 // Storage of a plan's values: arguments and results by reference, everything else in one arena, where values that are
-// never alive together share addresses. Largest first, lowest free offset: simple, and within a few per cent of the bound
-// on convolutional networks.
+// never alive together share addresses. Largest first, lowest free offset: simple, and within a few per cent of the
+// bound on convolutional networks.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -114,7 +114,8 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, cons
   }
   plan.parameters.assign(graph.parameters().size(), -1);
   for (std::size_t v = 0; v < draft.values.size(); ++v) {
-    if (draft.values[v].kind == DraftKind::parameter) plan.parameters[static_cast<std::size_t>(draft.values[v].parameter)] = static_cast<int>(v);
+    if (draft.values[v].kind == DraftKind::parameter)
+      plan.parameters[static_cast<std::size_t>(draft.values[v].parameter)] = static_cast<int>(v);
   }
   for (int s = 0; s < end; ++s) {
     for (const int v : plan.steps[static_cast<std::size_t>(s)].values) {
@@ -127,13 +128,16 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, cons
     PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
     value.last_step = end;
     if (value.storage == Storage::arena) value.storage = Storage::result, value.index = static_cast<int>(r);
-    if (value.storage == Storage::argument && graph.results()[r]->op != ir::Op::parameter) value.storage = Storage::donated;
+    if (value.storage == Storage::argument && graph.results()[r]->op != ir::Op::parameter)
+      value.storage = Storage::donated;
     plan.bound_bytes += value.bytes;
   }
   std::vector<Block> blocks;
   for (PlanValue& value : plan.values) {
-    if (value.storage == Storage::arena && value.bytes > 0) blocks.push_back({value.bytes, value.first_step, value.last_step, &value.offset});
-    if (value.index >= 0 && value.last_step >= 0 && (value.storage == Storage::argument || value.storage == Storage::donated)) {
+    if (value.storage == Storage::arena && value.bytes > 0)
+      blocks.push_back({value.bytes, value.first_step, value.last_step, &value.offset});
+    if (value.index >= 0 && value.last_step >= 0 &&
+        (value.storage == Storage::argument || value.storage == Storage::donated)) {
       plan.bound_bytes += value.bytes;
     }
   }

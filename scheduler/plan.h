@@ -28,11 +28,11 @@ enum class Storage : std::uint8_t {
 struct PlanValue {
   DType dtype = DType::f32;
   std::int64_t bytes = 0;
-  std::string label;                // the graph's name of it: "%x", "%12", "%w packed"
+  std::string label;  // the graph's name of it: "%x", "%12", "%w packed"
   Storage storage = Storage::arena;
   int index = -1;
-  std::int64_t offset = -1;         // arena
-  std::vector<std::byte> data;      // constant
+  std::int64_t offset = -1;             // arena
+  std::vector<std::byte> data;          // constant
   int first_step = -1, last_step = -1;  // written by (-1: before the plan), last used by
 };
 
@@ -44,12 +44,12 @@ struct LibraryOp {
 
 struct PlanStep {
   std::shared_ptr<const ir::Kernel> kernel;
-  std::vector<int> values;          // plan value of each buffer parameter of the kernel
-  std::vector<std::string> ops;     // what it computes, for people: "%0 conv2d", "%2 relu"
-  std::int64_t read_bytes = 0;      // distinct bytes, work included (kernel-ir.md §9)
+  std::vector<int> values;       // plan value of each buffer parameter of the kernel
+  std::vector<std::string> ops;  // what it computes, for people: "%0 conv2d", "%2 relu"
+  std::int64_t read_bytes = 0;   // distinct bytes, work included (kernel-ir.md §9)
   std::int64_t written_bytes = 0;
   std::int64_t work_bytes = 0;
-  std::int64_t work_offset = -1;    // in the arena, for this step alone
+  std::int64_t work_offset = -1;  // in the arena, for this step alone
   double flop = 0;
   std::optional<LibraryOp> library;
 };
@@ -60,11 +60,11 @@ struct Plan {
   std::string rules;
   std::vector<PlanValue> values;
   std::vector<PlanStep> steps;
-  std::vector<int> parameters;      // plan value of each graph parameter
-  std::vector<int> results;         // plan value of each graph result
+  std::vector<int> parameters;  // plan value of each graph parameter
+  std::vector<int> results;     // plan value of each graph result
   std::int64_t arena_bytes = 0;
-  std::int64_t bound_bytes = 0;     // parameters read once and results written once: no plan touches less
-  std::vector<Refusal> refusals;    // every pair that was not fused, and why
+  std::int64_t bound_bytes = 0;   // parameters read once and results written once: no plan touches less
+  std::vector<Refusal> refusals;  // every pair that was not fused, and why
 
   std::int64_t ledger_bytes() const;
 };

@@ -56,7 +56,8 @@ class Verifier {
     const ir::Graph& graph = library.graph;
     const std::size_t parameters = graph.parameters().size();
     if (graph.results().size() != 1) fail("P6", "step {}: a call of a library has one result", s);
-    if (library.values.size() != parameters + 1) fail("P6", "step {}: the call has {} values", s, library.values.size());
+    if (library.values.size() != parameters + 1)
+      fail("P6", "step {}: the call has {} values", s, library.values.size());
     for (std::size_t i = 0; i < library.values.size(); ++i) {
       const Type& type = (i < parameters ? graph.parameters()[i] : graph.results()[0]).type();
       const PlanValue& v = value(library.values[i]);

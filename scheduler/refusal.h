@@ -24,8 +24,8 @@ std::string_view name(RefusalCode code);
 
 struct Refusal {
   RefusalCode code;
-  std::string producer;    // "%3 conv2d"
-  std::string consumer;    // "%7 sub"
+  std::string producer;  // "%3 conv2d"
+  std::string consumer;  // "%7 sub"
   std::string sentence;
   std::int64_t bytes = 0;  // moved because of it
 };

@@ -36,14 +36,18 @@ PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::
 class Scheduler {
  public:
   Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place)
-      : graph_(graph), options_(options), in_place_(in_place), grouping_(make_groups(graph, options.target, options.supports)) {}
+      : graph_(graph),
+        options_(options),
+        in_place_(in_place),
+        grouping_(make_groups(graph, options.target, options.supports)) {}
 
   Draft run() {
     drop_unread();
     find_last_readers();
     declare_values();
     for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) lower_group(g);
-    for (const ir::Value& result : graph_.results()) draft_.results.push_back(value_of_[at(graph_.index_of(result.get()))]);
+    for (const ir::Value& result : graph_.results())
+      draft_.results.push_back(value_of_[at(graph_.index_of(result.get()))]);
     draft_.refusals = std::move(grouping_.refusals);
     return std::move(draft_);
   }
@@ -91,8 +95,14 @@ class Scheduler {
       const ir::Node& node = *graph_.value(v);
       const bool parameter = node.op == ir::Op::parameter, constant = node.op == ir::Op::constant;
       if (!parameter && !constant && grouping_.group_of[at(v)] < 0) continue;
-      DraftValue value{parameter ? DraftKind::parameter : constant ? DraftKind::constant : DraftKind::temporary,
-                       parameter ? v : -1, node.type.dtype, node.type.bytes(), label(graph_, v), {}};
+      DraftValue value{parameter  ? DraftKind::parameter
+                       : constant ? DraftKind::constant
+                                  : DraftKind::temporary,
+                       parameter ? v : -1,
+                       node.type.dtype,
+                       node.type.bytes(),
+                       label(graph_, v),
+                       {}};
       if (constant) {
         ir::Array array(node.type);
         ir::op_def(node.op).evaluate({node, {}, array});
@@ -104,14 +114,15 @@ class Scheduler {
     }
   }
 
-  // What this group reads for the last time; for a result, before all else what it comes from along first operands: w of
-  // w - rate * g, m of 0.9 * m + g. A parameter is replaced in its own memory, then, and stays where it is.
+  // What this group reads for the last time; for a result, before all else what it comes from along first operands: w
+  // of w - rate * g, m of 0.9 * m + g. A parameter is replaced in its own memory, then, and stays where it is.
   std::vector<int> last_read(int g, int node) const {
     constexpr int kFarthest = 8;
     std::vector<int> candidates = last_read_in_[at(g)];
     auto first = candidates.begin();
     const ir::Node* origin = graph_.value(node).get();
-    for (int steps = is_result_[at(node)] ? 0 : kFarthest; steps < kFarthest && !origin->operands.empty() && origin->operands[0].value; ++steps) {
+    for (int steps = is_result_[at(node)] ? 0 : kFarthest;
+         steps < kFarthest && !origin->operands.empty() && origin->operands[0].value; ++steps) {
       origin = origin->operands[0].value.get();
       const auto found = std::find(first, candidates.end(), graph_.index_of(origin));
       if (found != candidates.end()) std::iter_swap(first++, found);
@@ -236,7 +247,8 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
       operands.push_back(place->second);
     }
     const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
-    const ir::Graph one = ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
+    const ir::Graph one =
+        ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
     const Draft draft = schedule_fused(one, options, false);
     std::vector<int> renamed;
     for (const DraftValue& value : draft.values) {
@@ -267,7 +279,8 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
 Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
   for (int v = 0; v < graph.value_count(); ++v) {
     if (graph.value(v).type().elements() > 0) continue;
-    throw UnsupportedError(fmt::format("{} is empty ({}); the graph interpreter runs it", label(graph, v), graph.value(v).type().str()));
+    throw UnsupportedError(
+        fmt::format("{} is empty ({}); the graph interpreter runs it", label(graph, v), graph.value(v).type().str()));
   }
   FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
   Plan plan;

@@ -45,7 +45,8 @@ std::vector<int> plain_dims(const Access& access) {
   return dims;
 }
 
-// True if this access moves through `outer` and `inner` as through one axis: neither occurs, or `inner` follows directly.
+// True if this access moves through `outer` and `inner` as through one axis: neither occurs, or `inner` follows
+// directly.
 bool allows_merge(const Access& access, const Shape& domain, int outer, int inner) {
   const std::vector<int> dims = plain_dims(access);
   int outer_at = -1, inner_at = -1, uses = 0;

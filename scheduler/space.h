@@ -46,7 +46,8 @@ struct Space {
 };
 
 // Merges dims as far as `accesses` and the `reduced` dims (may be empty) allow; dim `apart` stays an axis of its own.
-Space make_space(const Type& domain, const std::vector<Access>& accesses, const std::vector<bool>& reduced, int apart = -1);
+Space make_space(const Type& domain, const std::vector<Access>& accesses, const std::vector<bool>& reduced,
+                 int apart = -1);
 
 // How a stored value is declared in a kernel of this space and indexed: its physical dims, merged like the axes where
 // the access is plain. `axis_values[i]` is the kernel's expression of axis i; `dim_values[d]` that of domain dim d.

@@ -1,5 +1,6 @@
 // NVRTC, loaded at run time: CUDA C++ -> cubin for an exact architecture, or PTX for people to read. Needs neither a
-// driver nor a device. The library is looked for as FUSEJIT_NVRTC (a path); else libnvrtc.so.13, then .12, each also where
+// driver nor a device. The library is looked for as FUSEJIT_NVRTC (a path); else libnvrtc.so.13, then .12, each also
+// where
 // `./dev setup --cuda` puts it.
 #pragma once
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "codegen/arena.h"
+#include "codegen/lanes.h"
 #include "codegen/x86/combine.h"
 #include "codegen/x86/convert.h"
-#include "codegen/lanes.h"
 #include "codegen/x86/scalar_op.h"
 #include "ir/kernel/kernel.h"
 

@@ -63,7 +63,8 @@ std::vector<std::byte> read_file(const std::string& path) {
     throw DeviceError(fmt::format("cpu: out of memory: {} holds more than {} bytes", path, most));
   };
   std::error_code error;
-  if (const auto expected = fs::file_size(path, error); !error && expected > static_cast<std::uintmax_t>(most)) refuse();
+  if (const auto expected = fs::file_size(path, error); !error && expected > static_cast<std::uintmax_t>(most))
+    refuse();
   std::vector<std::byte> bytes = read_beginning(path, static_cast<std::size_t>(most) + 1);
   if (static_cast<std::int64_t>(bytes.size()) > most) refuse();
   return bytes;

@@ -10,8 +10,8 @@
 
 namespace fusejit::io {
 
-// All bytes of a file or pipe. Throws FileError if it cannot be opened or read, or is a directory or a device, DeviceError
-// if it holds more than half of this machine's memory.
+// All bytes of a file or pipe. Throws FileError if it cannot be opened or read, or is a directory or a device,
+// DeviceError if it holds more than half of this machine's memory.
 std::vector<std::byte> read_file(const std::string& path);
 // The same of a file that may be cut: at most `most` bytes are read.
 std::vector<std::byte> read_beginning(const std::string& path, std::size_t most);

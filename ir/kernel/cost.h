@@ -8,17 +8,17 @@ namespace fusejit::ir {
 struct MemoryTraffic {
   MemId memory;
   int phase;
-  std::int64_t read_bytes;     // distinct
+  std::int64_t read_bytes;  // distinct
   std::int64_t written_bytes;
 };
 struct KernelCost {
   std::vector<MemoryTraffic> traffic;  // buffers and work; locals count nothing
   double flop = 0;
-  std::int64_t scratch_bytes = 0;      // live at once, per task
+  std::int64_t scratch_bytes = 0;  // live at once, per task
   std::int64_t work_bytes = 0;
-  std::int64_t statements = 0;         // after unrolling
-  int vector_registers = 0;            // most of any innermost loop
-  std::vector<std::int64_t> tasks;     // per phase
+  std::int64_t statements = 0;      // after unrolling
+  int vector_registers = 0;         // most of any innermost loop
+  std::vector<std::int64_t> tasks;  // per phase
 };
 KernelCost cost(const Kernel& kernel);
 

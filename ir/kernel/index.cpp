@@ -247,7 +247,8 @@ Index operator/(const Index& a, std::int64_t divisor) {
   const auto is_quotient = [](const IndexTerm& t) { return t.atom.kind == AtomKind::quotient; };
   const auto& terms = parts.rest.terms();
   const auto quotient = std::find_if(terms.begin(), terms.end(), is_quotient);
-  if (quotient != terms.end() && quotient->coefficient == 1 && std::count_if(terms.begin(), terms.end(), is_quotient) == 1) {
+  if (quotient != terms.end() && quotient->coefficient == 1 &&
+      std::count_if(terms.begin(), terms.end(), is_quotient) == 1) {
     const std::int64_t a = quotient->atom.divisor;
     sum.add((parts.rest.without(quotient->atom) * a + *quotient->atom.inner) /
             checked(static_cast<__int128>(a) * divisor));

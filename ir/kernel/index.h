@@ -17,8 +17,8 @@ enum class AtomKind : std::uint8_t { variable, value, quotient, remainder };
 class Index;
 struct IndexAtom {
   AtomKind kind = AtomKind::variable;
-  int id = -1;                          // variable: VarId, value: ValueId
-  std::shared_ptr<const Index> inner;   // quotient, remainder
+  int id = -1;                         // variable: VarId, value: ValueId
+  std::shared_ptr<const Index> inner;  // quotient, remainder
   std::int64_t divisor = 0;
   friend bool operator==(const IndexAtom& a, const IndexAtom& b);
 };

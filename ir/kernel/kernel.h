@@ -1,7 +1,7 @@
 // Kernel: the loop language between lowering and everything that runs. kernel-ir.md is its contract.
 //
-// A Kernel is an immutable value. Ids are dense indices into its tables: VarId (loop variables), ValueId (SSA values and
-// scalar parameters), MemId (buffers, work, locals). Names of the text are not kept: printing renumbers.
+// A Kernel is an immutable value. Ids are dense indices into its tables: VarId (loop variables), ValueId (SSA values
+// and scalar parameters), MemId (buffers, work, locals). Names of the text are not kept: printing renumbers.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,7 @@ struct Arg {
   friend bool operator==(const Arg&, const Arg&) = default;
 };
 
-enum class Binding : std::uint8_t {
-  none, threads, unroll, vector, grid_x, grid_y, grid_z, block_x, block_y, block_z
-};
+enum class Binding : std::uint8_t { none, threads, unroll, vector, grid_x, grid_y, grid_z, block_x, block_y, block_z };
 // Components: 1, argmax and argmin 2, welford 3.
 int components(Combiner combiner);
 
@@ -77,26 +75,26 @@ struct LocalStmt {
   MemId memory;
 };
 struct ForStmt {
-  std::vector<ValueId> results;   // of the reduction; empty: none
+  std::vector<ValueId> results;  // of the reduction; empty: none
   VarId variable;
-  std::vector<Index> low;         // 1, or 2 for max(a, b)
-  std::vector<Index> high;        // 1, or 2 for min(a, b)
+  std::vector<Index> low;   // 1, or 2 for max(a, b)
+  std::vector<Index> high;  // 1, or 2 for min(a, b)
   Binding binding = Binding::none;
   std::vector<Combiner> combiners;
   Block body;
 };
 struct IfStmt {
   std::vector<ValueId> results;
-  ValueId condition = -1;          // a bool value, or -1: the conjunction of `compares`
+  ValueId condition = -1;  // a bool value, or -1: the conjunction of `compares`
   std::vector<Compare> compares;
   Block then_block;
-  Block else_block;                // empty if left out
+  Block else_block;  // empty if left out
 };
 struct DefStmt {
-  std::vector<ValueId> results;    // one, but four for philox
+  std::vector<ValueId> results;  // one, but four for philox
   Op op;
   std::vector<Arg> args;
-  std::vector<Attr> attrs;         // none in the text form; reserved
+  std::vector<Attr> attrs;  // none in the text form; reserved
 };
 struct LoadStmt {
   ValueId result;
@@ -139,9 +137,9 @@ struct Kernel {
   std::vector<MemId> works;
   std::vector<Phase> phases;
 
-  std::vector<Memory> memories;     // by MemId
-  std::vector<DType> values;        // by ValueId
-  int variable_count = 0;           // VarIds are 0 .. variable_count-1
+  std::vector<Memory> memories;  // by MemId
+  std::vector<DType> values;     // by ValueId
+  int variable_count = 0;        // VarIds are 0 .. variable_count-1
 };
 
 // Canonical text (§11). The name is kept in the text; kernel_key_text() replaces it by `k`.

@@ -18,8 +18,8 @@ struct Fragment {
 
 // True if the row of `op` has a fragment for `compute` (f32 or f64).
 bool has_fragment(Op op, DType compute);
-// The fragment of a row, read once. Without fma (x86:v2) each `fma` is mechanically `mul` then `add`. InternalError if the
-// row has none.
+// The fragment of a row, read once. Without fma (x86:v2) each `fma` is mechanically `mul` then `add`. InternalError if
+// the row has none.
 const Fragment& fragment(Op op, DType compute, bool has_fma);
 // Reads one text. One argument is called %x; two or three are %a, %b, %c. Throws ParseError.
 Fragment parse_fragment(std::string_view text, int arguments, DType compute, bool has_fma);

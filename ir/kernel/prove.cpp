@@ -60,8 +60,10 @@ std::optional<Interval> Facts::constant_range(const Index& index) const {
       const std::int64_t k = std::abs(t.coefficient / lead.coefficient);
       if (k == 0 || k > kMaxScale) continue;
       // k E = (k E + fact) - fact <= k E + fact, and likewise below.
-      if (const auto above = loop_range(index * k + fact)) whole->high = std::min(whole->high, floor_div(above->high, k));
-      if (const auto below = loop_range(index * k - fact)) whole->low = std::max(whole->low, floor_div(below->low + k - 1, k));
+      if (const auto above = loop_range(index * k + fact))
+        whole->high = std::min(whole->high, floor_div(above->high, k));
+      if (const auto below = loop_range(index * k - fact))
+        whole->low = std::max(whole->low, floor_div(below->low + k - 1, k));
     }
   }
   return whole;

@@ -1,7 +1,8 @@
 // Layouts: every activation is NHWC, so that lanes run over channels (design: layouts; on the CPU NHWC is within 2
 // points of blocked layouts, on CUDA fusing convolutions need it). Activations are what anchors and pools read or write
 // as images, what is given in NHWC, and everything element-wise around them. Weights, their gradients and optimiser
-// state keep the standard order, but around calls of cuDNN, which takes one layout for all; parameters and results bind.
+// state keep the standard order, but around calls of cuDNN, which takes one layout for all; parameters and results
+// bind.
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>

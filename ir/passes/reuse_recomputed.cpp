@@ -31,7 +31,8 @@ std::unordered_set<const Node*> ancestors(const Value& result) {
 
 bool same_operands(const Node& a, const Node& b) {
   for (std::size_t i = 0; i < a.operands.size(); ++i) {
-    if (a.operands[i].is_number() != b.operands[i].is_number() || a.operands[i].value != b.operands[i].value) return false;
+    if (a.operands[i].is_number() != b.operands[i].is_number() || a.operands[i].value != b.operands[i].value)
+      return false;
   }
   return a.operands.size() == b.operands.size();
 }

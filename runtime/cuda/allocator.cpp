@@ -39,7 +39,8 @@ CuPointer DeviceAllocator::allocate(std::int64_t bytes) {
   CuPointer block = 0;
   std::int64_t block_size = size;
   if (auto found = free_.lower_bound(size); found != free_.end() && found->first - size <= waste_limit(size)) {
-    // Of equal blocks the one given back last: what every step asks for in the same order it gets at the same addresses.
+    // Of equal blocks the one given back last: what every step asks for in the same order it gets at the same
+    // addresses.
     found = std::prev(free_.upper_bound(found->first));
     block_size = found->first;
     block = found->second;

@@ -22,8 +22,8 @@ struct StepCall {
 // forward one a side input, a bias and a relu.
 StepCall step_call(const ir::Graph& ops);
 
-// The scheduler's question (scheduler/library.h), answered from the table: only precompiled engines count, since nothing
-// may wait for cuDNN's own compiler.
+// The scheduler's question (scheduler/library.h), answered from the table: only precompiled engines count, since
+// nothing may wait for cuDNN's own compiler.
 scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& target);
 
 // A cudnnHandle_t of the current context. Calls hold its lock: they set its stream.

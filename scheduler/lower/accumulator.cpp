@@ -21,10 +21,17 @@ double identity(Combiner combiner, DType type) {
   const double low = is_float(type) ? -INFINITY : wide ? -0x1p63 : -0x1p31;
   const double high = is_float(type) ? INFINITY : wide ? 0x1p63 : 0x1p31 - 1;
   switch (combiner) {
-    case Combiner::mul: case Combiner::logical_and: return 1;
-    case Combiner::maximum: case Combiner::argmax: return low;
-    case Combiner::minimum: case Combiner::argmin: return high;
-    default: return 0;
+    case Combiner::mul:
+    case Combiner::logical_and:
+      return 1;
+    case Combiner::maximum:
+    case Combiner::argmax:
+      return low;
+    case Combiner::minimum:
+    case Combiner::argmin:
+      return high;
+    default:
+      return 0;
   }
 }
 
@@ -37,12 +44,18 @@ Arg identity_literal(Combiner combiner, DType type) {
 
 Op combine_op(Combiner combiner) {
   switch (combiner) {
-    case Combiner::mul: return Op::mul;
-    case Combiner::maximum: return Op::maximum;
-    case Combiner::minimum: return Op::minimum;
-    case Combiner::logical_and: return Op::logical_and;
-    case Combiner::logical_or: return Op::logical_or;
-    default: return Op::add;
+    case Combiner::mul:
+      return Op::mul;
+    case Combiner::maximum:
+      return Op::maximum;
+    case Combiner::minimum:
+      return Op::minimum;
+    case Combiner::logical_and:
+      return Op::logical_and;
+    case Combiner::logical_or:
+      return Op::logical_or;
+    default:
+      return Op::add;
   }
 }
 
@@ -173,8 +186,9 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
       builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
       const Arg so_far = builder.load(second, at);
       const bool fma = kernel_.context().target.isa != Isa::x86_v2;
-      builder.store(second, at, fma ? builder.def(Op::fma, {d, d, so_far}, DType::f64)
-                                    : builder.def(Op::add, {so_far, Arg(builder.def(Op::mul, {d, d}, DType::f64))}, DType::f64));
+      builder.store(second, at,
+                    fma ? builder.def(Op::fma, {d, d, so_far}, DType::f64)
+                        : builder.def(Op::add, {so_far, Arg(builder.def(Op::mul, {d, d}, DType::f64))}, DType::f64));
       continue;
     }
     Arg x = raw;
@@ -194,12 +208,15 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
     const Op better = a.combiners[0] == Combiner::argmax ? Op::gt : Op::lt;
     Arg wins = builder.def(better, {x, old}, DType::boolean);
     if (is_float(a.types[0])) {
-      const Arg nan = builder.def(Op::ne, {x, x}, DType::boolean), known = builder.def(Op::eq, {old, old}, DType::boolean);
-      wins = builder.def(Op::logical_or, {wins, builder.def(Op::logical_and, {nan, known}, DType::boolean)}, DType::boolean);
+      const Arg nan = builder.def(Op::ne, {x, x}, DType::boolean),
+                known = builder.def(Op::eq, {old, old}, DType::boolean);
+      wins = builder.def(Op::logical_or, {wins, builder.def(Op::logical_and, {nan, known}, DType::boolean)},
+                         DType::boolean);
     }
     // An element equal to the identity (-inf, MIN) still beats "none yet".
     const Arg old_position = builder.load(position, at);
-    const Arg none = builder.def(Op::eq, {old_position, Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))}, DType::boolean);
+    const Arg none = builder.def(Op::eq, {old_position, Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))},
+                                 DType::boolean);
     wins = builder.def(Op::logical_or, {wins, none}, DType::boolean);
     builder.store(local, at, builder.def(Op::where, {wins, x, old}, a.types[0]));
     const Arg own = builder.index(flat, DType::i64);
@@ -240,7 +257,8 @@ Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const
   const DType type = compute_type(node.type.dtype);
   if (a.moments && node.op == Op::mean) {
     // Welford's merge of an infinite mean is NaN (inf - inf); the sum is not.
-    const Arg plain = builder.def(Op::div, {state[3], KernelBuilder::literal(static_cast<double>(total), DType::f64)}, DType::f64);
+    const Arg plain =
+        builder.def(Op::div, {state[3], KernelBuilder::literal(static_cast<double>(total), DType::f64)}, DType::f64);
     const Arg broken = builder.def(Op::ne, {state[2], state[2]}, DType::boolean);
     return expression.convert(builder.def(Op::where, {broken, plain, state[1]}, DType::f64), type);
   }
@@ -250,7 +268,8 @@ Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const
     return expression.convert(builder.def(Op::div, {state[2], divisor}, DType::f64), type);
   }
   if (node.op == Op::mean) {
-    return builder.def(Op::div, {expression.convert(state[0], type), KernelBuilder::literal(static_cast<double>(total), type)}, type);
+    return builder.def(
+        Op::div, {expression.convert(state[0], type), KernelBuilder::literal(static_cast<double>(total), type)}, type);
   }
   return expression.convert(pairs(a.combiners[0]) ? state[1] : state[0], type);
 }

@@ -14,11 +14,11 @@ namespace fusejit::scheduler {
 
 // One distinct thing that is accumulated; several reduce nodes may share it.
 struct Accumulation {
-  int expression = -1;                       // graph node whose elements are reduced
-  std::vector<ir::Combiner> combiners;       // of the partial state
-  std::vector<DType> types;                  // of the partial state's components
+  int expression = -1;                  // graph node whose elements are reduced
+  std::vector<ir::Combiner> combiners;  // of the partial state
+  std::vector<DType> types;             // of the partial state's components
   bool moments = false;
-  std::vector<int> nodes;                    // reduce nodes that are finished from it
+  std::vector<int> nodes;  // reduce nodes that are finished from it
 };
 
 class Accumulators {

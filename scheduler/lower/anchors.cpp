@@ -19,7 +19,12 @@ int operand_id(const ir::Graph& graph, const ir::Node& node, std::size_t i) {
 }
 
 Window window(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t out, std::int64_t kernel) {
-  return {in, out, kernel, node.attrs.ints("stride")[axis], node.attrs.ints("padding")[axis], node.attrs.ints("dilation")[axis]};
+  return {in,
+          out,
+          kernel,
+          node.attrs.ints("stride")[axis],
+          node.attrs.ints("padding")[axis],
+          node.attrs.ints("dilation")[axis]};
 }
 
 TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
@@ -33,8 +38,12 @@ TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
   p.input = [&kernel, x](const Index& n, const Index& h, const Index& v, const Index& c) {
     return kernel.expression().value(x, {n, c, h, v});
   };
-  p.move_to = [&kernel](const Index& n, const Index& r, const Index& q, const Index& k) { kernel.move_to_dims({n, k, r, q}); };
-  p.weight = [w](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) { return e.value(w, {k, c, r, s}); };
+  p.move_to = [&kernel](const Index& n, const Index& r, const Index& q, const Index& k) {
+    kernel.move_to_dims({n, k, r, q});
+  };
+  p.weight = [w](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) {
+    return e.value(w, {k, c, r, s});
+  };
   p.channels_adjoin = weight[2] * weight[3] == 1 || graph.value(w).type().layout == Layout::nhwc;
   return p;
 }
@@ -44,11 +53,12 @@ TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
 // dilation/g over dy with those taps in reverse.
 struct Phase {
   Window window;
-  std::int64_t offset = 0, stride = 1;    // pixel of output i: i * stride + offset
+  std::int64_t offset = 0, stride = 1;     // pixel of output i: i * stride + offset
   std::int64_t first = 0, tap_stride = 1;  // tap of window tap m: first + tap_stride * (kernel - 1 - m)
 };
 
-std::vector<Phase> phases(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t dy, std::int64_t kernel) {
+std::vector<Phase> phases(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t dy,
+                          std::int64_t kernel) {
   const std::int64_t stride = node.attrs.ints("stride")[axis], pad = node.attrs.ints("padding")[axis],
                      dilation = node.attrs.ints("dilation")[axis], common = std::gcd(stride, dilation);
   std::vector<Phase> all;
@@ -104,8 +114,9 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
   const int a = operand_id(graph, node, 0), b = operand_id(graph, node, 1);
   const Shape &left = graph.value(a).type().shape, &right = graph.value(b).type().shape, &out = node.type.shape;
   if (right.rank() != 2) {
-    throw UnsupportedError(fmt::format("{}: batched right-hand sides cannot be compiled yet (b: {}); the graph interpreter runs them",
-                                       ir::name(node.op), graph.value(b).type().str()));
+    throw UnsupportedError(
+        fmt::format("{}: batched right-hand sides cannot be compiled yet (b: {}); the graph interpreter runs them",
+                    ir::name(node.op), graph.value(b).type().str()));
   }
   const int rank = out.rank();
   const std::int64_t outputs = out[rank - 1], rows = outputs == 0 ? 0 : out.elements() / outputs;
@@ -149,8 +160,9 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
   const bool cuda = context.target.isa == Isa::cuda;
   GroupKernel kernel(context, group, ir::op_def(node.op).matrix, lanes);  // rows of a matrix are one axis
   if (ir::op_def(node.op).matrix && kernel.space().axes.size() > 2) {
-    throw UnsupportedError(fmt::format("{}: rows {} that an epilogue reads dim by dim cannot be compiled yet; rules=none can",
-                                       ir::name(node.op), node.type.shape.str()));
+    throw UnsupportedError(
+        fmt::format("{}: rows {} that an epilogue reads dim by dim cannot be compiled yet; rules=none can",
+                    ir::name(node.op), node.type.shape.str()));
   }
   std::vector<TileProblem> problems;
   if (node.op == Op::conv2d) {
@@ -174,7 +186,8 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
       const std::string name = "pack_" + std::string(ir::name(node.op));
       lowered.kernels.push_back(lower_packing(context, problem, tile, kernel.lanes(), id, name));
       const std::vector<std::int64_t> dims = packed_dims(problem, tile, kernel.lanes());
-      lowered.extras.push_back({problem.compute, dims, label(context.graph, operand_id(context.graph, node, 1)) + " packed"});
+      lowered.extras.push_back(
+          {problem.compute, dims, label(context.graph, operand_id(context.graph, node, 1)) + " packed"});
       packed = kernel.extra_buffer(ir::MemKind::read, problem.compute, dims, id);
     }
     if (!first) kernel.builder().next_phase();

@@ -97,7 +97,8 @@ Arg Expression::value(int node, const LogicalIndex& at) {
 
 namespace {
 
-// A quotient or remainder of quotients or remainders: views stacked so deep that bounds are no longer proven from loops.
+// A quotient or remainder of quotients or remainders: views stacked so deep that bounds are no longer proven from
+// loops.
 bool is_nested(const Index& index) {
   for (const ir::IndexTerm& outer : index.terms()) {
     if (!outer.atom.inner) continue;
@@ -120,8 +121,9 @@ Arg Expression::stored(int node, const LogicalIndex& at) {
     if (!is_nested(physical.back())) continue;
     for (const Compare& guard : within(physical.back(), type.shape[d])) guards.push_back(guard);
   }
-  return choose(guards, compute, [&] { return convert(hooks_.load(node, physical), compute); },
-                KernelBuilder::literal(0, compute));
+  return choose(
+      guards, compute, [&] { return convert(hooks_.load(node, physical), compute); },
+      KernelBuilder::literal(0, compute));
 }
 
 Arg Expression::operand(const ir::Operand& operand, const LogicalIndex& at, DType type) {
@@ -138,11 +140,16 @@ Arg Expression::compute(int index, const LogicalIndex& at) {
   const ir::Value& handle = graph_.value(index);
   const ir::Node& node = *handle;
   switch (ir::op_def(node.op).family) {
-    case ir::Family::elementwise: return elementwise(node, at);
-    case ir::Family::view: return view(node, at);
-    case ir::Family::source: return source(node, at);
-    case ir::Family::anchor: break;
-    default: break;
+    case ir::Family::elementwise:
+      return elementwise(node, at);
+    case ir::Family::view:
+      return view(node, at);
+    case ir::Family::source:
+      return source(node, at);
+    case ir::Family::anchor:
+      break;
+    default:
+      break;
   }
   if (node.op == Op::max_pool2d) return max_pool(node, at);
   if (node.op == Op::max_pool2d_grad) return max_pool_grad(node, at);
@@ -150,8 +157,9 @@ Arg Expression::compute(int index, const LogicalIndex& at) {
   if (node.op == Op::avg_pool2d_grad || node.op == Op::adaptive_avg_pool2d_grad) return average_pool_grad(node, at);
   if (node.op == Op::upsample_nearest2d) return upsample_nearest(node, at);
   if (node.op == Op::upsample_nearest2d_grad) return upsample_nearest_grad(node, at);
-  throw UnsupportedError(fmt::format("{}: cannot be lowered to a loop kernel yet (result {}); the graph interpreter runs it",
-                                     ir::name(node.op), node.type.str()));
+  throw UnsupportedError(
+      fmt::format("{}: cannot be lowered to a loop kernel yet (result {}); the graph interpreter runs it",
+                  ir::name(node.op), node.type.str()));
 }
 
 Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
@@ -186,11 +194,16 @@ Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
       const Arg from = get(0, type);
       return convert(convert(from, node.type.dtype), result);  // f16 and bf16 must round here
     }
-    case Op::detach: return get(0, result);
-    case Op::where: return def(Op::where, {truth(0), get(1, type), get(2, type)}, type);
-    case Op::logical_and: case Op::logical_or: case Op::logical_xor:
+    case Op::detach:
+      return get(0, result);
+    case Op::where:
+      return def(Op::where, {truth(0), get(1, type), get(2, type)}, type);
+    case Op::logical_and:
+    case Op::logical_or:
+    case Op::logical_xor:
       return def(node.op, {truth(0), truth(1)}, DType::boolean);
-    case Op::logical_not: return def(node.op, {truth(0)}, DType::boolean);
+    case Op::logical_not:
+      return def(node.op, {truth(0)}, DType::boolean);
     case Op::clamp: {
       Arg x = get(0, type);
       const double low = node.attrs.number("min"), high = node.attrs.number("max");
@@ -198,7 +211,8 @@ Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
       if (high != INFINITY) x = def(Op::minimum, {x, KernelBuilder::literal(high, type)}, type);
       return x;
     }
-    default: break;
+    default:
+      break;
   }
   if (type == DType::boolean) {
     if (row.comparison) {
@@ -230,7 +244,9 @@ Arg Expression::choose(std::vector<Compare> condition, DType type, const std::fu
       continue;
     }
     const std::int64_t left = c.left.constant();
-    const bool holds = c.kind == CompareKind::lt ? left < c.right : c.kind == CompareKind::ge ? left >= c.right : left == c.right;
+    const bool holds = c.kind == CompareKind::lt   ? left < c.right
+                       : c.kind == CompareKind::ge ? left >= c.right
+                                                   : left == c.right;
     if (!holds) return otherwise;
   }
   if (open.empty()) return then();

@@ -1,8 +1,8 @@
 // Expression: the value of a graph node at one point of an iteration space, written as kernel statements.
 //
 // Element-wise ops become definitions, views become index arithmetic, pooling becomes small loops, and what is stored
-// becomes a load. Values are in the compute type of their dtype (f32 for f16 and bf16). The same walk, with a `load` that
-// only records, is how the scheduler learns what a group reads (scheduler/analysis).
+// becomes a load. Values are in the compute type of their dtype (f32 for f16 and bf16). The same walk, with a `load`
+// that only records, is how the scheduler learns what a group reads (scheduler/analysis).
 #pragma once
 
 #include <functional>
@@ -78,19 +78,22 @@ class Expression {
                                      const std::vector<DType>& types,
                                      const std::function<std::vector<ir::Arg>(ir::Index)>& body,
                                      const std::vector<ir::Arg>& outside);
-  ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, const std::function<ir::Arg(ir::Index)>& body);
+  ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type,
+                       const std::function<ir::Arg(ir::Index)>& body);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg first_maximum(const ir::Node& node, const LogicalIndex& window);
   struct Span;  // expression_average.cpp
   static Span part(const ir::Index& i, std::int64_t extent, std::int64_t parts);
   ir::Arg sum_over(const Span& span, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
-  ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, const Shape& in, const Shape& out, DType type);
+  ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, const Shape& in, const Shape& out,
+                         DType type);
   ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg average_pool_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_nearest(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at);
-  ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then, ir::Arg otherwise);
+  ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then,
+                 ir::Arg otherwise);
   ir::Index as_index(ir::Arg integer);
   ir::Arg def(ir::Op op, std::vector<ir::Arg> args, DType type);
   int id(const ir::Value& value) const { return graph_.index_of(value.get()); }

@@ -94,14 +94,14 @@ auto fixed_windows(const AveragedAxis& a, const Index& pixel) {
 Arg Expression::sum_over(const Span& span, DType type, const std::function<Arg(const Index&)>& body) {
   const auto term = [&](const Index& at) {
     const std::vector<Compare> inside = span.inside ? span.inside(at) : std::vector<Compare>();
-    return choose(inside, type, [&] { return body(at); }, KernelBuilder::literal(0, type));
+    return choose(
+        inside, type, [&] { return body(at); }, KernelBuilder::literal(0, type));
   };
   if (span.most == 1) return term(span.first.simplify(hooks_.ranges));
   constexpr std::int64_t kUnrolled = 4;
   const ir::Binding binding = span.most <= kUnrolled ? ir::Binding::unroll : ir::Binding::none;
-  return builder_.reduce({Index(0)}, {Index(span.most)}, binding, {Combiner::add}, {type}, [&](Index t) {
-    return nested([&] { return std::vector<Arg>{term(span.first + t)}; });
-  })[0];
+  return builder_.reduce({Index(0)}, {Index(span.most)}, binding, {Combiner::add}, {type},
+                         [&](Index t) { return nested([&] { return std::vector<Arg>{term(span.first + t)}; }); })[0];
 }
 
 // How many cells window o of this dim averages, as a number of `type`.
@@ -137,7 +137,8 @@ Arg Expression::average_pool(const ir::Node& node, const LogicalIndex& at) {
   const Arg sum = sum_over(cells(0), type, [&](const Index& h) {
     return sum_over(columns, type, [&](const Index& w) { return value(id(x), {at[0], at[1], h, w}); });
   });
-  const Arg count = def(Op::mul, {averaged_cells(node, 0, at[2], in, out, type), averaged_cells(node, 1, at[3], in, out, type)}, type);
+  const Arg count = def(
+      Op::mul, {averaged_cells(node, 0, at[2], in, out, type), averaged_cells(node, 1, at[3], in, out, type)}, type);
   return def(Op::div, {sum, count}, type);
 }
 
@@ -155,7 +156,8 @@ Arg Expression::average_pool_grad(const ir::Node& node, const LogicalIndex& at) 
   const Span columns = windows(1);
   return sum_over(windows(0), type, [&](const Index& p) {
     return sum_over(columns, type, [&](const Index& q) {
-      const Arg count = def(Op::mul, {averaged_cells(node, 0, p, in, out, type), averaged_cells(node, 1, q, in, out, type)}, type);
+      const Arg count =
+          def(Op::mul, {averaged_cells(node, 0, p, in, out, type), averaged_cells(node, 1, q, in, out, type)}, type);
       return def(Op::div, {value(id(dy), {at[0], at[1], p, q}), count}, type);
     });
   });

@@ -51,7 +51,8 @@ std::vector<ir::ValueId> Expression::over_taps(const Window& window, const Index
     return nested([&] {
       if (!masked) return body(tap);
       std::vector<Compare> inside;
-      for (const Compare& c : within(window.input(out, tap), window.in)) inside.push_back(compare(resolve(c.left), c.kind, c.right));
+      for (const Compare& c : within(window.input(out, tap), window.in))
+        inside.push_back(compare(resolve(c.left), c.kind, c.right));
       const std::vector<ir::ValueId> chosen = builder_.choose(
           inside, types, [&] { return nested([&] { return body(tap); }); }, [&] { return outside; });
       return std::vector<Arg>(chosen.begin(), chosen.end());
@@ -65,33 +66,41 @@ Arg Expression::max_pool(const ir::Node& node, const LogicalIndex& at) {
   const Window rows = pool_window(node, 0, x.type().shape[2], node.type.shape[2]);
   const Window columns = pool_window(node, 1, x.type().shape[3], node.type.shape[3]);
   const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, type)};
-  return over_taps(rows, at[2], Combiner::maximum, {type}, [&](const Index& r) {
-    return std::vector<Arg>{over_taps(columns, at[3], Combiner::maximum, {type}, [&](const Index& s) {
-      return std::vector<Arg>{value(id(x), {at[0], at[1], rows.input(at[2], r), columns.input(at[3], s)})};
-    }, outside)[0]};
-  }, outside)[0];
+  return over_taps(
+      rows, at[2], Combiner::maximum, {type},
+      [&](const Index& r) {
+        return std::vector<Arg>{over_taps(
+            columns, at[3], Combiner::maximum, {type},
+            [&](const Index& s) {
+              return std::vector<Arg>{value(id(x), {at[0], at[1], rows.input(at[2], r), columns.input(at[3], s)})};
+            },
+            outside)[0]};
+      },
+      outside)[0];
 }
 
 // Sum over the windows that cover `pixel`.
-Arg Expression::over_windows(const Window& window, const Index& pixel, DType type, const std::function<Arg(Index)>& body) {
+Arg Expression::over_windows(const Window& window, const Index& pixel, DType type,
+                             const std::function<Arg(Index)>& body) {
   const Arg zero = KernelBuilder::literal(0, type);
   if (window.tiles()) {  // windows that do not overlap: exactly one, or none behind the last
     const Index o = (pixel / window.stride).simplify(hooks_.ranges);
     if (window.in <= window.out * window.stride) return body(o);
-    return choose({compare(o, ir::CompareKind::lt, window.out)}, type, [&] { return body(o); }, zero);
+    return choose(
+        {compare(o, ir::CompareKind::lt, window.out)}, type, [&] { return body(o); }, zero);
   }
   if (!hooks_.varies_by_lane(pixel)) {
     const TapRange windows = covering_windows(window, resolve(pixel));
-    return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type}, [&](Index o) {
-      return nested([&] { return std::vector<Arg>{body(o)}; });
-    })[0];
+    return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type},
+                           [&](Index o) { return nested([&] { return std::vector<Arg>{body(o)}; }); })[0];
   }
   const std::int64_t most = ((window.kernel - 1) * window.dilation) / window.stride + 1;
   const Index last = (pixel + Index(window.low_padding)) / window.stride;
   return builder_.reduce({Index(0)}, {Index(most)}, ir::Binding::none, {Combiner::add}, {type}, [&](Index t) {
     return nested([&] {
       const Index o = last - Index(most - 1) + t;
-      return std::vector<Arg>{choose(within(o, window.out), type, [&] { return body(o); }, zero)};
+      return std::vector<Arg>{choose(
+          within(o, window.out), type, [&] { return body(o); }, zero)};
     });
   })[0];
 }
@@ -112,14 +121,20 @@ Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
   const std::vector<DType> types{compute_type(node.type.dtype), DType::i32};
   const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, types[0]),
                                  Arg(ir::Scalar::of(std::numeric_limits<std::int32_t>::max()))};
-  return over_taps(rows, at[2], Combiner::argmax, types, [&](const Index& r) {
-    const std::vector<ir::ValueId> row = over_taps(columns, at[3], Combiner::argmax, types, [&](const Index& s) {
-      const Index h = rows.input(at[2], r), w = columns.input(at[3], s);
-      const Arg candidate = value(id(x), {at[0], at[1], h, w});
-      return std::vector<Arg>{candidate, builder_.index(resolve(h * columns.in + w), DType::i32)};
-    }, outside);
-    return std::vector<Arg>{row[0], row[1]};
-  }, outside)[1];
+  return over_taps(
+      rows, at[2], Combiner::argmax, types,
+      [&](const Index& r) {
+        const std::vector<ir::ValueId> row = over_taps(
+            columns, at[3], Combiner::argmax, types,
+            [&](const Index& s) {
+              const Index h = rows.input(at[2], r), w = columns.input(at[3], s);
+              const Arg candidate = value(id(x), {at[0], at[1], h, w});
+              return std::vector<Arg>{candidate, builder_.index(resolve(h * columns.in + w), DType::i32)};
+            },
+            outside);
+        return std::vector<Arg>{row[0], row[1]};
+      },
+      outside)[1];
 }
 
 void Expression::share_window(int node, const LogicalIndex& at) {

@@ -39,7 +39,8 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
       if (extent > 0) {
         LogicalIndex inner = at;
         inner[axis] = at[axis] - Index(start);
-        result = choose(within(inner[axis], extent), type, [&] { return value(id(part.value), inner); }, result);
+        result = choose(
+            within(inner[axis], extent), type, [&] { return value(id(part.value), inner); }, result);
       }
       start += extent;
     }
@@ -51,14 +52,17 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
   LogicalIndex index(static_cast<std::size_t>(in.rank()));
   std::vector<Compare> inside;
   switch (node.op) {
-    case Op::reshape: case Op::squeeze: case Op::unsqueeze:
+    case Op::reshape:
+    case Op::squeeze:
+    case Op::unsqueeze:
       return through(reshaped(at, node.type.shape, in, hooks_.ranges));
     case Op::permute: {
       const auto dims = node.attrs.ints("dims");
       for (std::size_t d = 0; d < dims.size(); ++d) index[static_cast<std::size_t>(dims[d])] = at[d];
       return through(index);
     }
-    case Op::expand: return through(broadcast_index(at, node.type.shape, in));
+    case Op::expand:
+      return through(broadcast_index(at, node.type.shape, in));
     case Op::slice: {
       const auto starts = node.attrs.ints("starts"), steps = node.attrs.ints("steps");
       for (std::size_t d = 0; d < index.size(); ++d) index[d] = at[d] * steps[d] + Index(starts[d]);
@@ -80,7 +84,8 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
         if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
       }
       const Arg value = KernelBuilder::literal(node.attrs.number("value"), type);
-      return choose(inside, type, [&] { return through(index); }, value);
+      return choose(
+          inside, type, [&] { return through(index); }, value);
     }
     case Op::unslice: {
       const auto starts = node.attrs.ints("starts"), steps = node.attrs.ints("steps");
@@ -92,9 +97,11 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
         if (steps[d] > 1) inside.push_back(compare(from_start % steps[d], CompareKind::eq, 0));
         if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
       }
-      return choose(inside, type, [&] { return through(index); }, zero(type));
+      return choose(
+          inside, type, [&] { return through(index); }, zero(type));
     }
-    default: throw InternalError(fmt::format("no index map for view {}", ir::name(node.op)));
+    default:
+      throw InternalError(fmt::format("no index map for view {}", ir::name(node.op)));
   }
 }
 
@@ -106,7 +113,8 @@ Arg Expression::gather(const ir::Node& node, const LogicalIndex& at) {
   LogicalIndex inner = at;
   inner[axis] = wanted;
   const Arg outside = is_float(type) ? KernelBuilder::literal(NAN, type) : zero(type);
-  return choose(within(wanted, x.type().shape[static_cast<int>(axis)]), type, [&] { return value(id(x), inner); }, outside);
+  return choose(
+      within(wanted, x.type().shape[static_cast<int>(axis)]), type, [&] { return value(id(x), inner); }, outside);
 }
 
 // Compare and accumulate: no scatter (kernel-ir.md §4). Terms are added in ascending order of g along `dim`.
@@ -129,23 +137,30 @@ Arg Expression::gather_grad(const ir::Node& node, const LogicalIndex& at) {
     const Arg hit = def(Op::eq, {target, own}, DType::boolean);
     return def(Op::where, {hit, value(id(g), inner), zero(type)}, type);
   };
-  return choose(covered, type, [&]() -> Arg {
-    if (from[static_cast<int>(axis)] == 1) return term(0);
-    return builder_.reduce({Index(0)}, {Index(from[static_cast<int>(axis)])}, ir::Binding::none, {ir::Combiner::add},
-                           {type}, [&](Index k) { return nested([&] { return std::vector<Arg>{term(k)}; }); })[0];
-  }, zero(type));
+  return choose(
+      covered, type,
+      [&]() -> Arg {
+        if (from[static_cast<int>(axis)] == 1) return term(0);
+        return builder_.reduce({Index(0)}, {Index(from[static_cast<int>(axis)])}, ir::Binding::none,
+                               {ir::Combiner::add}, {type},
+                               [&](Index k) { return nested([&] { return std::vector<Arg>{term(k)}; }); })[0];
+      },
+      zero(type));
 }
 
 Arg Expression::source(const ir::Node& node, const LogicalIndex& at) {
   const DType type = compute_type(node.type.dtype);
   switch (node.op) {
-    case Op::full: return convert(KernelBuilder::literal(node.attrs.number("value"), type), type);
+    case Op::full:
+      return convert(KernelBuilder::literal(node.attrs.number("value"), type), type);
     case Op::iota: {
       const Index along = at[static_cast<std::size_t>(node.attrs.integer("dim"))];
       return convert(convert(builder_.index(resolve(along), type), node.type.dtype), type);
     }
-    case Op::rand: return random(node, at);
-    default: throw InternalError(fmt::format("source {} has to be stored", ir::name(node.op)));
+    case Op::rand:
+      return random(node, at);
+    default:
+      throw InternalError(fmt::format("source {} has to be stored", ir::name(node.op)));
   }
 }
 

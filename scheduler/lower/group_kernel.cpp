@@ -43,7 +43,8 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
       const Type& type = context.graph.value(node).type();
       if (ir::op_def(context.graph.value(node)->op).tiled) {
         // The tile itself: its operands are read by the anchor's own loops, at other points than the domain's.
-        for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) class_values.insert(access.node);
+        for (const Access& access : accesses_of(context.graph, context.grouping.stored, node))
+          class_values.insert(access.node);
       } else {
         for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) {
           if (context.grouping.group_of[static_cast<std::size_t>(access.node)] != id) add(access);
@@ -58,7 +59,8 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
   }
   for (const int node : group.finals) {
     class_values.insert(node);
-    for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) class_values.insert(access.node);
+    for (const Access& access : accesses_of(context.graph, context.grouping.stored, node))
+      class_values.insert(access.node);
   }
   return accesses;
 }
@@ -95,7 +97,8 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
       if (group.domain.shape[d] != 1) space_.axes.push_back({{d}, group.domain.shape[d], reduced});
     }
   }
-  if (space_.axes.empty() && !group.reductions.empty()) space_.axes.push_back({{}, 1, true});  // one element is a row too
+  if (space_.axes.empty() && !group.reductions.empty())
+    space_.axes.push_back({{}, 1, true});                       // one element is a row too
   for (const int node : class_values) accesses_[node].clear();  // declared by plain dims
   lanes_ = lanes > 0 ? lanes : vector_lanes(context.target, only_wide_values(context, accesses_));
 
@@ -138,15 +141,20 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   const auto& list = accesses_[node];
   Buffer made;
   made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
-  const auto contains = [](const std::vector<int>& in, int n) { return std::find(in.begin(), in.end(), n) != in.end(); };
-  const bool written = contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
+  const auto contains = [](const std::vector<int>& in, int n) {
+    return std::find(in.begin(), in.end(), n) != in.end();
+  };
+  const bool written =
+      contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
   bool updated = alias != context_.in_place.end();
   for (const auto& [output, input] : context_.in_place) updated |= input == value && (contains(group_.stores, output));
   // What a device allocates is aligned; on the CPU a caller's buffer may start anywhere.
   const bool aligned = context_.target.isa == Isa::cuda || context_.plan_owned[static_cast<std::size_t>(value)];
   const std::int64_t align = aligned ? 64 : 0;
-  made.memory = builder_.buffer(updated ? MemKind::update : written ? MemKind::write : MemKind::read, type.dtype,
-                                made.declaration.dims, align);
+  made.memory = builder_.buffer(updated   ? MemKind::update
+                                : written ? MemKind::write
+                                          : MemKind::read,
+                                type.dtype, made.declaration.dims, align);
   order_.push_back({made.memory, value});
   return buffers_[value] = made;
 }
@@ -197,7 +205,8 @@ std::vector<Index> GroupKernel::place(const Buffer& buffer, const std::vector<In
 
 LogicalIndex GroupKernel::here() const {
   LogicalIndex at;
-  for (int d = 0; d < group_.domain.shape.rank(); ++d) at.push_back(group_.domain.shape[d] == 1 ? Index(0) : placeholder(d));
+  for (int d = 0; d < group_.domain.shape.rank(); ++d)
+    at.push_back(group_.domain.shape[d] == 1 ? Index(0) : placeholder(d));
   return at;
 }
 
@@ -220,7 +229,8 @@ LogicalIndex GroupKernel::class_index(int node) const {
 bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
   const ir::Memory& memory = builder_.memory(buffer.memory);
   const std::int64_t vector = lanes_ * bytes(memory.dtype);
-  if (memory.kind != MemKind::write || memory.align < 64 || memory.dims.empty() || vector < 16 || vector > 64) return false;
+  if (memory.kind != MemKind::write || memory.align < 64 || memory.dims.empty() || vector < 16 || vector > 64)
+    return false;
   if (context_.target.isa == Isa::cuda || context_.target.isa == Isa::any) return false;
   if (bytes(memory.dtype, memory.elements()) < context_.target.l3_bytes / 2) return false;
   const bool lanes_last = buffer.declaration.sources.back().axis == static_cast<int>(space_.axes.size()) - 1;
@@ -246,7 +256,8 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at) {
   const Type& type = context_.graph.value(node).type();
   if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return;
   std::vector<Index> physical;
-  for (const int d : physical_order(type)) physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
+  for (const int d : physical_order(type))
+    physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
   const Buffer& from = buffer(node);
   builder_.prefetch(from.memory, place(from, physical), ir::PrefetchKind::l1);
 }

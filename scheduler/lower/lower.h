@@ -32,9 +32,9 @@ struct LowerContext {
   const ir::Graph& graph;
   const Grouping& grouping;
   const Target& target;
-  bool library;                       // a library takes the group's anchor; its kernel reads operands as they are
-  int first_extra;                    // id of the first extra value that this group makes
-  std::map<int, int> in_place;        // stored value -> value whose memory it overwrites in this very kernel
+  bool library;                         // a library takes the group's anchor; its kernel reads operands as they are
+  int first_extra;                      // id of the first extra value that this group makes
+  std::map<int, int> in_place;          // stored value -> value whose memory it overwrites in this very kernel
   const std::vector<bool>& plan_owned;  // by graph value: 64-byte aligned memory of the plan
 };
 

@@ -1,6 +1,7 @@
 // Groups without reductions: every value of the domain is computed and stored once, in physical order.
 //
-// The last axis runs in lanes. Tasks are chunks of the outermost axes, or of whole vectors where there is only one axis.
+// The last axis runs in lanes. Tasks are chunks of the outermost axes, or of whole vectors where there is only one
+// axis.
 #include "scheduler/lower/loops.h"
 #include "scheduler/lower/split.h"
 
@@ -25,18 +26,22 @@ void one_axis(GroupKernel& kernel, std::int64_t extent) {
   ir::KernelBuilder& builder = kernel.builder();
   const int lanes = kernel.lanes();
   const std::int64_t whole = extent / lanes, rest = extent % lanes;
-  const std::int64_t tasks = extent < kSerialElements ? 1 : std::min<std::int64_t>(kernel.context().target.tasks, whole / kLeastVectors);
+  const std::int64_t tasks =
+      extent < kSerialElements ? 1 : std::min<std::int64_t>(kernel.context().target.tasks, whole / kLeastVectors);
   const auto tail = [&] {
-    one_vector(builder, lanes, rest, [&](Index lane) { store_here(kernel, {lane + Index(whole * lanes)}, Vectors::some); });
+    one_vector(builder, lanes, rest,
+               [&](Index lane) { store_here(kernel, {lane + Index(whole * lanes)}, Vectors::some); });
   };
   if (tasks <= 1) {
-    return loop_vectors(builder, extent, lanes, [&](Index i) { store_here(kernel, {i}, Vectors::whole); },
-                        [&](Index i) { store_here(kernel, {i}, Vectors::some); });
+    return loop_vectors(
+        builder, extent, lanes, [&](Index i) { store_here(kernel, {i}, Vectors::whole); },
+        [&](Index i) { store_here(kernel, {i}, Vectors::some); });
   }
   const Split chunks = split(whole, tasks);
   builder.loop(Index(0), Index(chunks.chunks), Binding::threads, [&](Index task) {
     loop_chunk(builder, chunks, task, [&](Index vector) {
-      builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { store_here(kernel, {vector * lanes + lane}, Vectors::whole); });
+      builder.loop(Index(0), Index(lanes), Binding::vector,
+                   [&](Index lane) { store_here(kernel, {vector * lanes + lane}, Vectors::whole); });
     });
     if (rest > 0) builder.when({compare(task, ir::CompareKind::eq, chunks.chunks - 1)}, tail);
   });
@@ -52,7 +57,8 @@ void outer_axes(GroupKernel& kernel, std::size_t axis, std::vector<Index>& point
     point[axis] = i;
     outer_axes(kernel, axis + 1, point, tasks, body);
   };
-  if (tasks_left <= 1 || axis >= 3) return builder.loop(Index(0), Index(extent), Binding::none, [&](Index i) { inner(i, 1); });
+  if (tasks_left <= 1 || axis >= 3)
+    return builder.loop(Index(0), Index(extent), Binding::none, [&](Index i) { inner(i, 1); });
   const Split chunks = split(extent, tasks_left);
   builder.loop(Index(0), Index(chunks.chunks), Binding::threads, [&](Index task) {
     if (chunks.chunk == 1) return inner(task, (tasks_left + extent - 1) / extent);

@@ -28,7 +28,10 @@ constexpr int kVectorsATrip = 4;  // of a row
 class Reducer {
  public:
   explicit Reducer(GroupKernel& kernel)
-      : kernel_(kernel), builder_(kernel.builder()), axes_(kernel.space().axes), accumulators_(kernel),
+      : kernel_(kernel),
+        builder_(kernel.builder()),
+        axes_(kernel.space().axes),
+        accumulators_(kernel),
         point_(axes_.size()) {
     const std::size_t last = axes_.size() - 1;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
@@ -86,7 +89,8 @@ class Reducer {
     for (const std::size_t d : {0u, 1u}) {
       const Window window = pooled_window(node, static_cast<int>(d));
       const int dim = static_cast<int>(d) + 2;
-      const auto axis = std::find_if(reduced_.begin(), reduced_.end(), [&](std::size_t a) { return axes_[a].dims == std::vector<int>{dim}; });
+      const auto axis = std::find_if(reduced_.begin(), reduced_.end(),
+                                     [&](std::size_t a) { return axes_[a].dims == std::vector<int>{dim}; });
       if (!window.tiles() || window.in % window.stride != 0 || axis == reduced_.end()) return;
       if (axis == reduced_.begin() && tasks_.chunks > 1) return;  // its chunks are not whole windows
       steps[*axis] = window.stride;
@@ -173,17 +177,21 @@ class Reducer {
 
   // Elements that a task adds for each kept element, reduced axes without lanes only.
   Arg count(std::int64_t per_unit) {
-    const auto literal = [&](std::int64_t units) { return KernelBuilder::literal(static_cast<double>(units * per_unit), DType::f64); };
+    const auto literal = [&](std::int64_t units) {
+      return KernelBuilder::literal(static_cast<double>(units * per_unit), DType::f64);
+    };
     if (tasks_.chunks <= 1) return literal(tasks_.count);
     if (tasks_.even()) return literal(tasks_.chunk);
-    return builder_.choose({compare(task_, ir::CompareKind::lt, tasks_.chunks - 1)}, {DType::f64},
-                           [&] { return std::vector<Arg>{literal(tasks_.chunk)}; },
-                           [&] { return std::vector<Arg>{literal(tasks_.last())}; })[0];
+    return builder_.choose(
+        {compare(task_, ir::CompareKind::lt, tasks_.chunks - 1)}, {DType::f64},
+        [&] { return std::vector<Arg>{literal(tasks_.chunk)}; },
+        [&] { return std::vector<Arg>{literal(tasks_.last())}; })[0];
   }
 
   void deliver(const std::vector<Arg>& state) {
     if (tasks_.chunks > 1) {
-      for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], partial_index(kernel_, task_, point_), state[c]);
+      for (std::size_t c = 0; c < work_.size(); ++c)
+        builder_.store(work_[c], partial_index(kernel_, task_, point_), state[c]);
       return;
     }
     kernel_.move_to(point_);
@@ -196,16 +204,19 @@ class Reducer {
     const auto binding = parallel_kept_ && kept_.empty() ? Binding::threads : Binding::none;
     if (blocks > 0) {
       builder_.loop(Index(0), Index(blocks), binding, [&](Index b) {
-        builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(b * (kColumns * lanes) + lane, kColumns, Vectors::whole); });
+        builder_.loop(Index(0), Index(lanes), Binding::vector,
+                      [&](Index lane) { column_block(b * (kColumns * lanes) + lane, kColumns, Vectors::whole); });
       });
     }
     if ((left > 0 || rest > 0) && blocks > 0 && binding == Binding::threads) builder_.next_phase();
     const Index start = blocks * kColumns * lanes;
     if (left > 0) {
-      builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { column_block(start + lane, static_cast<int>(left), Vectors::whole); });
+      builder_.loop(Index(0), Index(lanes), Binding::vector,
+                    [&](Index lane) { column_block(start + lane, static_cast<int>(left), Vectors::whole); });
     }
     if (rest > 0) {
-      one_vector(builder_, static_cast<int>(lanes), rest, [&](Index lane) { column_block(Index(vectors * lanes) + lane, 1, Vectors::some); });
+      one_vector(builder_, static_cast<int>(lanes), rest,
+                 [&](Index lane) { column_block(Index(vectors * lanes) + lane, 1, Vectors::some); });
     }
   }
 
@@ -274,7 +285,8 @@ class Reducer {
     const std::int64_t trips = vectors / kVectorsATrip, rest = trips * kVectorsATrip;
     if (trips > 1) {
       builder_.loop(Index(0), Index(trips), Binding::none, [&](Index trip) {
-        builder_.loop(Index(0), Index(kVectorsATrip), Binding::unroll, [&](Index u) { body(trip * kVectorsATrip + u); });
+        builder_.loop(Index(0), Index(kVectorsATrip), Binding::unroll,
+                      [&](Index u) { body(trip * kVectorsATrip + u); });
       });
     }
     const std::int64_t first = trips > 1 ? rest : 0;
@@ -286,14 +298,16 @@ class Reducer {
     std::int64_t outer = 1;
     for (std::size_t i = 1; i < reduced_.size(); ++i) outer *= axes_[reduced_[i]].extent;
     const auto choose = [&](std::vector<ir::Compare> when, Arg yes, Arg no) -> Arg {
-      return builder_.choose(when, {DType::f64}, [&] { return std::vector<Arg>{yes}; }, [&] { return std::vector<Arg>{no}; })[0];
+      return builder_.choose(
+          when, {DType::f64}, [&] { return std::vector<Arg>{yes}; }, [&] { return std::vector<Arg>{no}; })[0];
     };
     const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
     if (split_lanes) {
       Arg n = count(1);
       if (rest == 0) return n;
       const Arg longer = builder_.def(Op::add, {n, literal(1)}, DType::f64);
-      return choose({compare(lane, ir::CompareKind::lt, rest), compare(task_, ir::CompareKind::eq, tasks_.chunks - 1)}, longer, n);
+      return choose({compare(lane, ir::CompareKind::lt, rest), compare(task_, ir::CompareKind::eq, tasks_.chunks - 1)},
+                    longer, n);
     }
     const Arg units = reduced_.empty() ? literal(1) : count(outer);
     if (rest == 0) return builder_.def(Op::mul, {units, literal(vectors)}, DType::f64);

@@ -61,7 +61,8 @@ void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const 
       builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { body(j * lanes + lane); });
     });
   }
-  if (rest > 0) one_vector(builder, lanes, rest, [&](Index lane) { (tail ? tail : body)(lane + Index(whole * lanes)); });
+  if (rest > 0)
+    one_vector(builder, lanes, rest, [&](Index lane) { (tail ? tail : body)(lane + Index(whole * lanes)); });
 }
 
 }  // namespace fusejit::scheduler

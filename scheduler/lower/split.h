@@ -27,8 +27,8 @@ void loop_chunk(ir::KernelBuilder& builder, const Split& split, const ir::Index&
 // Lanes over `extent` elements: `whole(index)` inside a vector loop for full vectors, serial or unrolled by size; the
 // tail under `lane < rest`.
 // `tail` in place of `body` where it may not do the same.
-void loop_vectors(ir::KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(ir::Index)>& body,
-                  const std::function<void(ir::Index)>& tail = {});
+void loop_vectors(ir::KernelBuilder& builder, std::int64_t extent, int lanes,
+                  const std::function<void(ir::Index)>& body, const std::function<void(ir::Index)>& tail = {});
 // One vector loop whose body is guarded by `lane < count` if that is needed.
 void one_vector(ir::KernelBuilder& builder, int lanes, std::int64_t count, const std::function<void(ir::Index)>& body);
 

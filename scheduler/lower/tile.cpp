@@ -44,7 +44,9 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   LoweredKernel lowered;
   std::map<int, ir::MemId> buffers;
   ExpressionHooks hooks;
-  hooks.is_stored = [&](int node) { return static_cast<bool>(context.grouping.stored[static_cast<std::size_t>(node)]); };
+  hooks.is_stored = [&](int node) {
+    return static_cast<bool>(context.grouping.stored[static_cast<std::size_t>(node)]);
+  };
   hooks.varies_by_lane = [](const ir::Index&) { return false; };
   hooks.resolve = [](const Index& index) { return index; };
   hooks.ranges = [](const ir::IndexAtom&) -> std::optional<ir::Interval> { return std::nullopt; };
@@ -52,8 +54,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     const auto [place, fresh] = buffers.try_emplace(node, -1);
     if (fresh) {
       const Type& type = context.graph.value(node).type();
-      place->second = builder.buffer(MemKind::read, type.dtype, physical_dims(type),
-                                     context.target.isa == Isa::cuda ? 64 : 0);
+      place->second =
+          builder.buffer(MemKind::read, type.dtype, physical_dims(type), context.target.isa == Isa::cuda ? 64 : 0);
       lowered.values.push_back(node);
     }
     return builder.load(place->second, physical);
@@ -64,9 +66,10 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   const auto element = [&](const Index& k, const Index& r, const Index& s, const Index& c) -> Arg {
     const auto real = [&] { return problem.weight(expression, k, r, s, c); };
     if (problem.outputs % dims[4] == 0) return expression.nested(real);
-    return builder.choose({compare(k, CompareKind::lt, problem.outputs)}, {problem.compute},
-                          [&] { return std::vector<Arg>{expression.nested(real)}; },
-                          [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem.compute)}; })[0];
+    return builder.choose(
+        {compare(k, CompareKind::lt, problem.outputs)}, {problem.compute},
+        [&] { return std::vector<Arg>{expression.nested(real)}; },
+        [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem.compute)}; })[0];
   };
   ir::MemId to = -1;
   // Buffers are declared by their first use, so the written one comes last.
@@ -87,9 +90,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
                 blocks = split(dims[0], (context.target.tasks + rows.chunks - 1) / rows.chunks);
     parallel(builder, rows.chunks, [&](Index part) {
       parallel(builder, blocks.chunks, [&](Index group) {
-        loop_chunk(builder, blocks, group, [&](Index block) {
-          loop_chunk(builder, rows, part, [&](Index c) { vectors(block, 0, 0, c); });
-        });
+        loop_chunk(builder, blocks, group,
+                   [&](Index block) { loop_chunk(builder, rows, part, [&](Index c) { vectors(block, 0, 0, c); }); });
       });
     });
   };
@@ -121,9 +123,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     parallel(builder, dims[0], [&](Index block) {
       parallel(builder, channels.chunks, [&](Index part) {
         serial(builder, dims[1], [&](Index r) {
-          serial(builder, dims[2], [&](Index s) {
-            loop_chunk(builder, channels, part, [&](Index c) { vectors(block, r, s, c); });
-          });
+          serial(builder, dims[2],
+                 [&](Index s) { loop_chunk(builder, channels, part, [&](Index c) { vectors(block, r, s, c); }); });
         });
       });
     });
@@ -155,7 +156,12 @@ constexpr std::int64_t kFewChannels = 8;  // fewer: taps and channels are unroll
 class TileEmitter {
  public:
   TileEmitter(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, ir::MemId packed)
-      : kernel_(kernel), builder_(kernel.builder()), problem_(problem), tile_(tile), packed_(packed), lanes_(kernel.lanes()),
+      : kernel_(kernel),
+        builder_(kernel.builder()),
+        problem_(problem),
+        tile_(tile),
+        packed_(packed),
+        lanes_(kernel.lanes()),
         accumulators_(kernel) {}
 
   void emit() {
@@ -183,8 +189,7 @@ class TileEmitter {
     };
     over_parts(over_outputs);
     if (work_.empty()) return;
-    combine_partials(kernel_, accumulators_, work_, parts_,
-                     problem_.images * problem_.rows.out * problem_.columns.out);
+    combine_partials(kernel_, accumulators_, work_, parts_, problem_.images * problem_.rows.out * problem_.columns.out);
   }
 
  private:
@@ -304,7 +309,8 @@ class TileEmitter {
   }
 
   // One channel of one tap: a row of weights against every pixel of the tile.
-  void multiply(const Index& q, int pixels, bool interior, const Index& r, const Index& h, const Index& s, const Index& c) {
+  void multiply(const Index& q, int pixels, bool interior, const Index& r, const Index& h, const Index& s,
+                const Index& c) {
     const ir::MemId weights = builder_.local(MemKind::register_local, problem_.compute, {tile_.vectors});
     unrolled(builder_, tile_.vectors, [&](Index j) {
       builder_.store(weights, {j}, builder_.load(packed_, {block_, r, s, c, j * lanes_ + lane_}));
@@ -343,9 +349,7 @@ class TileEmitter {
       };
       real_outputs(k, inner);
     };
-    const auto each_vector = [&](const std::function<void(Index)>& body) {
-      unrolled(builder_, tile_.vectors, body);
-    };
+    const auto each_vector = [&](const std::function<void(Index)>& body) { unrolled(builder_, tile_.vectors, body); };
     if (!work_.empty() && first_tile_) {
       const auto pivots = [&] {
         each_vector([&](Index j) { at(Index(0), j, [&] { accumulators_.set_pivots(state_, j); }); });
@@ -378,7 +382,8 @@ class TileEmitter {
       count = uneven(column_block_, column_blocks_.chunks, literal(chunk),
                      literal(problem_.columns.out - chunk * (column_blocks_.chunks - 1)));
     } else {
-      count = uneven(row_block_, s.chunks, literal(s.chunk * problem_.columns.out), literal(s.last() * problem_.columns.out));
+      count = uneven(row_block_, s.chunks, literal(s.chunk * problem_.columns.out),
+                     literal(s.last() * problem_.columns.out));
     }
     unrolled(builder_, tile_.vectors, [&](Index j) {
       const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_;
@@ -401,8 +406,9 @@ class TileEmitter {
 
   Arg uneven(const Index& chunk, std::int64_t chunks, Arg whole, Arg last) {
     if (whole == last || chunks == 1) return chunks == 1 ? last : whole;
-    return builder_.choose({compare(chunk, CompareKind::lt, chunks - 1)}, {DType::f64},
-                           [&] { return std::vector<Arg>{whole}; }, [&] { return std::vector<Arg>{last}; })[0];
+    return builder_.choose(
+        {compare(chunk, CompareKind::lt, chunks - 1)}, {DType::f64}, [&] { return std::vector<Arg>{whole}; },
+        [&] { return std::vector<Arg>{last}; })[0];
   }
 
   GroupKernel& kernel_;

@@ -1,6 +1,7 @@
 // Register tiles: convolutions (forward and input gradient) and matrix products as one problem.
 //
-//   out[n, p, q, k] = sum over taps (r, s) and channels c of input(n, h(p, r), w(q, s), c) * weight[k / B][r][s][c][k % B]
+//   out[n, p, q, k] = sum over taps (r, s) and channels c of input(n, h(p, r), w(q, s), c) * weight[k / B][r][s][c][k %
+//   B]
 //
 // A tile holds `pixels` neighbouring q and `vectors` vectors of k in registers over the whole sum; weights are packed
 // beforehand in blocks of B = vectors * lanes outputs. See docs/kernel-ir.md, worked kernel (f).
@@ -27,8 +28,11 @@ struct TileProblem {
   // Points the kernel at output element (n, p, q, k).
   std::function<void(const ir::Index& n, const ir::Index& p, const ir::Index& q, const ir::Index& k)> move_to;
   // Element of the weight for output k, tap (r, s), channel c, as an expression of the graph.
-  std::function<ir::Arg(Expression& expression, const ir::Index& k, const ir::Index& r, const ir::Index& s, const ir::Index& c)> weight;
-  bool channels_adjoin = false;  // in memory the weights of one output lie together, those of one channel are rows apart
+  std::function<ir::Arg(Expression& expression, const ir::Index& k, const ir::Index& r, const ir::Index& s,
+                        const ir::Index& c)>
+      weight;
+  bool channels_adjoin =
+      false;  // in memory the weights of one output lie together, those of one channel are rows apart
 };
 
 // Tile for this many columns and outputs: from the registers and FMA ports of the target.

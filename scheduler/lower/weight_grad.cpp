@@ -1,5 +1,5 @@
-// conv2d_weight_grad: a tile of weights (channels x vectors of outputs) stays in registers while a block of pixels passes;
-// partial sums of image blocks are added in a fixed order (docs/kernel-ir.md, worked kernel (g)).
+// conv2d_weight_grad: a tile of weights (channels x vectors of outputs) stays in registers while a block of pixels
+// passes; partial sums of image blocks are added in a fixed order (docs/kernel-ir.md, worked kernel (g)).
 #include <algorithm>
 
 #include "ir/base/check.h"
@@ -25,13 +25,21 @@ constexpr std::int64_t kLeastPixels = 96;  // of a block
 class WeightGradient {
  public:
   WeightGradient(GroupKernel& kernel, const ir::Node& node)
-      : kernel_(kernel), builder_(kernel.builder()), graph_(kernel.graph()), lanes_(kernel.lanes()),
+      : kernel_(kernel),
+        builder_(kernel.builder()),
+        graph_(kernel.graph()),
+        lanes_(kernel.lanes()),
         compute_(compute_type(node.type.dtype)) {
     x_ = graph_.index_of(node.operands[0].value.get()), dy_ = graph_.index_of(node.operands[1].value.get());
     const Shape &in = graph_.value(x_).type().shape, &out = graph_.value(dy_).type().shape, &weight = node.type.shape;
     images_ = in[0], channels_ = in[1], outputs_ = out[1];
     const auto window = [&](std::size_t axis, std::int64_t i, std::int64_t o, std::int64_t k) {
-      return Window{i, o, k, node.attrs.ints("stride")[axis], node.attrs.ints("padding")[axis], node.attrs.ints("dilation")[axis]};
+      return Window{i,
+                    o,
+                    k,
+                    node.attrs.ints("stride")[axis],
+                    node.attrs.ints("padding")[axis],
+                    node.attrs.ints("dilation")[axis]};
     };
     rows_ = window(0, in[2], out[2], weight[2]), columns_ = window(1, in[3], out[3], weight[3]);
     vectors_ = outputs_ > lanes_ ? 2 : 1;
@@ -93,16 +101,16 @@ class WeightGradient {
     const bool rows = row_blocks_.chunks > 1;
     const Index n = image_ + Index(rows ? 0 : images_a_pass_), ahead = rows ? row_blocks_.chunk : 0;
     over_vectors([&](Index j) { kernel_.prefetch(dy_, {n, output_block_ * block_ + j * lanes_, p + ahead, q}); });
-    for (const Index& c : {channel, channel + Index(width - 1)}) kernel_.prefetch(x_, {n, c, h + ahead * rows_.stride, w});
+    for (const Index& c : {channel, channel + Index(width - 1)})
+      kernel_.prefetch(x_, {n, c, h + ahead * rows_.stride, w});
   }
 
-  void over_vectors(const std::function<void(Index)>& body) {
-    unrolled(builder_, vectors_, body);
-  }
+  void over_vectors(const std::function<void(Index)>& body) { unrolled(builder_, vectors_, body); }
   void over_lanes(const std::function<void()>& body) {
     builder_.loop(Index(0), Index(lanes_), Binding::vector, [&](Index lane) { lane_ = lane, body(); });
   }
-  std::vector<Index> part_index(const Index& part, const Index& r, const Index& s, const Index& c, const Index& j) const {
+  std::vector<Index> part_index(const Index& part, const Index& r, const Index& s, const Index& c,
+                                const Index& j) const {
     return {part, output_block_, r, s, c, j * lanes_ + lane_};
   }
 
@@ -111,7 +119,8 @@ class WeightGradient {
       serial(builder_, columns_.kernel, [&](Index s) {
         serial(builder_, channels_, [&](Index c) {
           over_vectors([&](Index j) {
-            over_lanes([&] { builder_.store(work_, part_index(part_, r, s, c, j), KernelBuilder::literal(0, compute_)); });
+            over_lanes(
+                [&] { builder_.store(work_, part_index(part_, r, s, c, j), KernelBuilder::literal(0, compute_)); });
           });
         });
       });
@@ -128,7 +137,8 @@ class WeightGradient {
         }
         for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(most_)) {
           const std::size_t last = std::min(all.size(), first + static_cast<std::size_t>(most_));
-          listed_tile(r, {all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(last)});
+          listed_tile(
+              r, {all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(last)});
         }
         return;
       }
@@ -165,13 +175,16 @@ class WeightGradient {
   void load_outputs(const Index& p, const Index& q, ir::MemId to) {
     over_vectors([&](Index j) {
       const Index k = output_block_ * block_ + j * lanes_ + lane_;
-      const auto load = [&] { return kernel_.expression().nested([&] { return kernel_.expression().value(dy_, {image_, k, p, q}); }); };
+      const auto load = [&] {
+        return kernel_.expression().nested([&] { return kernel_.expression().value(dy_, {image_, k, p, q}); });
+      };
       Arg value;
       if (outputs_ % block_ == 0) {
         value = load();
       } else {
-        value = builder_.choose({compare(k, CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
-                                [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
+        value = builder_.choose(
+            {compare(k, CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
+            [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
       }
       builder_.store(to, {j}, value);
     });
@@ -197,28 +210,33 @@ class WeightGradient {
       const auto each = [&](const std::function<void(Index, Index)>& body) {
         unrolled(builder_, width, [&](Index i) { over_vectors([&](Index j) { body(i, j); }); });
       };
-      each([&](Index i, Index j) { builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, s, channel + i, j))); });
+      each([&](Index i, Index j) {
+        builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, s, channel + i, j)));
+      });
       over_rows(r, [&](const Index& p, const Index& h) {
         const TapRange range = covering_outputs(columns_, s);
         builder_.loop(range.low, range.high, Binding::none, [&](Index q) {
           const ir::MemId outputs = builder_.local(MemKind::register_local, compute_, {vectors_});
           load_outputs(p, q, outputs);
-          unrolled(builder_, width, [&](Index i) {
-            accumulate(acc, i, outputs, input(channel + i, h, columns_.input(q, s)));
-          });
+          unrolled(builder_, width,
+                   [&](Index i) { accumulate(acc, i, outputs, input(channel + i, h, columns_.input(q, s))); });
           prefetch_next(p, h, q, columns_.input(q, s), channel, width);
         });
       });
-      each([&](Index i, Index j) { builder_.store(work_, part_index(part_, r, s, channel + i, j), builder_.load(acc, {i, j})); });
+      each([&](Index i, Index j) {
+        builder_.store(work_, part_index(part_, r, s, channel + i, j), builder_.load(acc, {i, j}));
+      });
     });
   }
 
   // A tile over listed (tap, channel) pairs of one row of taps; a tap outside the image adds nothing.
   void listed_tile(const Index& r, const std::vector<std::pair<Index, Index>>& pairs) {
     over_lanes([&] {
-      const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {static_cast<std::int64_t>(pairs.size()), vectors_});
+      const ir::MemId acc =
+          builder_.local(MemKind::register_local, compute_, {static_cast<std::int64_t>(pairs.size()), vectors_});
       const auto each = [&](const std::function<void(Index, const std::pair<Index, Index>&, Index)>& body) {
-        for (std::size_t i = 0; i < pairs.size(); ++i) over_vectors([&](Index j) { body(Index(static_cast<std::int64_t>(i)), pairs[i], j); });
+        for (std::size_t i = 0; i < pairs.size(); ++i)
+          over_vectors([&](Index j) { body(Index(static_cast<std::int64_t>(i)), pairs[i], j); });
       };
       each([&](Index i, const auto& pair, Index j) {
         builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, pair.first, pair.second, j)));
@@ -229,7 +247,9 @@ class WeightGradient {
           load_outputs(p, q, outputs);
           for (std::size_t i = 0; i < pairs.size(); ++i) {
             const Index w = columns_.input(q, pairs[i].first);
-            const auto add = [&] { accumulate(acc, Index(static_cast<std::int64_t>(i)), outputs, input(pairs[i].second, h, w)); };
+            const auto add = [&] {
+              accumulate(acc, Index(static_cast<std::int64_t>(i)), outputs, input(pairs[i].second, h, w));
+            };
             columns_.inside() ? add() : builder_.when(within(w, columns_.in), add);
           }
         });
@@ -240,17 +260,18 @@ class WeightGradient {
     });
   }
 
-  // Second phase: parts in ascending order; what the group stores is computed from the finished gradient. Lanes run over
-  // input channels, which lie close together in weights and optimiser state; lanes over outputs would be rows apart.
+  // Second phase: parts in ascending order; what the group stores is computed from the finished gradient. Lanes run
+  // over input channels, which lie close together in weights and optimiser state; lanes over outputs would be rows
+  // apart.
   void add_parts() {
     if (channels_ < lanes_) return add_parts_by_output();
-    const Split vectors = split((channels_ + lanes_ - 1) / lanes_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
+    const Split vectors =
+        split((channels_ + lanes_ - 1) / lanes_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
     parallel(builder_, blocks_, [&](Index block) {
       output_block_ = block;
       parallel(builder_, vectors.chunks, [&](Index chunk) {
-        loop_chunk(builder_, vectors, chunk, [&](Index vector) {
-          serial(builder_, block_, [&](Index k) { finish_channels(k, vector); });
-        });
+        loop_chunk(builder_, vectors, chunk,
+                   [&](Index vector) { serial(builder_, block_, [&](Index k) { finish_channels(k, vector); }); });
       });
     });
   }
@@ -287,7 +308,8 @@ class WeightGradient {
     const auto body = [&] { finish(r, s, c, k); };
     if (outputs_ % block_ == 0) return body();
     const bool single = outputs_ == 1;  // `==` pins the lane, so that one writer is provable
-    builder_.when({compare(output_block_ * block_ + k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : outputs_)}, body);
+    builder_.when(
+        {compare(output_block_ * block_ + k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : outputs_)}, body);
   }
 
   void over_taps(const std::function<void(Index r, Index s)>& body) {

@@ -12,7 +12,8 @@ namespace {
 std::vector<float> trained(int threads, bool save_only_input) {
   set_options({.threads = threads});
   manual_seed(7);
-  nn::Sequential net = models::convnet(save_only_input ? models::ConvnetForm::save_input : models::ConvnetForm::ordinary);
+  nn::Sequential net =
+      models::convnet(save_only_input ? models::ConvnetForm::save_input : models::ConvnetForm::ordinary);
   optim::Adadelta opt(net.parameters(), {.lr = 1.0});
   auto step = train_step(net, opt, [&](const Tensor& x, const Tensor& y) { return nll_loss(net(x), y); });
   for (int i = 0; i < 20; ++i) {
@@ -35,7 +36,8 @@ TEST(Determinism, SameBitsForEveryThreadCountAndRun) {
   for (const bool save_only_input : {false, true}) {
     const std::vector<float> one = trained(1, save_only_input);
     ASSERT_FALSE(one.empty());
-    for (const int threads : {1, 2, 3, 8}) EXPECT_TRUE(same_bits(trained(threads, save_only_input), one)) << threads << " threads";
+    for (const int threads : {1, 2, 3, 8})
+      EXPECT_TRUE(same_bits(trained(threads, save_only_input), one)) << threads << " threads";
   }
   set_options({});
 }

@@ -1,10 +1,10 @@
 #include "tests/conformance/engines.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <memory>
-
-#include <fmt/format.h>
 
 #include "codegen/x86/compile.h"
 
@@ -15,7 +15,8 @@ using runtime::Buffer;
 namespace {
 
 // Every argument is given up, so results may be written over them.
-std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer>& arguments, const runtime::SessionOptions& options) {
+std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer>& arguments,
+                                const runtime::SessionOptions& options) {
   std::vector<Buffer> copies;
   for (const Buffer& argument : arguments) {
     copies.push_back(Buffer::allocate(argument.type()));
@@ -30,11 +31,10 @@ std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer
 std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& arguments, const std::vector<Buffer>& want,
                          Tolerance tolerance) {
   // With cuDNN in the target, kernels stand in for its calls.
-  for (const auto& [target, rules] : {std::pair("cuda:sm_90", "all"), {"cuda:sm_90", "none"}, {"cuda:sm_90,cudnn=1", "all"}}) {
-    runtime::SessionOptions options{.target = Target::parse(target),
-                                    .engine = runtime::Engine::kernel_interpreter,
-                                    .rules = rules,
-                                    .threads = 1};
+  for (const auto& [target, rules] :
+       {std::pair("cuda:sm_90", "all"), {"cuda:sm_90", "none"}, {"cuda:sm_90,cudnn=1", "all"}}) {
+    runtime::SessionOptions options{
+        .target = Target::parse(target), .engine = runtime::Engine::kernel_interpreter, .rules = rules, .threads = 1};
     const std::vector<Buffer> ascending = runtime::Session(options).run(graph, arguments);
     if (const double e = excess(ascending, want, tolerance); e > 0)
       return fmt::format("kernel interpreter {} rules={}: off by {}", target, rules, e);
@@ -50,7 +50,9 @@ std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& argu
 std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Tolerance tolerance, std::int64_t integer_bound,
                             bool kernel_interpreter) {
   const std::vector<Buffer> arguments = random_arguments(graph, seed, integer_bound);
-  const auto run = [&](runtime::SessionOptions options) { return runtime::Session(std::move(options)).run(graph, arguments); };
+  const auto run = [&](runtime::SessionOptions options) {
+    return runtime::Session(std::move(options)).run(graph, arguments);
+  };
   const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
   for (const char* name : {"x86:avx512,tasks=7", "x86:avx2,tasks=7", "x86:v2,tasks=7"}) {
     const Target target = Target::parse(name);
@@ -60,7 +62,8 @@ std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Toleranc
       std::vector<Buffer> plain;
       if (codegen::x86::host_supports(target.isa)) {
         plain = run(base);
-        if (const double e = excess(plain, want, tolerance); e > 0) return fmt::format("compiled {}: off by {} beyond the tolerance", where, e);
+        if (const double e = excess(plain, want, tolerance); e > 0)
+          return fmt::format("compiled {}: off by {} beyond the tolerance", where, e);
         struct Way {
           const char* what;
           runtime::Checks checks;
@@ -74,14 +77,17 @@ std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Toleranc
           options.checks = way.checks, options.threads = way.threads;
           if (!same_bits(run(options), plain)) return fmt::format("compiled {}: other bits with {}", where, way.what);
         }
-        if (!same_bits(run_donated(graph, arguments, base), plain)) return fmt::format("compiled {}: other bits with donated arguments", where);
+        if (!same_bits(run_donated(graph, arguments, base), plain))
+          return fmt::format("compiled {}: other bits with donated arguments", where);
       }
       if (kernel_interpreter) {
         runtime::SessionOptions options = base;
         options.engine = runtime::Engine::kernel_interpreter;
         const std::vector<Buffer> interpreted = run(options);
-        if (!plain.empty() && !same_bits(interpreted, plain)) return fmt::format("kernel interpreter {}: other bits than compiled", where);
-        if (const double e = excess(interpreted, want, tolerance); e > 0) return fmt::format("kernel interpreter {}: off by {}", where, e);
+        if (!plain.empty() && !same_bits(interpreted, plain))
+          return fmt::format("kernel interpreter {}: other bits than compiled", where);
+        if (const double e = excess(interpreted, want, tolerance); e > 0)
+          return fmt::format("kernel interpreter {}: off by {}", where, e);
       }
     }
   }

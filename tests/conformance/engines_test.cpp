@@ -1,7 +1,8 @@
 // Graphs that reach every path of the scheduler, on every engine.
+#include "tests/conformance/engines.h"
+
 #include <gtest/gtest.h>
 
-#include "tests/conformance/engines.h"
 #include "tests/conformance/graphs.h"
 
 namespace fusejit {

@@ -101,7 +101,8 @@ inline constexpr GraphCase kGraphCases[] = {
   %3 = max_pool2d_grad(%x, %h) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,8,8]
   return %0, %1, %2, %3
 })"},
-    {"average_pools", R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,5,5]:nhwc, %h: f32[2,3,4,6]) {
+    {"average_pools",
+     R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,5,5]:nhwc, %h: f32[2,3,4,6]) {
   %r = relu(%x) : f32[2,19,9,10]:nhwc
   %0 = avg_pool2d(%r) {kernel_size=[3,2], stride=[2,2], padding=[1,0,1,0], count_include_pad=false} : f32[2,19,5,5]:nhwc
   %1 = avg_pool2d_grad(%g) {input_size=[9,10], kernel_size=[3,2], stride=[2,2], padding=[1,0,1,0], count_include_pad=false} : f32[2,19,9,10]:nhwc
@@ -110,7 +111,8 @@ inline constexpr GraphCase kGraphCases[] = {
   %4 = exp(%2) : f32[2,3,4,6]
   return %0, %1, %3, %4
 })"},
-    {"adaptive_pools", R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,4,3]:nhwc, %h: f32[2,3,3,22]) {
+    {"adaptive_pools",
+     R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,4,3]:nhwc, %h: f32[2,3,3,22]) {
   %0 = adaptive_avg_pool2d(%x) {output_size=[4,3]} : f32[2,19,4,3]:nhwc
   %1 = adaptive_avg_pool2d_grad(%g) {input_size=[9,10]} : f32[2,19,9,10]:nhwc
   %2 = adaptive_avg_pool2d(%y) {output_size=[3,22]} : f32[2,3,3,22]
@@ -187,7 +189,8 @@ inline constexpr GraphCase kGraphCases[] = {
   %5 = unslice(%x) {shape=[2,5,4,9], starts=[0,0,0,2], steps=[1,1,1,3]} : f32[2,5,4,9]
   return %4, %5
 })"},
-    {"conv_grads_stride_and_dilation", R"(graph @g(%w: f32[6,3,3,3], %v: f32[5,2,4,1], %g: f32[2,6,3,3], %h: f32[1,5,2,2]) {
+    {"conv_grads_stride_and_dilation",
+     R"(graph @g(%w: f32[6,3,3,3], %v: f32[5,2,4,1], %g: f32[2,6,3,3], %h: f32[1,5,2,2]) {
   %0 = conv2d_input_grad(%g, %w) {input_size=[7,9], stride=[2,3], padding=[1,1,1,2], dilation=[2,2]} : f32[2,3,7,9]
   %1 = conv2d_input_grad(%h, %v) {input_size=[21,2], stride=[4,1], padding=[0,0,2,0], dilation=[6,2]} : f32[1,2,21,2]
   return %0, %1

@@ -94,7 +94,8 @@ TEST_P(Reference, CompiledAgreesWithPyTorch) {
       std::vector<runtime::Buffer> arguments;
       for (const ir::Array& argument : loaded.arguments) arguments.push_back(runtime::to_buffer(argument));
       std::vector<ir::Array> got;
-      for (const runtime::Buffer& result : session.run(loaded.file.graph, arguments)) got.push_back(runtime::to_array(result));
+      for (const runtime::Buffer& result : session.run(loaded.file.graph, arguments))
+        got.push_back(runtime::to_array(result));
       const auto found = io::differences(loaded.file, got, loaded.expected, loaded.tolerance, "expected");
       EXPECT_TRUE(found.empty()) << graph << " compiled" << joined(found);
     } catch (const UnsupportedError&) {

@@ -38,7 +38,8 @@ Source read_source(Invocation& invocation, const PlanOptions& options) {
 Planned make_plan(Invocation& invocation, const PlanOptions& options) {
   const Target target = parse_target(options.target);
   Source source = read_source(invocation, options);
-  scheduler::Plan plan = scheduler::schedule(source.graph, {target, options.rules, source.donated, runtime::cudnn::supports_step});
+  scheduler::Plan plan =
+      scheduler::schedule(source.graph, {target, options.rules, source.donated, runtime::cudnn::supports_step});
   return {std::move(source), std::move(plan)};
 }
 

@@ -121,7 +121,9 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
 
 void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
-  const auto is_named = [](const std::string& path) { return std::string(path.empty() ? "the name of a file is empty" : ""); };
+  const auto is_named = [](const std::string& path) {
+    return std::string(path.empty() ? "the name of a file is empty" : "");
+  };
   CLI::App* command = program.add_subcommand("run", "Run a graph file on arrays");
   command->add_option("graph", options->graph, "The graph, a .fj file")->required();
   command->add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named);

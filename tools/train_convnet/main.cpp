@@ -40,11 +40,11 @@ std::string mebibytes(std::int64_t bytes) { return fmt::format("{:.1f} MiB", sta
 void print_table(const std::vector<std::pair<Mode, ModeResult>>& rows, std::int64_t batch) {
   say("\nOne training step at batch {}:\n\n", batch);
   say("{:<24} {:>10} {:>10} {:>12} {:>14} {:>12} {:>8} {:>11} {:>6}\n", "", "ms/step", "images/s", "peak",
-             "end of forward", "ledger/step", "kernels", "compile ms", "hits");
+      "end of forward", "ledger/step", "kernels", "compile ms", "hits");
   for (const auto& [mode, r] : rows) {
     say("{:<24} {:>10.2f} {:>10.0f} {:>12} {:>14} {:>12} {:>8} {:>11.0f} {:>6}\n", mode.name, r.ms_per_step,
-               r.images_per_s, mebibytes(r.peak_bytes), mebibytes(r.end_of_forward_bytes), mebibytes(r.ledger_bytes),
-               r.kernels, r.compile_ms, r.plan_cache_hits);
+        r.images_per_s, mebibytes(r.peak_bytes), mebibytes(r.end_of_forward_bytes), mebibytes(r.ledger_bytes),
+        r.kernels, r.compile_ms, r.plan_cache_hits);
   }
 }
 
@@ -98,8 +98,8 @@ int run(const Job& job, const Paths& paths) {
   const auto test_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::test));
   check_images(*train_set, "training", paths.data);
   check_images(*test_set, "test", paths.data);
-  say("{} training and {} test images of {} x {} from {}\n", train_set->count, test_set->count,
-             train_set->height, train_set->width, paths.data);
+  say("{} training and {} test images of {} x {} from {}\n", train_set->count, test_set->count, train_set->height,
+      train_set->width, paths.data);
   TrainingResult training;
   {
     manual_seed(job.seed);

@@ -37,7 +37,7 @@ void Progress::show(std::int64_t images, double loss) {
     constexpr int kCells = 30;
     const int full = static_cast<int>(std::min(images, total_) * kCells / total_);
     say("\r{} [{:<{}}] {:3d} %  {}\x1b[K", title_, std::string(static_cast<std::size_t>(full), '='), kCells,
-               static_cast<int>(images * 100 / total_), numbers);
+        static_cast<int>(images * 100 / total_), numbers);
   } else {
     say("{} {:3d} %  {}\n", title_, static_cast<int>(images * 100 / total_), numbers);
     next_tenth_ = static_cast<int>(images * 10 / total_) + 1;

@@ -70,8 +70,8 @@ TrainingResult train(nn::Sequential& net, const Job& job, std::shared_ptr<const 
     net.eval();
     result.predicted = predict(net, test, stop ? std::min<std::int64_t>(tests, 1000) : tests);
     now.accuracy = accuracy_of(result.predicted, *test_set);
-    say("epoch {}/{}: loss {:.4f}, test accuracy {:.2f} % of {} images, {:.0f} images/s, {:.1f} s\n", epoch,
-               job.epochs, now.loss, 100 * now.accuracy, result.predicted.size(), now.images_per_second, now.seconds);
+    say("epoch {}/{}: loss {:.4f}, test accuracy {:.2f} % of {} images, {:.0f} images/s, {:.1f} s\n", epoch, job.epochs,
+        now.loss, 100 * now.accuracy, result.predicted.size(), now.images_per_second, now.seconds);
     std::fflush(stdout);
     result.epochs.push_back(now);
   }

@@ -16,9 +16,9 @@ struct Options {
   std::string engine = "compiled";  // "compiled", "graph_interpreter", "kernel_interpreter"
   // "x86:avx512", "x86:avx2", "x86:v2", "host": for the cpu. "cuda:sm_90,...": for CUDA devices, in place of their own.
   std::string target = "host";
-  std::string rules = "all";        // "all", or "none": one kernel per recorded op
-  int threads = 0;                  // 0: every processor
-  std::string device = "cpu";       // where new tensors are made: "cpu", "cuda:0"
+  std::string rules = "all";   // "all", or "none": one kernel per recorded op
+  int threads = 0;             // 0: every processor
+  std::string device = "cpu";  // where new tensors are made: "cpu", "cuda:0"
 };
 // Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word,
 // DeviceError or UnsupportedError for a device that cannot be used; then nothing has changed.

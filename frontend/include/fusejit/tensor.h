@@ -139,10 +139,10 @@ Tensor tensor(const std::vector<T>& values) {
   return from_host(std::span<const T>(values), {static_cast<std::int64_t>(values.size())});
 }
 
-// The elements where they are, in host memory, row-major, without a copy: the memory must stay valid and unchanged until
-// `deleter` is called, which happens when nothing needs it any more. Results never overwrite it. With check_borrowed()
-// (runtime.h; on in debug builds) every use verifies that the bytes are still those of the beginning and throws UserError
-// if not.
+// The elements where they are, in host memory, row-major, without a copy: the memory must stay valid and unchanged
+// until `deleter` is called, which happens when nothing needs it any more. Results never overwrite it. With
+// check_borrowed() (runtime.h; on in debug builds) every use verifies that the bytes are still those of the beginning
+// and throws UserError if not.
 Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter = {});
 template <class T>
 Tensor borrow(T* elements, const Shape& shape, std::function<void()> deleter = {}) {

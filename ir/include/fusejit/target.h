@@ -26,7 +26,8 @@ struct Target {
 
   // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
   int lanes32() const;
-  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" if they hold: every constant, part of cache keys.
+  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" if they hold: every constant, part
+  // of cache keys.
   std::string str() const;
   // Reads what str() writes, with any constant left out: "x86:avx512", "x86:avx2,l1=1k,tasks=7", "cuda:sm_90",
   // "host", "host,tasks=7". Throws UserError.

@@ -159,9 +159,9 @@ class Tiles {
     Expression& expression = kernel_.expression();
     const auto load = [&] { return expression.nested([&] { return problem_.weight(expression, k_, r, s, c); }); };
     if (problem_.outputs % (tile_.vectors * lanes_) == 0) return load();
-    return builder_.choose({compare(k_, CompareKind::lt, problem_.outputs)}, {problem_.compute},
-                           [&] { return std::vector<Arg>{load()}; },
-                           [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
+    return builder_.choose(
+        {compare(k_, CompareKind::lt, problem_.outputs)}, {problem_.compute}, [&] { return std::vector<Arg>{load()}; },
+        [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
   }
 
   void epilogue(const Index& i) {

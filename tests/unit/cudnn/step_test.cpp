@@ -14,7 +14,8 @@ namespace {
 
 scheduler::Plan plan_of(const char* model, const std::string& target) {
   const models::ModelGraph step = models::model_graph(model);
-  return scheduler::schedule(step.graph, {Target::parse(target), "all", {step.donated.begin(), step.donated.end()}, supports_step});
+  return scheduler::schedule(step.graph,
+                             {Target::parse(target), "all", {step.donated.begin(), step.donated.end()}, supports_step});
 }
 
 std::vector<ConvolutionCall> calls_of(const scheduler::Plan& plan) {
@@ -43,15 +44,19 @@ TEST(CudnnStep, EveryConvolutionOfAStepIsACall) {
 
 // Two addends after a convolution, in either order, written as people and as exporters write them.
 ir::Graph block(const char* addends) {
-  return ir::parse_graph(fmt::format(R"(graph @block(%x: f32[8,64,28,28]:nhwc, %w: f32[64,64,3,3]:nhwc, %b: f32[64], %side: f32[8,64,28,28]:nhwc) {{
+  return ir::parse_graph(fmt::format(
+      R"(graph @block(%x: f32[8,64,28,28]:nhwc, %w: f32[64,64,3,3]:nhwc, %b: f32[64], %side: f32[8,64,28,28]:nhwc) {{
   %0 = conv2d(%x, %w) {{padding=[1,1,1,1]}} : f32[8,64,28,28]:nhwc
   {}
   %3 = relu(%2) : f32[8,64,28,28]:nhwc
   return %3
-}})", addends));
+}})",
+      addends));
 }
-const char* const kBiasFirst = "%1 = bias_add(%0, %b) : f32[8,64,28,28]:nhwc\n  %2 = add(%1, %side) : f32[8,64,28,28]:nhwc";
-const char* const kSideFirst = "%1 = add(%side, %0) : f32[8,64,28,28]:nhwc\n  %2 = bias_add(%1, %b) : f32[8,64,28,28]:nhwc";
+const char* const kBiasFirst =
+    "%1 = bias_add(%0, %b) : f32[8,64,28,28]:nhwc\n  %2 = add(%1, %side) : f32[8,64,28,28]:nhwc";
+const char* const kSideFirst =
+    "%1 = add(%side, %0) : f32[8,64,28,28]:nhwc\n  %2 = bias_add(%1, %b) : f32[8,64,28,28]:nhwc";
 
 TEST(CudnnStep, ABlockIsOneCall) {
   for (const char* addends : {kBiasFirst, kSideFirst}) {
@@ -80,7 +85,8 @@ TEST(CudnnStep, WhatIsNoCallSaysSo) {
   const auto answer = [](const std::string& result, const std::string& more = "") {
     const ir::Graph graph = ir::parse_graph(fmt::format(
         "graph @g(%x: f32[2,8,8,8]:nhwc, %w: f32[8,8,3,3]:nhwc{}) {{\n  %0 = conv2d(%x, %w) {{padding=[1,1,1,1]}} : "
-        "f32[2,8,8,8]:nhwc\n  %1 = {} : f32[2,8,8,8]:nhwc\n  return %1\n}}", more, result));
+        "f32[2,8,8,8]:nhwc\n  %1 = {} : f32[2,8,8,8]:nhwc\n  return %1\n}}",
+        more, result));
     return supports_step(graph, Target::parse("cuda:sm_90,cudnn=1"));
   };
   const std::string slow = answer("maximum(%0, 0)").why;  // without bias there is no precompiled engine for it

@@ -47,8 +47,8 @@ TEST(NamedModels, ARecomputationIsARegionOfItsOwn) {
 }
 
 TEST(NamedModels, RefusesWithOneSentence) {
-  for (const char* source : {"alexnet@1", "convnet", "convnet@", "convnet@0", "convnet@axb", "convnet@4x", "convnet@2x3",
-                             "resnet50@16", "resnet50@1x4x32x32", "convnet@99999999999999999999"}) {
+  for (const char* source : {"alexnet@1", "convnet", "convnet@", "convnet@0", "convnet@axb", "convnet@4x",
+                             "convnet@2x3", "resnet50@16", "resnet50@1x4x32x32", "convnet@99999999999999999999"}) {
     EXPECT_THROW(model_graph(source), UserError) << source;
   }
   EXPECT_FALSE(is_model_source("file.fj"));

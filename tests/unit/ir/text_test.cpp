@@ -45,7 +45,8 @@ TEST(Lexer, Tokens) {
        "number:1e-05 number:1E+5 number:2e3 number:0.125 number:0X1.8P-3 number:007"},
       {"grid.x 1. .5", "name:grid . name:x number:1 . . number:5"},  // a number has digits around its '.'
       {"-inf nan", "- name:inf name:nan"},
-      {"on \"x86:avx2,l1=32k\" \"\"-> \"; no comment\"", "name:on string:x86:avx2,l1=32k string: -> string:; no comment"},
+      {"on \"x86:avx2,l1=32k\" \"\"-> \"; no comment\"",
+       "name:on string:x86:avx2,l1=32k string: -> string:; no comment"},
       {"a;b\r\nc\t;\nd", "name:a name:c name:d"},
   };
   for (const auto& row : table) {

@@ -145,8 +145,8 @@ TEST(PlanText, RefusesAtTheRightPlace) {
 }
 
 TEST(PlanText, HoldsWhatALibraryMayDo) {
-  const std::string text = print(parse_plan(changed(
-      "flop 8", "flop 8 library \"graph @neg(%p0: f32[8]) { %0 = neg(%p0) : f32[8] return %0 }\" (0, 1)")));
+  const std::string text = print(parse_plan(
+      changed("flop 8", "flop 8 library \"graph @neg(%p0: f32[8]) { %0 = neg(%p0) : f32[8] return %0 }\" (0, 1)")));
   const Plan plan = parse_plan(text);
   verify(plan);
   ASSERT_TRUE(plan.steps[0].library);

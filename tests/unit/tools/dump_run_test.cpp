@@ -197,8 +197,8 @@ TEST_F(DumpRun, FailureLeavesNoPartialOutput) {
 }
 
 TEST_F(DumpRun, AFullStandardOutputIsAnError) {
-  const std::string command = fmt::format("{} run {} --inputs {} --outputs {} > /dev/full 2> {}", kProgram, path("g.fj"),
-                                          path("in.npz"), path("out.npz"), path("stderr"));
+  const std::string command = fmt::format("{} run {} --inputs {} --outputs {} > /dev/full 2> {}", kProgram,
+                                          path("g.fj"), path("in.npz"), path("out.npz"), path("stderr"));
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 5);
   EXPECT_EQ(io::read_npz(path("out.npz")).size(), 1u) << "the results are there nevertheless";
 }
