@@ -18,15 +18,6 @@ int operand_id(const ir::Graph& graph, const ir::Node& node, std::size_t i) {
   return graph.index_of(node.operands[i].value.get());
 }
 
-Window window(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t out, std::int64_t kernel) {
-  return {in,
-          out,
-          kernel,
-          node.attrs.ints("stride")[axis],
-          node.attrs.ints("padding")[axis],
-          node.attrs.ints("dilation")[axis]};
-}
-
 TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
   check_one_group(node);
   const ir::Graph& graph = kernel.graph();
@@ -34,7 +25,8 @@ TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
   const Shape &in = graph.value(x).type().shape, &out = node.type.shape, &weight = graph.value(w).type().shape;
   TileProblem p;
   p.images = in[0], p.outputs = out[1], p.channels = in[1];
-  p.rows = window(node, 0, in[2], out[2], weight[2]), p.columns = window(node, 1, in[3], out[3], weight[3]);
+  p.rows = convolution_window(node, 0, in[2], out[2], weight[2]);
+  p.columns = convolution_window(node, 1, in[3], out[3], weight[3]);
   p.input = [&kernel, x](const Index& n, const Index& h, const Index& v, const Index& c) {
     return kernel.expression().value(x, {n, c, h, v});
   };

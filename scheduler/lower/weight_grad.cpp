@@ -33,15 +33,8 @@ class WeightGradient {
     x_ = graph_.index_of(node.operands[0].value.get()), dy_ = graph_.index_of(node.operands[1].value.get());
     const Shape &in = graph_.value(x_).type().shape, &out = graph_.value(dy_).type().shape, &weight = node.type.shape;
     images_ = in[0], channels_ = in[1], outputs_ = out[1];
-    const auto window = [&](std::size_t axis, std::int64_t i, std::int64_t o, std::int64_t k) {
-      return Window{i,
-                    o,
-                    k,
-                    node.attrs.ints("stride")[axis],
-                    node.attrs.ints("padding")[axis],
-                    node.attrs.ints("dilation")[axis]};
-    };
-    rows_ = window(0, in[2], out[2], weight[2]), columns_ = window(1, in[3], out[3], weight[3]);
+    rows_ = convolution_window(node, 0, in[2], out[2], weight[2]);
+    columns_ = convolution_window(node, 1, in[3], out[3], weight[3]);
     vectors_ = outputs_ > lanes_ ? 2 : 1;
     block_ = vectors_ * lanes_;
     blocks_ = (outputs_ + block_ - 1) / block_;

@@ -10,6 +10,16 @@ Index ceil_divide(const Index& a, std::int64_t by) { return by == 1 ? a : (a + I
 
 }  // namespace
 
+Window convolution_window(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t out,
+                          std::int64_t kernel) {
+  return {in,
+          out,
+          kernel,
+          node.attrs.ints("stride")[axis],
+          node.attrs.ints("padding")[axis],
+          node.attrs.ints("dilation")[axis]};
+}
+
 TapRange tap_range(const Window& w, const Index& o) {
   if (w.inside()) return {{Index(0)}, {Index(w.kernel)}, true};
   const Index first = ceil_divide(Index(w.low_padding) - o * w.stride, w.dilation);

@@ -21,6 +21,9 @@ struct Window {
   bool tiles() const { return stride == kernel && low_padding == 0 && dilation == 1; }
 };
 
+// Of the rows (axis 0) or columns (1) of a convolution, or of one of its gradients.
+Window convolution_window(const ir::Node& node, std::size_t axis, std::int64_t in, std::int64_t out,
+                          std::int64_t kernel);
 // Of the rows (axis 0) or columns (1) of a max_pool2d_grad's image.
 Window pooled_window(const ir::Node& grad, int axis);
 

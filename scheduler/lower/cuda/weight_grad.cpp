@@ -29,15 +29,8 @@ class WeightGradient {
     x_ = graph.index_of(node.operands[0].value.get()), dy_ = graph.index_of(node.operands[1].value.get());
     const Shape &in = graph.value(x_).type().shape, &out = graph.value(dy_).type().shape, &weight = node.type.shape;
     images_ = in[0], channels_ = in[1], outputs_ = out[1];
-    const auto window = [&](std::size_t axis, std::int64_t i, std::int64_t o, std::int64_t k) {
-      return Window{i,
-                    o,
-                    k,
-                    node.attrs.ints("stride")[axis],
-                    node.attrs.ints("padding")[axis],
-                    node.attrs.ints("dilation")[axis]};
-    };
-    rows_ = window(0, in[2], out[2], weight[2]), columns_ = window(1, in[3], out[3], weight[3]);
+    rows_ = convolution_window(node, 0, in[2], out[2], weight[2]);
+    columns_ = convolution_window(node, 1, in[3], out[3], weight[3]);
     vectors_ = std::min(kVectors, (outputs_ + lanes - 1) / lanes);
     blocks_ = (outputs_ + vectors_ * lanes - 1) / (vectors_ * lanes);
     width_ = divisor_up_to(channels_, kWidth);
