@@ -13,37 +13,15 @@
 #include "runtime/session.h"
 #include "tests/gpu_check/model.h"
 #include "tests/gpu_check/sections.h"
+#include "tests/support/step_arguments.h"
 
 namespace fusejit::gpu_check {
 namespace {
 
-double largest_difference(const Buffer& got, const Buffer& want) {
-  double difference = 0, largest = 1e-30;
-  for (std::int64_t i = 0; i < want.type().elements(); ++i) {
-    const double a = ir::load_element(got.data(), want.type().dtype, i).as_double();
-    const double b = ir::load_element(want.data(), want.type().dtype, i).as_double();
-    if (a == b) continue;
-    difference = std::max(difference, std::abs(a - b) <= 1e300 ? std::abs(a - b) : 1e300);
-    largest = std::max(largest, std::abs(b));
-  }
-  return difference / largest;
-}
-
 // One step on positive numbers, where states of the optimiser are sound too.
 void check_step(Machine& machine, Report& report, bool cudnn) {
   const models::ModelGraph model = models::model_graph("convnet@2:train");
-  std::mt19937 random(11);
-  std::vector<Buffer> arguments;
-  for (const ir::Value& parameter : model.graph.parameters()) {
-    Buffer buffer = Buffer::allocate(parameter.type());
-    for (std::int64_t i = 0; i < parameter.type().elements(); ++i) {
-      const double value = is_float(parameter.type().dtype) ? std::uniform_real_distribution<>(0.05, 0.15)(random)
-                                                            : static_cast<double>(random() % 10);
-      ir::store_element(buffer.data(), parameter.type().dtype, i,
-                        ir::cast(ir::Scalar::of(value), parameter.type().dtype));
-    }
-    arguments.push_back(std::move(buffer));
-  }
+  const std::vector<Buffer> arguments = test::drawn_arguments(model.graph, 11);
   runtime::Session interpreter(
       {.target = machine.target(cudnn), .engine = runtime::Engine::kernel_interpreter, .threads = 1});
   const std::vector<Buffer> want = interpreter.run(model.graph, arguments);
@@ -55,13 +33,13 @@ void check_step(Machine& machine, Report& report, bool cudnn) {
   const double tolerance = cudnn ? 2e-4 : 1e-5;
   double worst = 0;
   for (std::size_t r = 0; r < want.size(); ++r) {
-    const double difference = largest_difference(got[r], want[r]);
+    const double difference = test::largest_difference(got[r], want[r]);
     worst = std::max(worst, difference);
     if (difference <= tolerance) continue;
     report.check(fmt::format("step {}: result {} {}", how, r, want[r].type().str()),
                  fmt::format("off by {:.3g} of its largest element, allowed is {:.1g}", difference, tolerance));
   }
-  const double loss = largest_difference(got[0], want[0]);
+  const double loss = test::largest_difference(got[0], want[0]);
   report.check(fmt::format("step {}: the loss", how), loss <= 1e-5 ? "" : fmt::format("off by {:.3g}", loss));
   const runtime::cuda::ExecutorStatistics ran = planned.executor->statistics();
   report.say(

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 
 #include "frontend/models/named.h"
 #include "runtime/cuda_backend.h"
@@ -12,6 +11,7 @@
 #include "scheduler/schedule.h"
 #include "tests/support/cuda_shim/fake_kernels.h"
 #include "tests/support/cuda_shim/sanitized.h"
+#include "tests/support/step_arguments.h"
 #include "tests/unit/cuda/kernels.h"
 
 namespace fusejit::test {
@@ -22,40 +22,10 @@ using runtime::Session;
 
 const Target kTarget = Target::parse("cuda:sm_90");
 
-// Positive numbers and small labels: states of an optimiser and variances are sound as well.
-std::vector<Buffer> drawn_arguments(const ir::Graph& graph) {
-  std::mt19937 random(11);
-  std::vector<Buffer> arguments;
-  for (const ir::Value& parameter : graph.parameters()) {
-    const Type& type = parameter.type();
-    Buffer buffer = Buffer::allocate(type);
-    for (std::int64_t i = 0; i < type.elements(); ++i) {
-      const double value = is_float(type.dtype) ? std::uniform_real_distribution<>(0.05, 0.15)(random)
-                                                : static_cast<double>(random() % 10);
-      ir::store_element(buffer.data(), type.dtype, i, ir::cast(ir::Scalar::of(value), type.dtype));
-    }
-    arguments.push_back(std::move(buffer));
-  }
-  return arguments;
-}
-
-// The largest |got - want| over the largest |want| of a result.
-double difference_of(const Buffer& got, const Buffer& want) {
-  double difference = 0, largest = 1e-30;
-  for (std::int64_t i = 0; i < want.type().elements(); ++i) {
-    const double a = ir::load_element(got.data(), want.type().dtype, i).as_double();
-    const double b = ir::load_element(want.data(), want.type().dtype, i).as_double();
-    if (a == b) continue;
-    difference = std::max(difference, std::abs(a - b) <= 1e300 ? std::abs(a - b) : 1e300);
-    largest = std::max(largest, std::abs(b));
-  }
-  return difference / largest;
-}
-
 void expect_close(const std::vector<Buffer>& got, const std::vector<Buffer>& want, double tolerance, const char* what) {
   ASSERT_EQ(got.size(), want.size());
   for (std::size_t r = 0; r < got.size(); ++r) {
-    EXPECT_LE(difference_of(got[r], want[r]), tolerance) << what << ": result " << r << " " << got[r].type().str();
+    EXPECT_LE(largest_difference(got[r], want[r]), tolerance) << what << ": result " << r << " " << got[r].type().str();
   }
 }
 
@@ -99,7 +69,7 @@ struct ShimmedStep {
 TEST(CudaTrainingStep, TheProgramTextTrainsAsEveryOtherEngine) {
   ShimmedStep step("convnet@2:train");
   step.shim->open();
-  const std::vector<Buffer> arguments = drawn_arguments(step.model.graph);
+  const std::vector<Buffer> arguments = drawn_arguments(step.model.graph, 11);
   const auto run_elsewhere = [&](runtime::SessionOptions options) {
     return Session(std::move(options)).run(step.model.graph, arguments);
   };
@@ -128,11 +98,11 @@ TEST(CudaTrainingStep, TheProgramTextTrainsAsEveryOtherEngine) {
   }
   // Sums in another order; in gradients through batch norms of two images much cancels.
   expect_close(first, meant, 2e-5, "graph interpreter");
-  EXPECT_LE(difference_of(first[0], meant[0]), 1e-5) << "the loss";
+  EXPECT_LE(largest_difference(first[0], meant[0]), 1e-5) << "the loss";
 #if defined(FUSEJIT_X86)
   const std::vector<Buffer> compiled = run_elsewhere({.threads = 1});
   expect_close(first, compiled, 2e-4, "x86");
-  EXPECT_LE(difference_of(first[0], compiled[0]), 1e-5) << "the loss";
+  EXPECT_LE(largest_difference(first[0], compiled[0]), 1e-5) << "the loss";
 #endif
 }
 

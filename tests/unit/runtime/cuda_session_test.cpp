@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <random>
 #include <set>
 
 #include "frontend/models/named.h"
@@ -12,6 +11,7 @@
 #include "runtime/session.h"
 #include "scheduler/schedule.h"
 #include "tests/support/fake_kernels.h"
+#include "tests/support/step_arguments.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -21,23 +21,6 @@ using Strings = std::vector<std::string>;
 
 constexpr const char* kModel = "convnet@1:train";
 const Target kTarget = Target::parse("cuda:sm_90");
-
-// Positive numbers and small labels: states of an optimiser and variances are sound as well.
-std::vector<Buffer> drawn_arguments(const ir::Graph& graph) {
-  std::mt19937 random(7);
-  std::vector<Buffer> arguments;
-  for (const ir::Value& parameter : graph.parameters()) {
-    const Type& type = parameter.type();
-    Buffer buffer = Buffer::allocate(type);
-    for (std::int64_t i = 0; i < type.elements(); ++i) {
-      const double value = is_float(type.dtype) ? std::uniform_real_distribution<>(0.05, 0.15)(random)
-                                                : static_cast<double>(random() % 10);
-      ir::store_element(buffer.data(), type.dtype, i, ir::cast(ir::Scalar::of(value), type.dtype));
-    }
-    arguments.push_back(std::move(buffer));
-  }
-  return arguments;
-}
 
 std::vector<Buffer> copies(const std::vector<Buffer>& buffers) {
   std::vector<Buffer> result;
@@ -61,7 +44,7 @@ struct Trained {
   std::span<const bool> donated{reinterpret_cast<const bool*>(model.donated.data()), model.donated.size()};
   std::shared_ptr<const scheduler::Plan> plan = std::make_shared<const scheduler::Plan>(
       scheduler::schedule(model.graph, {kTarget, "all", {donated.begin(), donated.end()}}));
-  std::vector<Buffer> arguments = drawn_arguments(model.graph);
+  std::vector<Buffer> arguments = test::drawn_arguments(model.graph, 7);
 
   // Everything the plan launches is known to the fake; no compiler is asked.
   std::int64_t teach(FakeDriver& fake) const {
