@@ -8,6 +8,7 @@
 #include "ir/base/check.h"
 #include "runtime/cudnn/device.h"
 #include "runtime/cudnn/step.h"
+#include "runtime/results.h"
 
 namespace fusejit::runtime {
 
@@ -131,28 +132,11 @@ std::vector<Buffer> CudaBackend::run(cuda::CudaExecutor& executor, const ir::Gra
                                      std::span<const Buffer> arguments) {
   const scheduler::Plan& plan = executor.plan();
   const std::vector<Buffer> given = on_device(plan, arguments);
-  std::vector<Buffer> results(plan.results.size());
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    const Type& type = graph.results()[r].type();
-    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
-    switch (value.storage) {
-      case scheduler::Storage::argument:
-      case scheduler::Storage::donated:
-        results[r] = given[static_cast<std::size_t>(value.index)].as(type);
-        break;
-      case scheduler::Storage::result:
-        results[r] = value.index == static_cast<int>(r) ? device_->allocate(type)
-                                                        : results[static_cast<std::size_t>(value.index)].as(type);
-        break;
-      case scheduler::Storage::constant:
-        results[r] = device_->allocate(type);
-        device_->staging().upload(results[r].address(), value.data.data(),
-                                  static_cast<std::int64_t>(value.data.size()));
-        break;
-      case scheduler::Storage::arena:
-        FJ_ASSERT(false, "result {} of @{} lies in the arena", r, plan.name);
-    }
-  }
+  std::vector<Buffer> results = bind_results(
+      plan, graph, given, [&](const Type& type) { return device_->allocate(type); },
+      [&](const Buffer& to, const std::vector<std::byte>& data) {
+        device_->staging().upload(to.address(), data.data(), static_cast<std::int64_t>(data.size()));
+      });
   executor.run(given, results);
   return results;
 }

@@ -20,6 +20,7 @@
 #include "runtime/cuda_backend.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/results.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
@@ -267,26 +268,9 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     for (const Buffer& argument : arguments) here.push_back(argument.on_host());
     arguments = here;
   }
-  const scheduler::Plan& plan = executable->plan;
-  std::vector<Buffer> results(plan.results.size());
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    const Type& type = graph.results()[r].type();
-    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
-    switch (value.storage) {
-      case scheduler::Storage::argument:
-      case scheduler::Storage::donated:
-        results[r] = arguments[static_cast<std::size_t>(value.index)].as(type);
-        break;
-      case scheduler::Storage::result:
-        results[r] = value.index == static_cast<int>(r) ? Buffer::allocate(type)
-                                                        : results[static_cast<std::size_t>(value.index)];
-        break;
-      default: {
-        results[r] = Buffer::allocate(type);
-        std::memcpy(results[r].data(), value.data.data(), value.data.size());
-      }
-    }
-  }
+  std::vector<Buffer> results = bind_results(
+      executable->plan, graph, arguments, [](const Type& type) { return Buffer::allocate(type); },
+      [](const Buffer& to, const std::vector<std::byte>& data) { std::memcpy(to.data(), data.data(), data.size()); });
   Checks checks = state_->options.checks;
   checks.kernel_interpreter |= state_->options.engine == Engine::kernel_interpreter;
   std::lock_guard running(state_->running);
