@@ -19,22 +19,24 @@ int operand_id(const ir::Graph& graph, const ir::Node& node, std::size_t i) {
 }
 
 TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
-  check_one_group(node);
   const ir::Graph& graph = kernel.graph();
   const int x = operand_id(graph, node, 0), w = operand_id(graph, node, 1);
   const Shape &in = graph.value(x).type().shape, &out = node.type.shape, &weight = graph.value(w).type().shape;
   TileProblem p;
-  p.images = in[0], p.outputs = out[1], p.channels = in[1];
+  const std::int64_t groups = node.attrs.integer("groups"), outputs = out[1] / groups, channels = weight[1];
+  p.images = in[0], p.groups = groups, p.outputs = outputs, p.channels = channels;
+  p.lanes_along_groups = run_lanes_along_groups(groups, outputs);
   p.rows = convolution_window(node, 0, in[2], out[2], weight[2]);
   p.columns = convolution_window(node, 1, in[3], out[3], weight[3]);
-  p.input = [&kernel, x](const Index& n, const Index& h, const Index& v, const Index& c) {
-    return kernel.expression().value(x, {n, c, h, v});
+  p.input = [&kernel, x, channels](const Index& n, const Index& h, const Index& v, const Index& g, const Index& c) {
+    return kernel.expression().value(x, {n, g * channels + c, h, v});
   };
-  p.move_to = [&kernel](const Index& n, const Index& r, const Index& q, const Index& k) {
-    kernel.move_to_dims({n, k, r, q});
+  p.move_to = [&kernel, outputs](const Index& n, const Index& r, const Index& q, const Index& g, const Index& k) {
+    kernel.move_to_dims({n, g * outputs + k, r, q});
   };
-  p.weight = [w](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) {
-    return e.value(w, {k, c, r, s});
+  p.weight = [w, outputs](Expression& e, const Index& g, const Index& k, const Index& r, const Index& s,
+                          const Index& c) {
+    return e.value(w, {g * outputs + k, c, r, s});
   };
   p.channels_adjoin = weight[2] * weight[3] == 1 || graph.value(w).type().layout == Layout::nhwc;
   return p;
@@ -71,28 +73,33 @@ std::vector<Phase> phases(const ir::Node& node, std::size_t axis, std::int64_t i
 }
 
 std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& node) {
-  check_one_group(node);
   const ir::Graph& graph = kernel.graph();
   const int dy = operand_id(graph, node, 0), w = operand_id(graph, node, 1);
   const Shape &out = graph.value(dy).type().shape, &in = node.type.shape, &weight = graph.value(w).type().shape;
+  const std::int64_t groups = node.attrs.integer("groups"), outputs = weight[1], channels = weight[0] / groups;
   std::vector<TileProblem> problems;
   for (const Phase& row : phases(node, 0, in[2], out[2], weight[2])) {
     for (const Phase& column : phases(node, 1, in[3], out[3], weight[3])) {
       TileProblem p;
-      p.images = in[0], p.outputs = in[1], p.channels = weight[0];
+      p.images = in[0], p.groups = groups, p.outputs = outputs, p.channels = channels;
+      p.lanes_along_groups = run_lanes_along_groups(groups, outputs);
       p.rows = row.window, p.columns = column.window;
       if (p.rows.kernel == 0 || p.columns.kernel == 0) p.channels = 0;  // no window touches these pixels: zeros
-      p.input = [&kernel, dy](const Index& n, const Index& h, const Index& v, const Index& c) {
-        return kernel.expression().value(dy, {n, c, h, v});
+      p.input = [&kernel, dy, channels](const Index& n, const Index& h, const Index& v, const Index& g,
+                                        const Index& c) {
+        return kernel.expression().value(dy, {n, g * channels + c, h, v});
       };
-      p.move_to = [&kernel, row, column](const Index& n, const Index& i, const Index& j, const Index& k) {
-        kernel.move_to_dims({n, k, i * row.stride + Index(row.offset), j * column.stride + Index(column.offset)});
+      p.move_to = [&kernel, row, column, outputs](const Index& n, const Index& i, const Index& j, const Index& g,
+                                                  const Index& k) {
+        kernel.move_to_dims(
+            {n, g * outputs + k, i * row.stride + Index(row.offset), j * column.stride + Index(column.offset)});
       };
-      p.weight = [w, row, column](Expression& e, const Index& k, const Index& r, const Index& s, const Index& c) {
+      p.weight = [w, row, column, channels](Expression& e, const Index& g, const Index& k, const Index& r,
+                                            const Index& s, const Index& c) {
         const auto tap = [](const Phase& phase, const Index& m) {
           return (Index(phase.window.kernel - 1) - m) * phase.tap_stride + Index(phase.first);
         };
-        return e.value(w, {c, k, tap(row, r), tap(column, s)});
+        return e.value(w, {g * channels + c, k, tap(row, r), tap(column, s)});
       };
       problems.push_back(p);
     }
@@ -120,22 +127,30 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
     LogicalIndex at = leading.rank() == 1 ? LogicalIndex{row} : delinearise(row, leading);
     return at;
   };
-  p.input = [&kernel, a, split_row](const Index&, const Index&, const Index& row, const Index& c) {
+  p.input = [&kernel, a, split_row](const Index&, const Index&, const Index& row, const Index&, const Index& c) {
     LogicalIndex at = split_row(row);
     at.push_back(c);
     return kernel.expression().value(a, at);
   };
-  p.move_to = [&kernel, split_row](const Index&, const Index&, const Index& row, const Index& k) {
+  p.move_to = [&kernel, split_row](const Index&, const Index&, const Index& row, const Index&, const Index& k) {
     LogicalIndex at = split_row(row);
     at.push_back(k);
     kernel.move_to_dims(at);
   };
   const bool transposed = node.op == Op::linear;
-  p.weight = [b, transposed](Expression& e, const Index& k, const Index&, const Index&, const Index& c) {
+  p.weight = [b, transposed](Expression& e, const Index&, const Index& k, const Index&, const Index&, const Index& c) {
     return transposed ? e.value(b, {k, c}) : e.value(b, {c, k});
   };
   p.channels_adjoin = transposed;
   return p;
+}
+
+// 0, the target's, for a convolution without groups.
+int lanes_of(const LowerContext& context, const ir::Node& node) {
+  const std::int64_t groups = ir::op_def(node.op).matrix ? 1 : node.attrs.integer("groups");
+  if (groups == 1) return 0;
+  const int most = vector_lanes(context.target, compute_type(node.type.dtype) == DType::f64);
+  return lanes_in_group(groups, node.type.shape[1] / groups, most);
 }
 
 }  // namespace
@@ -150,6 +165,7 @@ void check_one_group(const ir::Node& node) {
 std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group& group, int lanes) {
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;
+  if (!cuda) lanes = lanes_of(context, node);
   GroupKernel kernel(context, group, ir::op_def(node.op).matrix, lanes);  // rows of a matrix are one axis
   if (ir::op_def(node.op).matrix && kernel.space().axes.size() > 2) {
     throw UnsupportedError(
@@ -167,11 +183,12 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
   LoweredGroup lowered;
   bool first = true;
   for (TileProblem& problem : problems) {
-    if (problem.images * problem.rows.out * problem.columns.out * problem.outputs == 0) continue;
+    if (problem.images * problem.rows.out * problem.columns.out * problem.groups * problem.outputs == 0) continue;
     problem.compute = compute_type(node.type.dtype);
-    const TileShape tile =
-        cuda ? cuda::choose_tile(problem.columns.out, problem.outputs, kernel.lanes(), !group.reductions.empty())
-             : choose_tile(context.target, problem.columns.out, problem.outputs, kernel.lanes());
+    const bool adjoin = problem.groups > 1 && !problem.lanes_along_groups;  // no lane beyond a group, then
+    if (cuda && adjoin && problem.outputs % kernel.lanes() != 0) return std::nullopt;
+    const TileShape tile = cuda ? cuda::choose_tile(problem, kernel.lanes(), !group.reductions.empty())
+                                : choose_tile(context.target, problem, kernel.lanes());
     ir::MemId packed = -1;
     if (problem.channels > 0 && !context.library) {
       const int id = context.first_extra + static_cast<int>(lowered.extras.size());

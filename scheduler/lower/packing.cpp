@@ -17,7 +17,17 @@ using ir::MemKind;
 
 std::vector<std::int64_t> packed_dims(const TileProblem& problem, const TileShape& tile, int lanes) {
   const std::int64_t block = tile.vectors * lanes;
-  return {(problem.outputs + block - 1) / block, problem.rows.kernel, problem.columns.kernel, problem.channels, block};
+  std::vector<std::int64_t> dims{(problem.across() + block - 1) / block, problem.rows.kernel, problem.columns.kernel,
+                                 problem.channels, block};
+  if (problem.apart() > 1) dims.insert(dims.begin(), problem.apart());
+  return dims;
+}
+
+std::vector<Index> packed_index(const TileProblem& problem, const Index& apart, const Index& block, const Index& r,
+                                const Index& s, const Index& c, const Index& k) {
+  std::vector<Index> index{block, r, s, c, k};
+  if (problem.apart() > 1) index.insert(index.begin(), apart);
+  return index;
 }
 
 namespace {
@@ -47,13 +57,16 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     return builder.load(place->second, physical);
   };
   Expression expression(context.graph, builder, hooks);
-  const std::vector<std::int64_t> dims = packed_dims(problem, tile, lanes);
-  std::vector<std::int64_t> last_dims = dims;
-  const auto element = [&](const Index& k, const Index& r, const Index& s, const Index& c) -> Arg {
-    const auto real = [&] { return problem.weight(expression, k, r, s, c); };
-    if (problem.outputs % dims[4] == 0) return expression.nested(real);
+  const std::vector<std::int64_t> all_dims = packed_dims(problem, tile, lanes);
+  const std::vector<std::int64_t> dims(all_dims.end() - 5, all_dims.end());
+  Index apart = 0;
+  const auto element = [&](const Index& across, const Index& r, const Index& s, const Index& c) -> Arg {
+    const auto real = [&] {
+      return problem.weight(expression, problem.group(apart, across), problem.output(apart, across), r, s, c);
+    };
+    if (problem.across() % dims[4] == 0) return expression.nested(real);
     return builder.choose(
-        {compare(k, CompareKind::lt, problem.outputs)}, {problem.compute},
+        {compare(across, CompareKind::lt, problem.across())}, {problem.compute},
         [&] { return std::vector<Arg>{expression.nested(real)}; },
         [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem.compute)}; })[0];
   };
@@ -61,8 +74,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   // Buffers are declared by their first use, so the written one comes last.
   const auto store = [&](const Index& block, const Index& r, const Index& s, const Index& c, const Index& k) {
     const Arg value = element(block * dims[4] + k, r, s, c);
-    if (to < 0) to = builder.buffer(MemKind::write, problem.compute, dims, 64);
-    builder.store(to, {block, r, s, c, k}, value);
+    if (to < 0) to = builder.buffer(MemKind::write, problem.compute, all_dims, 64);
+    builder.store(to, packed_index(problem, apart, block, r, s, c, k), value);
   };
   const auto vectors = [&](const Index& block, const Index& r, const Index& s, const Index& c) {
     unrolled(builder, tile.vectors, [&](Index v) {
@@ -115,13 +128,22 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       });
     });
   };
+  const auto over_groups = [&] {
+    parallel(builder, problem.apart(), [&](Index outer) {
+      apart = outer;
+      over_tasks();
+    });
+  };
   if (context.target.isa == Isa::cuda) {
     std::int64_t elements = 1;
-    for (const std::int64_t d : dims) elements *= d;
+    for (const std::int64_t d : all_dims) elements *= d;
     cuda::each_thread(builder, elements, [&](Index item) {
-      const std::vector<Index> at = cuda::decode(item, dims);
+      std::vector<Index> at = cuda::decode(item, all_dims);
+      if (problem.apart() > 1) apart = at[0], at.erase(at.begin());
       store(at[0], at[1], at[2], at[3], at[4]);
     });
+  } else if (problem.apart() > 1) {
+    over_groups();
   } else if (problem.channels_adjoin && dims[3] >= lanes) {
     over_channels();
   } else if (dims[1] * dims[2] == 1 && dims[0] > 1 && dims[3] > kPackedRows) {

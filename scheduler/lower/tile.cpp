@@ -17,10 +17,37 @@ using ir::KernelBuilder;
 using ir::MemKind;
 using ir::Op;
 
-TileShape choose_tile(const Target& target, std::int64_t columns, std::int64_t outputs, int lanes) {
+namespace {
+
+constexpr std::int64_t kLeastLanes = 4;  // a vector that an access still pays for
+constexpr std::int64_t kFewGroups = 4;   // fewer are not looped over
+
+std::int64_t power_of_two_in(std::int64_t n, std::int64_t most) {
+  std::int64_t power = 1;
+  while (power < most && n % (2 * power) == 0) power *= 2;
+  return power;
+}
+
+}  // namespace
+
+bool run_lanes_along_groups(std::int64_t groups, std::int64_t outputs) {
+  if (groups == 1 || power_of_two_in(outputs, kLeastLanes) == kLeastLanes) return false;
+  return groups > kFewGroups || outputs < 2 * kLeastLanes;
+}
+
+int lanes_in_group(std::int64_t groups, std::int64_t outputs, int most) {
+  const std::int64_t even = power_of_two_in(outputs, most);
+  if (groups == 1 || even < kLeastLanes) return most;
+  return static_cast<int>(even);
+}
+
+TileShape choose_tile(const Target& target, const TileProblem& problem, int lanes) {
   const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
   TileShape tile;
-  tile.vectors = outputs > lanes ? 2 : 1;
+  // Along groups a lane without a group costs a masked access at every tap.
+  const std::int64_t across = problem.across(), columns = problem.columns.out;
+  const bool whole = across % lanes == 0 && across % (2 * lanes) != 0;
+  tile.vectors = across > lanes && !(problem.groups > 1 && whole) ? 2 : 1;
   const int registers = wide ? 31 : 15;
   const int most = std::min((registers - 1 - tile.vectors) / tile.vectors, wide && target.fma_per_cycle < 2 ? 8 : 14);
   const std::int64_t tiles = std::max<std::int64_t>(1, (columns + most - 1) / most);
@@ -46,7 +73,7 @@ class TileEmitter {
 
   void emit() {
     const Target& target = kernel_.context().target;
-    const std::int64_t blocks = (problem_.outputs + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
+    const std::int64_t blocks = (problem_.across() + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
     const bool matrix = is_matrix();
     tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
     row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target));
@@ -56,7 +83,16 @@ class TileEmitter {
     if (!accumulators_.list().empty()) work_ = declare_partials(kernel_, accumulators_, parts_);
     const bool parallel_outputs = tasks * 2 < target.tasks;
     const auto over_outputs = [&] {
-      (parallel_outputs ? parallel : serial)(builder_, blocks, [&](Index block) { output_block(block); });
+      const std::int64_t apart = problem_.apart();
+      // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
+      const bool copies = apart > 1 && !problem_.lanes_along_groups && problem_.outputs % (tile_.vectors * lanes_) != 0;
+      const bool outer = parallel_outputs && apart >= blocks, inner = parallel_outputs && !outer && !copies;
+      const auto over_blocks = [&](Index a) {
+        apart_ = a;
+        (inner ? parallel : serial)(builder_, blocks, [&](Index block) { output_block(block); });
+      };
+      if (!copies) return (outer ? parallel : serial)(builder_, apart, over_blocks);
+      for (std::int64_t a = 0; a < apart; ++a) over_blocks(a);
     };
     const auto over_parts = [&](const std::function<void()>& inner) {
       if (matrix) {
@@ -78,7 +114,7 @@ class TileEmitter {
 
   // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2.
   std::int64_t rows_wanted(const Target& target) const {
-    const std::int64_t row_bytes = problem_.columns.in * problem_.channels * 4 * problem_.rows.stride;
+    const std::int64_t row_bytes = problem_.columns.in * problem_.groups * problem_.channels * 4 * problem_.rows.stride;
     const std::int64_t for_cache = problem_.rows.out * row_bytes / std::max<std::int64_t>(1, target.l2_bytes / 4) + 1;
     const std::int64_t for_tasks = (target.tasks + problem_.images - 1) / problem_.images;
     return std::min(problem_.rows.out, std::max(for_cache, for_tasks));
@@ -193,22 +229,42 @@ class TileEmitter {
                 const Index& c) {
     const ir::MemId weights = builder_.local(MemKind::register_local, problem_.compute, {tile_.vectors});
     unrolled(builder_, tile_.vectors, [&](Index j) {
-      builder_.store(weights, {j}, builder_.load(packed_, {block_, r, s, c, j * lanes_ + lane_}));
+      builder_.store(weights, {j},
+                     builder_.load(packed_, packed_index(problem_, apart_, block_, r, s, c, j * lanes_ + lane_)));
     });
     unrolled(builder_, pixels, [&](Index i) {
       const Index w = problem_.columns.input(q + i, s);
       const auto body = [&] {
+        const auto add = [&](const Index& j, Arg x) {
+          const Arg wv = builder_.load(weights, {j}), old = builder_.load(acc_, {i, j});
+          builder_.store(acc_, {i, j}, multiply_add(x, wv, old));
+        };
+        if (problem_.lanes_along_groups) {
+          return unrolled(builder_, tile_.vectors, [&](Index j) { add(j, input_vector(h, w, j, c)); });
+        }
         kernel_.expression().nested([&] {
-          const Arg x = problem_.input(image_, h, w, c);
-          unrolled(builder_, tile_.vectors, [&](Index j) {
-            const Arg wv = builder_.load(weights, {j}), old = builder_.load(acc_, {i, j});
-            builder_.store(acc_, {i, j}, multiply_add(x, wv, old));
-          });
+          const Arg x = problem_.input(image_, h, w, apart_, c);
+          unrolled(builder_, tile_.vectors, [&](Index j) { add(j, x); });
         });
       };
       if (interior) return body();
       builder_.when(within(w, problem_.columns.in), body);
     });
+  }
+
+  // Channel c of the groups of vector j; 0 beyond the last group.
+  Arg input_vector(const Index& h, const Index& w, const Index& j, const Index& c) {
+    const Index g = across(j);
+    const auto load = [&] { return kernel_.expression().nested([&] { return problem_.input(image_, h, w, g, c); }); };
+    if (problem_.groups % (tile_.vectors * lanes_) == 0) return load();
+    return builder_.choose(
+        {compare(g, CompareKind::lt, problem_.groups)}, {problem_.compute}, [&] { return std::vector<Arg>{load()}; },
+        [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
+  }
+
+  Index across(const Index& j) const { return block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_; }
+  void move_to(const Index& p, const Index& q, const Index& across) {
+    problem_.move_to(image_, p, q, problem_.group(apart_, across), problem_.output(apart_, across));
   }
 
   Arg multiply_add(Arg a, Arg b, Arg c) {
@@ -219,9 +275,9 @@ class TileEmitter {
   // While the tile is in registers: everything that the group stores or sums.
   void epilogue(const Index& q, int pixels) {
     const auto at = [&](const Index& i, const Index& j, const std::function<void()>& body) {
-      const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_;
+      const Index k = across(j);
       const auto inner = [&] {
-        problem_.move_to(image_, row_, q + i, k);
+        move_to(row_, q + i, k);
         kernel_.expression().nested([&] {
           kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, {i, j}));
           body();
@@ -266,9 +322,9 @@ class TileEmitter {
                      literal(s.last() * problem_.columns.out));
     }
     unrolled(builder_, tile_.vectors, [&](Index j) {
-      const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_;
+      const Index k = across(j);
       const auto inner = [&] {
-        problem_.move_to(image_, row_block_ * s.chunk, Index(0), k);
+        move_to(row_block_ * s.chunk, Index(0), k);
         const std::vector<Arg> state = accumulators_.partial(state_, j, count);
         const std::vector<Index> index = partial_index(kernel_, part, kernel_.point());
         for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, state[c]);
@@ -279,9 +335,10 @@ class TileEmitter {
 
   // Lanes beyond the last output do nothing.
   void real_outputs(const Index& k, const std::function<void()>& body) {
-    if (problem_.outputs % (tile_.vectors * lanes_) == 0) return body();
-    const bool single = problem_.outputs == 1;  // `==` pins the lane, so that one writer is provable
-    builder_.when({compare(k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : problem_.outputs)}, body);
+    const std::int64_t extent = problem_.across();
+    if (extent % (tile_.vectors * lanes_) == 0) return body();
+    const bool single = extent == 1;  // `==` pins the lane, so that one writer is provable
+    builder_.when({compare(k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : extent)}, body);
   }
 
   Arg uneven(const Index& chunk, std::int64_t chunks, Arg whole, Arg last) {
@@ -302,7 +359,7 @@ class TileEmitter {
   Accumulators::State state_;
   Split row_blocks_, column_blocks_;
   std::int64_t tiles_ = 1, parts_ = 1;
-  Index image_ = 0, row_block_ = 0, column_block_ = 0, block_ = 0, lane_ = 0, row_ = 0, row_in_block_ = 0;
+  Index image_ = 0, row_block_ = 0, column_block_ = 0, apart_ = 0, block_ = 0, lane_ = 0, row_ = 0, row_in_block_ = 0;
   std::optional<Index> first_tile_;  // position of the current tile among those that may be the part's first
   ir::MemId acc_ = -1;
 };

@@ -5,6 +5,10 @@
 //
 // A tile holds `pixels` neighbouring q and `vectors` vectors of k in registers over the whole sum; weights are packed
 // beforehand in blocks of B = vectors * lanes outputs. See docs/kernel-ir.md, worked kernel (f).
+//
+// Convolutions in groups are such problems side by side, k and c counted within a group g. Lanes run along the outputs
+// of a group, one group after the other, or, where groups have too few outputs for a vector (depthwise), along the
+// groups: then a vector of outputs reads a vector of inputs.
 #pragma once
 
 #include <functional>
@@ -20,26 +24,48 @@ struct TileShape {
 };
 
 struct TileProblem {
-  std::int64_t images = 1, outputs = 1, channels = 1;  // extents of n, k, c
-  Window rows, columns;                                // p and q with their taps
+  std::int64_t images = 1, groups = 1, outputs = 1, channels = 1;  // extents of n, g, k, c
+  bool lanes_along_groups = false;
+  Window rows, columns;  // p and q with their taps
   DType compute = DType::f32;
-  // Input element at (n, h, w, c) in the compute type; h and w are inside.
-  std::function<ir::Arg(const ir::Index& n, const ir::Index& h, const ir::Index& w, const ir::Index& c)> input;
-  // Points the kernel at output element (n, p, q, k).
-  std::function<void(const ir::Index& n, const ir::Index& p, const ir::Index& q, const ir::Index& k)> move_to;
-  // Element of the weight for output k, tap (r, s), channel c, as an expression of the graph.
-  std::function<ir::Arg(Expression& expression, const ir::Index& k, const ir::Index& r, const ir::Index& s,
+  // Input element at (n, h, w, g, c) in the compute type; h and w are inside.
+  std::function<ir::Arg(const ir::Index& n, const ir::Index& h, const ir::Index& w, const ir::Index& g,
                         const ir::Index& c)>
+      input;
+  // Points the kernel at output element (n, p, q, g, k).
+  std::function<void(const ir::Index& n, const ir::Index& p, const ir::Index& q, const ir::Index& g,
+                     const ir::Index& k)>
+      move_to;
+  // Element of the weight for output k of group g, tap (r, s), channel c, as an expression of the graph.
+  std::function<ir::Arg(Expression& expression, const ir::Index& g, const ir::Index& k, const ir::Index& r,
+                        const ir::Index& s, const ir::Index& c)>
       weight;
   bool channels_adjoin =
       false;  // in memory the weights of one output lie together, those of one channel are rows apart
+
+  // Lanes and vectors run along one of (g, k); the other is a loop.
+  std::int64_t across() const { return lanes_along_groups ? groups : outputs; }
+  std::int64_t apart() const { return lanes_along_groups ? outputs : groups; }
+  const ir::Index& group(const ir::Index& apart, const ir::Index& across) const {
+    return lanes_along_groups ? across : apart;
+  }
+  const ir::Index& output(const ir::Index& apart, const ir::Index& across) const {
+    return lanes_along_groups ? apart : across;
+  }
 };
 
-// Tile for this many columns and outputs: from the registers and FMA ports of the target.
-TileShape choose_tile(const Target& target, std::int64_t columns, std::int64_t outputs, int lanes);
+// Too few outputs of a group for vectors of them.
+bool run_lanes_along_groups(std::int64_t groups, std::int64_t outputs);
+// Lanes along the outputs of a group where they divide them; `most` without groups and along them.
+int lanes_in_group(std::int64_t groups, std::int64_t outputs, int most);
 
-// Physical extents of the packed weights: [blocks, R, S, C, vectors * lanes].
+// Tile for the columns and outputs of the problem: from the registers and FMA ports of the target.
+TileShape choose_tile(const Target& target, const TileProblem& problem, int lanes);
+
+// Physical extents of the packed weights: [apart, blocks, R, S, C, vectors * lanes], without the first where it is 1.
 std::vector<std::int64_t> packed_dims(const TileProblem& problem, const TileShape& tile, int lanes);
+std::vector<ir::Index> packed_index(const TileProblem& problem, const ir::Index& apart, const ir::Index& block,
+                                    const ir::Index& r, const ir::Index& s, const ir::Index& c, const ir::Index& k);
 
 // The kernel that packs the weights into value `packed`.
 LoweredKernel lower_packing(const LowerContext& context, const TileProblem& problem, const TileShape& tile, int lanes,

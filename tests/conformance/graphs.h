@@ -87,6 +87,46 @@ inline constexpr GraphCase kGraphCases[] = {
   %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3]} : f32[32,1,3,3]
   return %0, %1
 })"},
+    {"depthwise", R"(graph @g(%x: f32[2,40,9,31]:nhwc, %w: f32[40,1,3,3], %b: f32[40]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1], groups=40} : f32[2,40,9,31]:nhwc
+  %1 = bias_add(%0, %b) : f32[2,40,9,31]:nhwc
+  %2 = relu6(%1) : f32[2,40,9,31]:nhwc
+  %3 = add(%2, %x) : f32[2,40,9,31]:nhwc
+  return %3
+})"},
+    {"depthwise_stride2", R"(graph @g(%x: f32[2,32,9,8]:nhwc, %w: f32[32,1,5,5]) {
+  %0 = conv2d(%x, %w) {stride=[2,2], padding=[2,2,2,2], groups=32} : f32[2,32,5,4]:nhwc
+  %1 = batch_norm_train(%0, 1, 0) : f32[2,32,5,4]:nhwc
+  %2 = relu(%1) : f32[2,32,5,4]:nhwc
+  return %2
+})"},
+    {"depthwise_wide_outputs", R"(graph @g(%x: f32[2,6,7,6], %w: f32[12,1,3,2], %v: f32[30,1,2,2]) {
+  %0 = conv2d(%x, %w) {stride=[1,2], padding=[0,1,1,0], dilation=[2,1], groups=6} : f32[2,12,4,3]
+  %1 = conv2d(%x, %v) {groups=6} : f32[2,30,6,5]
+  return %0, %1
+})"},
+    {"conv_in_groups", R"(graph @g(%x: f32[2,12,4,7]:nhwc, %w: f32[15,4,3,3], %v: f32[24,6,1,1]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1], groups=3} : f32[2,15,4,7]:nhwc
+  %1 = batch_norm_train(%0, 1, 0) : f32[2,15,4,7]:nhwc
+  %2 = conv2d(%x, %v) {stride=[2,2], groups=2} : f32[2,24,2,4]:nhwc
+  return %1, %2
+})"},
+    {"conv_in_uneven_groups", R"(graph @g(%x: f32[1,4,3,5]:nhwc, %u: f32[36,2,2,1], %v: f32[12,1,1,2]) {
+  %0 = conv2d(%x, %u) {groups=2} : f32[1,36,2,5]:nhwc
+  %1 = sum(%0) {dim=[0,2,3]} : f32[36]
+  %2 = conv2d(%x, %v) {groups=4} : f32[1,12,3,4]:nhwc
+  return %1, %2
+})"},
+    {"depthwise_input_grads",
+     R"(graph @g(%a: f32[2,40,5,4]:nhwc, %w: f32[40,1,3,3], %b: f32[1,12,4,3], %v: f32[12,1,3,3]) {
+  %0 = conv2d_input_grad(%a, %w) {input_size=[9,8], stride=[2,2], padding=[1,1,1,1], groups=40} : f32[2,40,9,8]:nhwc
+  %1 = conv2d_input_grad(%b, %v) {input_size=[6,5], groups=6} : f32[1,6,6,5]
+  return %0, %1
+})"},
+    {"input_grad_in_groups", R"(graph @g(%c: f32[2,12,2,3]:nhwc, %u: f32[12,4,3,3]) {
+  %0 = conv2d_input_grad(%c, %u) {input_size=[3,5], stride=[2,2], padding=[1,1,1,1], groups=3} : f32[2,12,3,5]:nhwc
+  return %0
+})"},
     {"linear", R"(graph @g(%x: f32[19,33], %w: f32[20,33], %b: f32[20]) {
   %0 = linear(%x, %w) : f32[19,20]
   %1 = add(%0, %b) : f32[19,20]

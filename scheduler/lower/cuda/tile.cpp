@@ -38,23 +38,26 @@ class Tiles {
         accumulators_(kernel) {}
 
   void emit() {
-    const std::int64_t block = tile_.vectors * lanes_, blocks = (problem_.outputs + block - 1) / block;
+    const std::int64_t block = tile_.vectors * lanes_, blocks = (problem_.across() + block - 1) / block;
     tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
     const std::int64_t items = problem_.images * problem_.rows.out * tiles_;
     const std::int64_t threads = floor_power_of_two(std::min(kThreads / tile_.vectors, 2 * items - 1));
-    shares_ = share(items, threads, blocks, 1);
+    shares_ = share(items, threads, blocks * problem_.apart(), 1);
     if (!sums()) shares_ = {items, threads, threads, (items + threads - 1) / threads};
     if (sums()) work_ = declare_partials(kernel_, accumulators_, shares_.parts);
-    along(builder_, blocks, Binding::grid_y, [&](Index b) {
-      block_ = b;
-      builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x,
-                    [&](Index part) { sums() ? with_sums(part) : without_sums(part); });
+    along(builder_, problem_.apart(), Binding::grid_z, [&](Index apart) {
+      apart_ = apart;
+      along(builder_, blocks, Binding::grid_y, [&](Index b) {
+        block_ = b;
+        builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x,
+                      [&](Index part) { sums() ? with_sums(part) : without_sums(part); });
+      });
     });
     if (!sums()) return;
     builder_.next_phase();
     std::vector<std::int64_t> kept;
     for (const Axis& axis : kernel_.space().axes) kept.push_back(axis.reduced ? 1 : axis.extent);
-    each_thread(builder_, problem_.outputs, [&](Index element) {
+    each_thread(builder_, problem_.groups * problem_.outputs, [&](Index element) {
       combine_at(kernel_, accumulators_, work_, shares_.parts,
                  problem_.images * problem_.rows.out * problem_.columns.out, decode(element, kept));
     });
@@ -79,7 +82,7 @@ class Tiles {
         joined.assign(ids.begin(), ids.end());
       }
       real_outputs([&] {
-        problem_.move_to(Index(0), Index(0), Index(0), k_);
+        move_to(Index(0), Index(0), Index(0));
         const std::vector<Index> at = partial_index(kernel_, part, kernel_.point());
         for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], at, joined[c]);
       });
@@ -143,7 +146,7 @@ class Tiles {
       const Index w = problem_.columns.input(q_ + i, s);
       const auto body = [&] {
         kernel_.expression().nested([&] {
-          const Arg x = problem_.input(image_, h, w, c);
+          const Arg x = input(h, w, c);
           const Arg sum = builder_.def(Op::fma, {x, weight, Arg(builder_.load(acc_, {i}))}, problem_.compute);
           builder_.store(acc_, {i}, sum);
         });
@@ -155,17 +158,34 @@ class Tiles {
 
   // Packed, or as it is where a library takes the op and this kernel only stands in for it.
   Arg weight_of(const Index& r, const Index& s, const Index& c) {
-    if (packed_ >= 0) return builder_.load(packed_, {block_, r, s, c, column_});
+    if (packed_ >= 0) return builder_.load(packed_, packed_index(problem_, apart_, block_, r, s, c, column_));
     Expression& expression = kernel_.expression();
-    const auto load = [&] { return expression.nested([&] { return problem_.weight(expression, k_, r, s, c); }); };
-    if (problem_.outputs % (tile_.vectors * lanes_) == 0) return load();
+    return real_or_zero([&] {
+      return expression.nested([&] {
+        return problem_.weight(expression, problem_.group(apart_, k_), problem_.output(apart_, k_), r, s, c);
+      });
+    });
+  }
+
+  Arg input(const Index& h, const Index& w, const Index& c) {
+    const auto load = [&] { return problem_.input(image_, h, w, problem_.group(apart_, k_), c); };
+    return problem_.lanes_along_groups ? real_or_zero(load) : load();
+  }
+
+  // 0 in lanes beyond the last output.
+  Arg real_or_zero(const std::function<Arg()>& load) {
+    if (problem_.across() % (tile_.vectors * lanes_) == 0) return load();
     return builder_.choose(
-        {compare(k_, CompareKind::lt, problem_.outputs)}, {problem_.compute}, [&] { return std::vector<Arg>{load()}; },
+        {compare(k_, CompareKind::lt, problem_.across())}, {problem_.compute}, [&] { return std::vector<Arg>{load()}; },
         [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
   }
 
+  void move_to(const Index& image, const Index& row, const Index& q) {
+    problem_.move_to(image, row, q, problem_.group(apart_, k_), problem_.output(apart_, k_));
+  }
+
   void epilogue(const Index& i) {
-    problem_.move_to(image_, row_, q_ + i, k_);
+    move_to(image_, row_, q_ + i);
     kernel_.expression().nested([&] {
       kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, {i}));
       if (sums()) {  // the first element of all is the pivot
@@ -183,9 +203,10 @@ class Tiles {
 
   // Lanes beyond the last output do nothing.
   void real_outputs(const std::function<void()>& body) {
-    if (problem_.outputs % (tile_.vectors * lanes_) == 0) return body();
-    const bool single = problem_.outputs == 1;  // `==` pins the lane, so that one writer is provable
-    builder_.when({compare(k_, single ? CompareKind::eq : CompareKind::lt, single ? 0 : problem_.outputs)}, body);
+    const std::int64_t extent = problem_.across();
+    if (extent % (tile_.vectors * lanes_) == 0) return body();
+    const bool single = extent == 1;  // `==` pins the lane, so that one writer is provable
+    builder_.when({compare(k_, single ? CompareKind::eq : CompareKind::lt, single ? 0 : extent)}, body);
   }
 
   GroupKernel& kernel_;
@@ -200,14 +221,16 @@ class Tiles {
   Shares shares_;
   std::int64_t tiles_ = 1;
   ir::MemId acc_ = -1, first_ = -1;
-  Index block_ = 0, column_ = 0, k_ = 0, image_ = 0, row_ = 0, q_ = 0;
+  Index apart_ = 0, block_ = 0, column_ = 0, k_ = 0, image_ = 0, row_ = 0, q_ = 0;
 };
 
 }  // namespace
 
-TileShape choose_tile(std::int64_t columns, std::int64_t outputs, std::int64_t lanes, bool sums) {
+TileShape choose_tile(const TileProblem& problem, std::int64_t lanes, bool sums) {
   TileShape tile;
-  tile.vectors = static_cast<int>(std::min(kVectors, (outputs + lanes - 1) / lanes));
+  const std::int64_t columns = problem.columns.out, vectors = (problem.across() + lanes - 1) / lanes;
+  const bool whole = problem.groups > 1 && !problem.lanes_along_groups;  // groups adjoin: no thread beyond them
+  tile.vectors = static_cast<int>(whole ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
   tile.pixels = static_cast<int>(divisor_up_to(columns, kMostPixels));
   // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
   if (!sums && tile.pixels < kMostPixels / 2 && columns > kMostPixels / 2) tile.pixels = kMostPixels / 2 + 1;

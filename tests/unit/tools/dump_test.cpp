@@ -40,9 +40,9 @@ class Dump : public testing::Test {
     write("bad.fj", "graph @g(%x: f32[2]) {\n  %0 = relu(%x, %x) : f32[2]\n  return %0\n}\n");
     write("int.fj", "graph @g(%x: i32[]) {\n  return %x\n}\n");
     write("empty.fj", "");
-    write("groups.fj",
-          "graph @g(%x: f32[1,4,5,5], %w: f32[4,2,3,3]) {\n"
-          "  %0 = conv2d(%x, %w) {groups=2} : f32[1,4,3,3]\n  return %0\n}\n");
+    write("batched.fj",
+          "graph @g(%a: f32[2,4,5], %b: f32[2,5,3]) {\n"
+          "  %0 = matmul(%a, %b) : f32[2,4,3]\n  return %0\n}\n");
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);
@@ -199,7 +199,7 @@ TEST_F(Dump, EveryMistakeHasItsCodeAndSentence) {
       {"show convnet@4x1x9", 2, "convnet takes a batch, such as @256, or Nx1x28x28"},
       {"show convnet@4:fast", 2, "after ':' only 'train' is known"},
       {"show resnet50@99999999999x3x224x224", 2, "elements"},
-      {"show $groups.fj", 4, "groups=2 cannot be compiled yet"},
+      {"show $batched.fj", 4, "batched right-hand sides cannot be compiled yet"},
       {"show $missing.fj", 5, "cannot be opened: No such file or directory"},
       {"list lenet@4", 5, "cannot be opened: No such file or directory"},
   };
