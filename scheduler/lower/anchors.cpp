@@ -155,13 +155,6 @@ int lanes_of(const LowerContext& context, const ir::Node& node) {
 
 }  // namespace
 
-void check_one_group(const ir::Node& node) {
-  if (node.attrs.integer("groups") == 1) return;
-  throw UnsupportedError(
-      fmt::format("{}: groups={} cannot be compiled yet (result {}); groups=1 can, and the graph interpreter runs it",
-                  ir::name(node.op), node.attrs.integer("groups"), node.type.str()));
-}
-
 std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group& group, int lanes) {
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;

@@ -28,7 +28,6 @@ std::optional<LoweredGroup> lower_cuda(const LowerContext& context, const Group&
   GroupKernel kernel(context, group, group.anchor < 0, lanes);
   const std::int64_t last = kernel.space().axes.empty() ? 1 : kernel.space().axes.back().extent;
   if (group.anchor >= 0) {
-    check_one_group(*context.graph.value(group.anchor));
     cuda::emit_weight_grad(kernel, *context.graph.value(group.anchor), lanes);
   } else if (last % lanes != 0 && (kernel.space().axes.size() > 1 || !group.reductions.empty())) {
     return std::nullopt;  // only a flat kernel has a tail

@@ -6,7 +6,7 @@
 #include "scheduler/lower/anchors.h"
 #include "scheduler/lower/group_kernel.h"
 #include "scheduler/lower/split.h"
-#include "scheduler/lower/window.h"
+#include "scheduler/lower/tile.h"
 
 namespace fusejit::scheduler {
 
@@ -32,28 +32,33 @@ class WeightGradient {
         compute_(compute_type(node.type.dtype)) {
     x_ = graph_.index_of(node.operands[0].value.get()), dy_ = graph_.index_of(node.operands[1].value.get());
     const Shape &in = graph_.value(x_).type().shape, &out = graph_.value(dy_).type().shape, &weight = node.type.shape;
-    images_ = in[0], channels_ = in[1], outputs_ = out[1];
+    groups_ = node.attrs.integer("groups");
+    images_ = in[0], channels_ = in[1] / groups_, outputs_ = out[1] / groups_;
     rows_ = convolution_window(node, 0, in[2], out[2], weight[2]);
     columns_ = convolution_window(node, 1, in[3], out[3], weight[3]);
-    vectors_ = outputs_ > lanes_ ? 2 : 1;
+    vectors_ = outputs_ > lanes_ && (groups_ == 1 || outputs_ % lanes_ != 0 || outputs_ % (2 * lanes_) == 0) ? 2 : 1;
     block_ = vectors_ * lanes_;
     blocks_ = (outputs_ + block_ - 1) / block_;
     const Target& target = kernel.context().target;
     const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
     most_ = std::min((wide ? 31 : 15) - 1 - vectors_, 14 * vectors_) / vectors_;
-    parts_ = split(images_, (target.tasks + blocks_ - 1) / blocks_);
+    parts_ = split(images_, (target.tasks + blocks_ * groups_ - 1) / (blocks_ * groups_));
     choose_blocks(target);
   }
 
   void emit() {
-    const std::vector<std::int64_t> dims{parts_.chunks, blocks_, rows_.kernel, columns_.kernel, channels_, block_};
+    std::vector<std::int64_t> dims{parts_.chunks, blocks_, rows_.kernel, columns_.kernel, channels_, block_};
+    if (groups_ > 1) dims.insert(dims.begin() + 1, groups_);
     work_ = builder_.work(compute_, dims);
     parallel(builder_, parts_.chunks, [&](Index part) {
       part_ = part;
-      parallel(builder_, blocks_, [&](Index block) {
-        output_block_ = block;
-        clear();
-        over_passes([&] { serial(builder_, row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); }); });
+      parallel(builder_, groups_, [&](Index group) {
+        group_ = group;
+        parallel(builder_, blocks_, [&](Index block) {
+          output_block_ = block;
+          clear();
+          over_passes([&] { serial(builder_, row_blocks_.chunks, [&](Index b) { row_block_ = b, weights(); }); });
+        });
       });
     });
     builder_.next_phase();
@@ -93,9 +98,9 @@ class WeightGradient {
   void prefetch_next(const Index& p, const Index& h, const Index& q, const Index& w, const Index& channel, int width) {
     const bool rows = row_blocks_.chunks > 1;
     const Index n = image_ + Index(rows ? 0 : images_a_pass_), ahead = rows ? row_blocks_.chunk : 0;
-    over_vectors([&](Index j) { kernel_.prefetch(dy_, {n, output_block_ * block_ + j * lanes_, p + ahead, q}); });
-    for (const Index& c : {channel, channel + Index(width - 1)})
-      kernel_.prefetch(x_, {n, c, h + ahead * rows_.stride, w});
+    const Index k = group_ * outputs_ + output_block_ * block_, first = group_ * channels_ + channel;
+    over_vectors([&](Index j) { kernel_.prefetch(dy_, {n, k + j * lanes_, p + ahead, q}); });
+    for (const Index& c : {first, first + Index(width - 1)}) kernel_.prefetch(x_, {n, c, h + ahead * rows_.stride, w});
   }
 
   void over_vectors(const std::function<void(Index)>& body) { unrolled(builder_, vectors_, body); }
@@ -104,7 +109,13 @@ class WeightGradient {
   }
   std::vector<Index> part_index(const Index& part, const Index& r, const Index& s, const Index& c,
                                 const Index& j) const {
-    return {part, output_block_, r, s, c, j * lanes_ + lane_};
+    return part_index_of(part, r, s, c, j * lanes_ + lane_);
+  }
+  std::vector<Index> part_index_of(const Index& part, const Index& r, const Index& s, const Index& c,
+                                   const Index& k) const {
+    std::vector<Index> index{part, output_block_, r, s, c, k};
+    if (groups_ > 1) index.insert(index.begin() + 1, group_);
+    return index;
   }
 
   void clear() {
@@ -169,7 +180,9 @@ class WeightGradient {
     over_vectors([&](Index j) {
       const Index k = output_block_ * block_ + j * lanes_ + lane_;
       const auto load = [&] {
-        return kernel_.expression().nested([&] { return kernel_.expression().value(dy_, {image_, k, p, q}); });
+        return kernel_.expression().nested([&] {
+          return kernel_.expression().value(dy_, {image_, group_ * outputs_ + k, p, q});
+        });
       };
       Arg value;
       if (outputs_ % block_ == 0) {
@@ -194,7 +207,9 @@ class WeightGradient {
   }
 
   Arg input(const Index& c, const Index& h, const Index& w) {
-    return kernel_.expression().nested([&] { return kernel_.expression().value(x_, {image_, c, h, w}); });
+    return kernel_.expression().nested([&] {
+      return kernel_.expression().value(x_, {image_, group_ * channels_ + c, h, w});
+    });
   }
 
   void channel_tile(const Index& r, const Index& s, const Index& channel, int width) {
@@ -257,7 +272,19 @@ class WeightGradient {
   // over input channels, which lie close together in weights and optimiser state; lanes over outputs would be rows
   // apart.
   void add_parts() {
-    if (channels_ < lanes_) return add_parts_by_output();
+    const auto of_group = [&](Index group) {
+      group_ = group;
+      channels_ < lanes_ ? add_parts_by_output() : add_parts_by_channel();
+    };
+    // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
+    if (outputs_ % block_ == 0) return parallel(builder_, groups_, of_group);
+    for (std::int64_t g = 0; g < groups_; ++g) {
+      if (g > 0) builder_.next_phase();
+      of_group(Index(g));
+    }
+  }
+
+  void add_parts_by_channel() {
     const Split vectors =
         split((channels_ + lanes_ - 1) / lanes_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
     parallel(builder_, blocks_, [&](Index block) {
@@ -312,10 +339,9 @@ class WeightGradient {
   // `k`: output within the block.
   void finish(const Index& r, const Index& s, const Index& c, const Index& k) {
     const std::vector<ir::ValueId> sum = builder_.reduce(
-        {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-          return std::vector<Arg>{builder_.load(work_, {part, output_block_, r, s, c, k})};
-        });
-    kernel_.move_to_dims({output_block_ * block_ + k, c, r, s});
+        {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_},
+        [&](Index part) { return std::vector<Arg>{builder_.load(work_, part_index_of(part, r, s, c, k))}; });
+    kernel_.move_to_dims({group_ * outputs_ + output_block_ * block_ + k, c, r, s});
     kernel_.expression().nested([&] {
       kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
       kernel_.store_all();
@@ -328,24 +354,29 @@ class WeightGradient {
   const int lanes_;
   const DType compute_;
   int x_ = -1, dy_ = -1;
-  std::int64_t images_ = 1, channels_ = 1, outputs_ = 1, block_ = 1, blocks_ = 1;
+  std::int64_t images_ = 1, groups_ = 1, channels_ = 1, outputs_ = 1, block_ = 1, blocks_ = 1;  // of a group
   int vectors_ = 1, most_ = 1;
   Window rows_, columns_;
   Split parts_, row_blocks_;
   std::int64_t images_a_pass_ = 1;
   Index first_image_ = 0;
   ir::MemId work_ = -1;
-  Index part_ = 0, output_block_ = 0, image_ = 0, row_block_ = 0, lane_ = 0;
+  Index part_ = 0, group_ = 0, output_block_ = 0, image_ = 0, row_block_ = 0, lane_ = 0;
 };
 
 }  // namespace
 
 LoweredGroup lower_weight_grad(const LowerContext& context, const Group& group) {
   const ir::Node& node = *context.graph.value(group.anchor);
-  check_one_group(node);
-  GroupKernel kernel(context, group, false);
+  const std::int64_t groups = node.attrs.integer("groups"), outputs = node.type.shape[0] / groups;
+  const int most = vector_lanes(context.target, compute_type(node.type.dtype) == DType::f64);
+  GroupKernel kernel(context, group, false, groups == 1 ? 0 : lanes_in_group(groups, outputs, most));
   LoweredGroup lowered;
-  WeightGradient(kernel, node).emit();
+  if (run_lanes_along_groups(groups, outputs)) {
+    emit_weight_grad_along_groups(kernel, node);
+  } else {
+    WeightGradient(kernel, node).emit();
+  }
   lowered.kernels.push_back(std::move(kernel).finish());
   return lowered;
 }

@@ -127,6 +127,22 @@ inline constexpr GraphCase kGraphCases[] = {
   %0 = conv2d_input_grad(%c, %u) {input_size=[3,5], stride=[2,2], padding=[1,1,1,1], groups=3} : f32[2,12,3,5]:nhwc
   return %0
 })"},
+    {"depthwise_weight_grads",
+     R"(graph @g(%x: f32[3,40,9,8]:nhwc, %a: f32[3,40,5,4]:nhwc, %b: f32[3,40,9,8]:nhwc, %y: f32[1,6,5,6], %c: f32[1,12,3,6], %w: f32[40,1,3,3]) {
+  %0 = conv2d_weight_grad(%x, %a) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1], groups=40} : f32[40,1,3,3]
+  %1 = mul(%0, 0.5) : f32[40,1,3,3]
+  %2 = sub(%w, %1) : f32[40,1,3,3]
+  %3 = conv2d_weight_grad(%x, %b) {kernel_size=[5,7], padding=[2,3,2,3], groups=40} : f32[40,1,5,7]
+  %4 = conv2d_weight_grad(%y, %c) {kernel_size=[3,1], groups=6} : f32[12,1,3,1]
+  return %2, %3, %4
+})"},
+    {"weight_grads_in_groups",
+     R"(graph @g(%x: f32[2,12,4,5]:nhwc, %a: f32[2,24,4,5]:nhwc, %b: f32[2,36,2,3]:nhwc, %c: f32[2,16,3,4]) {
+  %0 = conv2d_weight_grad(%x, %a) {kernel_size=[3,3], padding=[1,1,1,1], groups=3} : f32[24,4,3,3]
+  %1 = conv2d_weight_grad(%x, %b) {kernel_size=[1,1], stride=[2,2], groups=2} : f32[36,6,1,1]
+  %2 = conv2d_weight_grad(%x, %c) {kernel_size=[2,2], groups=4} : f32[16,3,2,2]
+  return %0, %1, %2
+})"},
     {"linear", R"(graph @g(%x: f32[19,33], %w: f32[20,33], %b: f32[20]) {
   %0 = linear(%x, %w) : f32[19,20]
   %1 = add(%0, %b) : f32[19,20]

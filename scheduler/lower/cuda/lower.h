@@ -18,5 +18,6 @@ TileShape choose_tile(const TileProblem& problem, std::int64_t lanes, bool sums)
 void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes,
                 ir::MemId packed);
 void emit_weight_grad(GroupKernel& kernel, const ir::Node& node, std::int64_t lanes);
+void emit_weight_grad_along_groups(GroupKernel& kernel, const ir::Node& node, std::int64_t lanes);
 
 }  // namespace fusejit::scheduler::cuda

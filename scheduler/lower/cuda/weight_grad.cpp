@@ -28,7 +28,8 @@ class WeightGradient {
     const ir::Graph& graph = kernel.graph();
     x_ = graph.index_of(node.operands[0].value.get()), dy_ = graph.index_of(node.operands[1].value.get());
     const Shape &in = graph.value(x_).type().shape, &out = graph.value(dy_).type().shape, &weight = node.type.shape;
-    images_ = in[0], channels_ = in[1], outputs_ = out[1];
+    groups_ = node.attrs.integer("groups");
+    images_ = in[0], channels_ = in[1] / groups_, outputs_ = out[1] / groups_;
     rows_ = convolution_window(node, 0, in[2], out[2], weight[2]);
     columns_ = convolution_window(node, 1, in[3], out[3], weight[3]);
     vectors_ = std::min(kVectors, (outputs_ + lanes - 1) / lanes);
@@ -37,11 +38,11 @@ class WeightGradient {
   }
 
   void emit() {
-    const std::int64_t items = rows_.kernel * columns_.kernel * (channels_ / width_);
+    const std::int64_t items = groups_ * rows_.kernel * columns_.kernel * (channels_ / width_);
     const std::int64_t threads = std::min(items, kBlock / vectors_), groups = (items + threads - 1) / threads;
     shares_ = share(images_ * rows_.out, 1, groups * blocks_, kLeastRows);
-    work_ =
-        builder_.work(compute_, {shares_.parts, rows_.kernel, columns_.kernel, channels_, blocks_ * vectors_ * lanes_});
+    work_ = builder_.work(compute_, work_index(shares_.parts, groups_, rows_.kernel, columns_.kernel, channels_,
+                                               blocks_ * vectors_ * lanes_));
     along(builder_, shares_.parts, Binding::grid_z, [&](Index part) {
       along(builder_, blocks_, Binding::grid_y, [&](Index block) {
         builder_.loop(Index(0), Index(groups), Binding::grid_x, [&](Index group) {
@@ -49,9 +50,11 @@ class WeightGradient {
             along(builder_, vectors_, Binding::block_x, [&](Index vector) {
               const Index item = group * threads + thread;
               const auto body = [&] {
-                const std::vector<Index> at = decode(item, {rows_.kernel, columns_.kernel, channels_ / width_});
+                const std::vector<Index> at =
+                    decode(item, {groups_, rows_.kernel, columns_.kernel, channels_ / width_});
+                group_ = at[0];
                 each_lane(builder_, lanes_, [&](Index lane) {
-                  tile(part, at[0], at[1], at[2] * width_, (block * vectors_ + vector) * lanes_ + lane);
+                  tile(part, at[1], at[2], at[3] * width_, (block * vectors_ + vector) * lanes_ + lane);
                 });
               };
               items % threads == 0 ? body() : builder_.when({compare(item, CompareKind::lt, items)}, body);
@@ -61,12 +64,21 @@ class WeightGradient {
       });
     });
     builder_.next_phase();
-    each_thread(builder_, rows_.kernel * columns_.kernel * channels_ * outputs_, [&](Index element) {
-      finish(decode(element, {rows_.kernel, columns_.kernel, channels_, outputs_}));
+    each_thread(builder_, groups_ * rows_.kernel * columns_.kernel * channels_ * outputs_, [&](Index element) {
+      std::vector<Index> at = decode(element, {groups_, rows_.kernel, columns_.kernel, channels_, outputs_});
+      group_ = at[0], at.erase(at.begin());
+      finish(at);
     });
   }
 
  private:
+  template <class T>
+  std::vector<T> work_index(T part, T group, T r, T s, T c, T k) const {
+    std::vector<T> index{part, r, s, c, k};
+    if (groups_ > 1) index.insert(index.begin() + 1, group);
+    return index;
+  }
+
   void tile(const Index& part, const Index& r, const Index& s, const Index& channel, const Index& k) {
     const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {width_}, 0);
     each_share(builder_, shares_, part, Index(0), [&](Index row) {
@@ -82,7 +94,7 @@ class WeightGradient {
       rows_.inside() ? pass() : builder_.when(within(h, rows_.in), pass);
     });
     unrolled(builder_, width_, [&](Index i) {
-      builder_.store(work_, {part, r, s, channel + i, k}, builder_.load(acc, {i}));
+      builder_.store(work_, work_index(part, group_, r, s, channel + i, k), builder_.load(acc, {i}));
     });
   }
 
@@ -90,10 +102,10 @@ class WeightGradient {
                  const Index& channel, const Index& k) {
     Expression& expression = kernel_.expression();
     expression.nested([&] {
-      const Arg d = output_gradient({n, k, p, q});
+      const Arg d = output_gradient({n, group_ * outputs_ + k, p, q}, k);
       unrolled(builder_, width_, [&](Index i) {
         expression.nested([&] {
-          const Arg x = expression.value(x_, {n, channel + i, h, w});
+          const Arg x = expression.value(x_, {n, group_ * channels_ + channel + i, h, w});
           builder_.store(acc, {i}, builder_.def(Op::fma, {x, d, Arg(builder_.load(acc, {i}))}, compute_));
         });
       });
@@ -101,20 +113,20 @@ class WeightGradient {
   }
 
   // 0 beyond the last output.
-  Arg output_gradient(const LogicalIndex& at) {
+  Arg output_gradient(const LogicalIndex& at, const Index& k) {
     const auto load = [&] { return kernel_.expression().nested([&] { return kernel_.expression().value(dy_, at); }); };
     if (outputs_ % (vectors_ * lanes_) == 0) return load();
     return builder_.choose(
-        {compare(at[1], CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
+        {compare(k, CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
         [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
   }
 
   void finish(const std::vector<Index>& at) {
     const std::vector<ir::ValueId> sum = builder_.reduce(
         {Index(0)}, {Index(shares_.parts)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-          return std::vector<Arg>{builder_.load(work_, {part, at[0], at[1], at[2], at[3]})};
+          return std::vector<Arg>{builder_.load(work_, work_index(part, group_, at[0], at[1], at[2], at[3]))};
         });
-    kernel_.move_to_dims({at[3], at[2], at[0], at[1]});
+    kernel_.move_to_dims({group_ * outputs_ + at[3], at[2], at[0], at[1]});
     kernel_.expression().nested([&] {
       kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
       kernel_.store_all();
@@ -126,7 +138,9 @@ class WeightGradient {
   const std::int64_t lanes_;
   const DType compute_;
   int x_ = -1, dy_ = -1;
-  std::int64_t images_ = 1, channels_ = 1, outputs_ = 1, vectors_ = 1, blocks_ = 1, width_ = 1;
+  std::int64_t images_ = 1, groups_ = 1, channels_ = 1, outputs_ = 1;  // channels and outputs of a group
+  std::int64_t vectors_ = 1, blocks_ = 1, width_ = 1;
+  Index group_ = 0;
   Window rows_, columns_;
   Shares shares_;
   ir::MemId work_ = -1;
@@ -135,6 +149,10 @@ class WeightGradient {
 }  // namespace
 
 void emit_weight_grad(GroupKernel& kernel, const ir::Node& node, std::int64_t lanes) {
+  const std::int64_t groups = node.attrs.integer("groups");
+  if (run_lanes_along_groups(groups, node.type.shape[0] / groups)) {
+    return emit_weight_grad_along_groups(kernel, node, lanes);
+  }
   WeightGradient(kernel, node, lanes).emit();
 }
 
