@@ -1,5 +1,8 @@
 #include "frontend/eval.h"
 
+#include <fmt/ranges.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -57,6 +60,15 @@ constexpr std::array<std::pair<std::string_view, runtime::Engine>, 3> kEngines =
     {"kernel_interpreter", runtime::Engine::kernel_interpreter},
 }};
 
+constexpr int kTimedEngines = 4;
+
+// The place of `word` in the list.
+int one_of(std::string_view option, const std::string& word, std::initializer_list<std::string_view> words) {
+  const auto* const found = std::find(words.begin(), words.end(), word);
+  FJ_CHECK(found != words.end(), "{} '{}' is not known ({})", option, word, fmt::join(words, ", "));
+  return static_cast<int>(found - words.begin());
+}
+
 runtime::SessionOptions session_options(const Options& options) {
   runtime::SessionOptions result;
   const auto* engine =
@@ -70,6 +82,9 @@ runtime::SessionOptions session_options(const Options& options) {
   result.target = Target::parse(options.target);
   result.rules = options.rules;
   result.threads = options.threads;
+  result.cudnn = one_of("cudnn", options.cudnn, {"off", "precompiled", "compiled"});
+  result.compile_in_background = one_of("compile", options.compile, {"foreground", "background"}) == 1;
+  result.timed_engines = one_of("tune", options.tune, {"none", "any"}) == 1 ? kTimedEngines : 1;
   return result;
 }
 
@@ -361,11 +376,38 @@ void add_pending(const Tensor& tensor) {
   context().pending.push_back(tensor.state());
 }
 
+namespace {
+
+// The context outlives everything, the libraries that an engine is compiled with do not. What belongs to the thread
+// that ends the process goes before what is static, in them too, however late they were loaded.
+struct BackgroundEnds {
+  bool is_set = false;
+  ~BackgroundEnds() {
+    std::shared_ptr<Engine> engine;
+    {
+      const std::lock_guard lock(context().engine_mutex);
+      engine = context().engine;
+    }
+    if (!is_set || !engine) return;
+    const std::lock_guard lock(engine->sessions_mutex);
+    for (const auto& [device, session] : engine->sessions) session->stop_background();
+  }
+};
+
+void stop_background_at_exit() {
+  if (getpid() != gettid()) return;  // not the main thread, which may end without the process
+  thread_local BackgroundEnds ends;
+  ends.is_set = true;
+}
+
+}  // namespace
+
 void set_options(const Options& options) {
   auto engine = std::make_shared<Engine>(session_options(options));
   const Device device(options.device);
   engine->session(device);
   Context& c = context();
+  if (options.compile == "background") stop_background_at_exit();
   const std::lock_guard lock(c.engine_mutex);
   c.options = options;
   c.default_ordinal = device.is_cpu() ? -1 : device.ordinal;
@@ -401,6 +443,8 @@ Statistics stats() {
     all.kernel_cache_hits += s.kernel_cache_hits;
     all.compile_milliseconds += s.compile_milliseconds;
     all.graph_launches += s.graph_launches;
+    all.background_plans += s.background_plans;
+    all.background_failures += s.background_failures;
     if (device != ran_last) continue;
     all.last_plan = {.kernels = s.last_run.kernels,
                      .ledger_bytes = s.last_run.ledger_bytes,
@@ -410,6 +454,12 @@ Statistics stats() {
                      .kernel_milliseconds = s.last_run.kernel_milliseconds};
   }
   return all;
+}
+
+void finish_compiling() {
+  const std::shared_ptr<Engine> engine = default_engine();
+  const std::lock_guard lock(engine->sessions_mutex);
+  for (const auto& [device, session] : engine->sessions) session->finish_background();
 }
 
 void synchronize(const Device& device) { default_engine()->session(device).synchronize(); }

@@ -20,6 +20,7 @@ struct Field {
   bool Target::*flag = nullptr;
   std::int64_t min = 0;
   std::int64_t max = 0;
+  bool if_set = false;  // left out of the text where it is 0
 };
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
 constexpr std::array<Field, 7> kFields = {{
@@ -28,8 +29,8 @@ constexpr std::array<Field, 7> kFields = {{
     {.name = "l3", .bytes = &Target::l3_bytes, .min = 1, .max = kMaxBytes},
     {.name = "fma", .number = &Target::fma_per_cycle, .min = 1, .max = 4},
     {.name = "tasks", .number = &Target::tasks, .min = 1, .max = 1 << 16},
-    {.name = "dot2", .flag = &Target::dot2_is_faster, .min = 0, .max = 1},
-    {.name = "cudnn", .flag = &Target::cudnn, .min = 0, .max = 1},
+    {.name = "dot2", .flag = &Target::dot2_is_faster, .min = 0, .max = 1, .if_set = true},
+    {.name = "cudnn", .number = &Target::cudnn, .min = 0, .max = 2, .if_set = true},
 }};
 
 std::string size_text(std::int64_t bytes) {
@@ -105,9 +106,11 @@ std::string Target::str() const {
   std::string text(name(isa));
   if (compute_capability != 0) text += fmt::format(":sm_{}", compute_capability);
   for (const Field& field : kFields) {
-    if (field.bytes) text += fmt::format(",{}={}", field.name, size_text(this->*field.bytes));
-    if (field.number) text += fmt::format(",{}={}", field.name, this->*field.number);
-    if (field.flag && this->*field.flag) text += fmt::format(",{}=1", field.name);
+    const std::int64_t value = field.bytes    ? this->*field.bytes
+                               : field.number ? this->*field.number
+                                              : this->*field.flag;
+    if (field.if_set && value == 0) continue;
+    text += fmt::format(",{}={}", field.name, field.bytes ? size_text(value) : std::to_string(value));
   }
   return text;
 }

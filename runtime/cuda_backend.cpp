@@ -3,41 +3,28 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "ir/base/check.h"
-#include "runtime/cudnn/device.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/results.h"
 
 namespace fusejit::runtime {
 
-// cuDNN on this device, opened when a plan first has a step for it.
-struct CudaBackend::Cudnn {
-  std::shared_ptr<const cudnn::CudnnHandle> handle;  // null: `why_not`
-  std::optional<cudnn::Descriptor> device;
-  std::string why_not;
+namespace {
 
-  explicit Cudnn(cuda::DeviceContext& context) {
-    const auto library = cudnn::Library::load();
-    if (!library->available()) {
-      why_not = library->why_not();
-      return;
-    }
-    try {
-      context.enter();
-      device = cudnn::read_device(library, context.ordinal());
-      handle = std::make_shared<const cudnn::CudnnHandle>(library);
-    } catch (const Error& error) {
-      why_not = error.what();
-    }
-  }
-};
+std::shared_ptr<cuda::StepCaller> caller_of(const std::shared_ptr<cuda::CudaDevice>& device,
+                                            CudaBackendOptions& options) {
+  if (options.caller || !options.cudnn) return std::move(options.caller);
+  return std::make_shared<cudnn::CudnnCaller>(
+      device, cudnn::CallerOptions{.numerics = options.numerics, .timed = options.timed_engines});
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options)
     : device_(device),
       use_cudnn_(options.cudnn),
-      numerics_(options.numerics),
+      caller_(caller_of(device_, options)),
       kernels_(std::move(device), std::move(options.compile)) {}
 
 CudaBackend::~CudaBackend() = default;
@@ -54,16 +41,16 @@ std::string why_no_kernels(const std::string& device, int compute_capability, co
              : "install a newer NVRTC, or let FUSEJIT_NVRTC name it");
 }
 
-std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device) {
+std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device, CudaBackendOptions options) {
   auto opened = cuda::cuda_device(device);
   const std::string why = why_no_kernels(device.str(), opened->context().properties().compute_capability);
   if (!why.empty()) throw UnsupportedError(why);
-  return std::make_shared<CudaBackend>(std::move(opened));
+  return std::make_shared<CudaBackend>(std::move(opened), std::move(options));
 }
 
 Target CudaBackend::target() const {
   Target target = device_->target();
-  target.cudnn = why_no_cudnn().empty();
+  target.cudnn = why_no_cudnn().empty() ? 1 : 0;
   return target;
 }
 
@@ -76,31 +63,53 @@ std::vector<std::string> CudaBackend::refusals() const {
   return refusals_;
 }
 
-// Null: the step's kernel does the work.
-std::shared_ptr<const cuda::LibraryCall> CudaBackend::library_call(const scheduler::PlanStep& step) {
-  if (!step.library || !use_cudnn_) return nullptr;
-  const std::lock_guard lock(mutex_);
-  if (!cudnn_) cudnn_ = std::make_unique<Cudnn>(device_->context());
-  std::string why_not = cudnn_->why_not;
-  std::shared_ptr<const cuda::LibraryCall> call;
-  if (cudnn_->handle) {
-    try {
-      call = cudnn::library_call(cudnn_->handle, *cudnn_->device, step, {.numerics = numerics_}, why_not);
-    } catch (const UnsupportedError& error) {
-      why_not = error.what();
-    }
+scheduler::LibraryAnswer CudaBackend::supports(const ir::Graph& ops, const Target& target) const {
+  if (!caller_) return {false, "cuDNN is not used"};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto refused = refused_.find(ir::hash(ops));
+    if (refused != refused_.end()) return {false, refused->second};
   }
-  if (!call && std::find(refusals_.begin(), refusals_.end(), why_not) == refusals_.end()) refusals_.push_back(why_not);
-  return call;
+  return caller_->supports(ops, target);
 }
 
-std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const scheduler::Plan> plan, int threads) {
+void CudaBackend::note(const std::string& refusal) {
+  if (std::find(refusals_.begin(), refusals_.end(), refusal) == refusals_.end()) refusals_.push_back(refusal);
+}
+
+StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, const std::stop_token& stop) {
+  StepCalls calls;
+  calls.by_step.resize(plan.steps.size());
+  const bool any = std::any_of(plan.steps.begin(), plan.steps.end(),
+                               [](const scheduler::PlanStep& step) { return step.library.has_value(); });
+  if (!any || !caller_) return calls;
+  if (const std::string why_none = caller_->why_none(); !why_none.empty()) {
+    const std::lock_guard lock(mutex_);
+    note(why_none);
+    return calls;
+  }
+  for (std::size_t s = 0; s < plan.steps.size() && !stop.stop_requested(); ++s) {
+    const scheduler::PlanStep& step = plan.steps[s];
+    if (!step.library) continue;
+    std::string why_not;
+    calls.by_step[s] = caller_->make(step, plan.target, why_not);
+    if (calls.by_step[s]) continue;
+    const std::lock_guard lock(mutex_);
+    note(why_not);
+    refused_[ir::hash(step.library->graph)] = why_not;
+    calls.plan_again |= step.library->graph.nodes().size() > 1;
+  }
+  return calls;
+}
+
+std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
+                                                         const StepCalls& calls) {
   std::vector<cuda::CudaStep> steps(plan->steps.size());
   std::vector<std::size_t> places;
   std::vector<std::shared_ptr<const ir::Kernel>> wanted;
   for (std::size_t s = 0; s < steps.size(); ++s) {
-    if (auto call = library_call(plan->steps[s])) {
-      steps[s] = std::move(call);
+    if (calls.by_step[s]) {
+      steps[s] = calls.by_step[s];
       continue;
     }
     places.push_back(s);

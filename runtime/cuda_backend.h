@@ -3,14 +3,18 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
+#include <stop_token>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
 #include "runtime/buffer.h"
 #include "runtime/cuda/executor.h"
 #include "runtime/cuda/kernels.h"
+#include "runtime/cuda/step_caller.h"
 #include "runtime/cudnn/call.h"
 
 namespace fusejit::runtime {
@@ -19,24 +23,43 @@ struct CudaBackendOptions {
   cuda::CompileProgram compile = codegen::cuda::compile;
   bool cudnn = true;
   cudnn::Numerics numerics = {};  // of cuDNN's calls
+  int timed_engines = 1;          // so many are timed for each call of cuDNN, and the fastest taken: other bits
+  std::shared_ptr<cuda::StepCaller> caller = nullptr;  // in place of cuDNN, for tests
+};
+
+// What the steps of a plan are to call; null: their own kernel.
+struct StepCalls {
+  std::vector<std::shared_ptr<const cuda::LibraryCall>> by_step;
+  // A step was planned as one call because the library was to do more in it than its anchor, and it does not: planned
+  // again, the anchor is a call of its own.
+  bool plan_again = false;
 };
 
 class CudaBackend {
  public:
   explicit CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options = {});
   // On the device of that name. Throws DeviceError if it cannot be used, UnsupportedError if nothing compiles for it.
-  static std::shared_ptr<CudaBackend> open(const Device& device);
+  static std::shared_ptr<CudaBackend> open(const Device& device, CudaBackendOptions options = {});
   ~CudaBackend();
 
+  // The scheduler's question: what the library says it does, less what it refused when it was to be done.
+  scheduler::LibraryAnswer supports(const ir::Graph& ops, const Target& target) const;
+  // Library calls can take seconds each to make; between two of them it is looked whether to stop. From any thread.
+  StepCalls make_calls(const scheduler::Plan& plan, const std::stop_token& stop = {});
   // Compiles and loads what the plan's steps need, on up to `threads` threads. Throws DeviceError, UnsupportedError.
-  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads);
+  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
+                                              const StepCalls& calls);
+  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads) {
+    const StepCalls calls = make_calls(*plan);
+    return prepare(std::move(plan), threads, calls);
+  }
 
   // Arguments of the host are copied to the device first; results are buffers of the device. Does not wait for it. A
   // donated argument of the host stays what it is: its copy is overwritten.
   std::vector<Buffer> run(cuda::CudaExecutor& executor, const ir::Graph& graph, std::span<const Buffer> arguments);
 
   cuda::CudaDevice& device() { return *device_; }
-  // The device's, with cuDNN if that is used and there.
+  // The device's, with the precompiled engines of cuDNN if that is used and there.
   Target target() const;
   const cuda::CudaKernels& kernels() const { return kernels_; }
   // Why cuDNN does nothing on this device; empty if it is there.
@@ -45,17 +68,16 @@ class CudaBackend {
   std::vector<std::string> refusals() const;
 
  private:
-  struct Cudnn;
   std::vector<Buffer> on_device(const scheduler::Plan& plan, std::span<const Buffer> arguments);
-  std::shared_ptr<const cuda::LibraryCall> library_call(const scheduler::PlanStep& step);
+  void note(const std::string& refusal);  // under mutex_
 
   const std::shared_ptr<cuda::CudaDevice> device_;
   const bool use_cudnn_;
-  const cudnn::Numerics numerics_;
+  const std::shared_ptr<cuda::StepCaller> caller_;  // null: no library
   cuda::CudaKernels kernels_;
-  mutable std::mutex mutex_;
-  std::unique_ptr<Cudnn> cudnn_;
+  mutable std::mutex mutex_;  // of what follows
   std::vector<std::string> refusals_;
+  std::unordered_map<ir::Hash, std::string, ir::HashOfHash> refused_;  // by the step's ops
 };
 
 // Why kernels cannot be compiled for a device, with what to try; empty if they can.

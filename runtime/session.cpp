@@ -17,6 +17,7 @@
 #include "ir/interp.h"
 #include "ir/strict.h"
 #include "runtime/arrays.h"
+#include "runtime/background.h"
 #include "runtime/cuda_backend.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/kernel_cache.h"
@@ -67,6 +68,20 @@ struct Session::State {
   }
 
   std::shared_ptr<const Executable> executable(const ir::Graph& graph, std::span<const bool> donated);
+  // Null if it was stopped.
+  std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const std::vector<bool>& donated,
+                                         const std::stop_token& stop = {});
+  void prepare_on_cuda(Executable& made, const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
+                       const std::stop_token& stop);
+  void improve(const ir::Hash& key, const ir::Graph& graph, const std::vector<bool>& donated,
+               const std::stop_token& stop);
+  // What runs first where something better is made in the background.
+  Target first_target() const {
+    Target target = options.target;
+    if (is_improved()) target.cudnn = 1;
+    return target;
+  }
+  bool is_improved() const { return on_cuda() && options.compile_in_background && options.target.cudnn > 1; }
   bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
   // Opens the device at first use. Throws DeviceError.
   CudaBackend& cuda() {
@@ -86,18 +101,19 @@ struct Session::State {
                                   std::span<const Buffer> arguments);
 
   // One line a reason.
-  void warn(const std::string& name, const std::string& why) {
+  void warn(const std::string& name, const char* what, const std::string& why) {
     const std::string sentence = why.substr(0, why.find('\n'));
     std::lock_guard lock(mutex);
-    if (warned.insert(sentence).second)
-      spdlog::warn("graph @{} runs on the graph interpreter, slowly: {}", name, sentence);
+    if (warned.insert(sentence).second) spdlog::warn("graph @{} {}: {}", name, what, sentence);
   }
   std::set<std::string> warned;
+  Background background;  // last: what it runs uses the rest
 };
 
 namespace {
 
 constexpr std::size_t kMostPlans = 256;
+constexpr int kMostRounds = 16;  // of planning anew without what a library refused
 
 // What is alive after the step that writes result 0, the loss of a training step.
 std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
@@ -108,6 +124,14 @@ std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
     if (value.storage != scheduler::Storage::arena) bytes += value.bytes;
   }
   return bytes;
+}
+
+bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [](const scheduler::PlanStep& one, const scheduler::PlanStep& other) {
+                      return one.values == other.values && one.library.has_value() == other.library.has_value() &&
+                             ir::kernel_key_text(*one.kernel) == ir::kernel_key_text(*other.kernel);
+                    });
 }
 
 // FUSEJIT_DUMP=plan or plan,kernel: every new plan on stderr, with its kernels.
@@ -129,31 +153,88 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     const auto found = plans.find(key);
     if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
   }
+  const std::vector<bool> wanted(donated.begin(), donated.end());
+  auto made = make(graph, first_target(), wanted);
+  bool is_new = false;
+  {
+    std::lock_guard lock(mutex);
+    ++statistics.plans_made;
+    is_new = plans.emplace(key, made).second;
+    if (is_new) oldest.push_back(key);
+    if (oldest.size() > kMostPlans) {
+      plans.erase(oldest.front());
+      oldest.pop_front();
+    }
+  }
+  if (is_new && is_improved()) {
+    background.add([this, key, graph, wanted](const std::stop_token& stop) { improve(key, graph, wanted, stop); });
+  }
+  return made;
+}
+
+std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, const Target& target,
+                                                       const std::vector<bool>& donated, const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
-  made->plan = scheduler::schedule(
-      graph, {options.target, options.rules, {donated.begin(), donated.end()}, cudnn::supports_step});
+  const scheduler::ScheduleOptions wanted{target, options.rules, donated, cudnn::supports_step};
   if (on_cuda()) {
-    // The executable owns the executor, so the plan outlives it.
-    const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made->plan);
-    made->cuda = cuda().prepare(plan, threads);
-  } else if (options.engine == Engine::compiled) {
-    std::vector<std::shared_ptr<const ir::Kernel>> wanted;
-    for (const scheduler::PlanStep& step : made->plan.steps) wanted.push_back(step.kernel);
-    made->kernels = kernels.get(wanted, options.target, pool.threads());
+    prepare_on_cuda(*made, graph, wanted, stop);
+    if (!made->cuda) return nullptr;
+  } else {
+    made->plan = scheduler::schedule(graph, wanted);
+  }
+  if (options.engine == Engine::compiled && !on_cuda()) {
+    std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted;
+    for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
+    made->kernels = kernels.get(kernels_wanted, target, pool.threads());
   }
   dump(made->plan);
   std::lock_guard lock(mutex);
   statistics.compile_milliseconds +=
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  ++statistics.plans_made;
-  if (!plans.count(key)) oldest.push_back(key);
-  plans[key] = made;
-  if (oldest.size() > kMostPlans) {
-    plans.erase(oldest.front());
-    oldest.pop_front();
-  }
   return made;
+}
+
+// Leaves no executor if it was stopped.
+void Session::State::prepare_on_cuda(Executable& made, const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
+                                     const std::stop_token& stop) {
+  CudaBackend& backend = cuda();
+  scheduler::ScheduleOptions asked = wanted;
+  asked.supports = [&](const ir::Graph& ops, const Target& target) { return backend.supports(ops, target); };
+  StepCalls calls;
+  for (int round = 0; round < kMostRounds; ++round) {
+    made.plan = scheduler::schedule(graph, asked);
+    calls = backend.make_calls(made.plan, stop);
+    if (stop.stop_requested()) return;
+    if (!calls.plan_again) break;
+  }
+  // The executable owns the executor, so the plan outlives it.
+  const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made.plan);
+  made.cuda = backend.prepare(plan, threads, calls);
+}
+
+// The plan with everything that may take its time, in place of the one at hand.
+void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const std::vector<bool>& donated,
+                             const std::stop_token& stop) {
+  std::string why_not;
+  try {
+    std::shared_ptr<const Executable> better = make(graph, options.target, donated, stop);
+    if (!better) return;
+    std::lock_guard lock(mutex);
+    const auto found = plans.find(key);
+    if (found == plans.end() || same_steps(found->second->plan, better->plan)) return;
+    found->second.swap(better);  // what ran so far is given back after the lock
+    ++statistics.background_plans;
+    return;
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  {
+    std::lock_guard lock(mutex);
+    ++statistics.background_failures;
+    statistics.why_no_background_plan = why_not;
+  }
+  warn(graph.name(), "keeps its first plan, the better one failed", why_not);
 }
 
 std::vector<Buffer> Session::State::run_on_cuda(const Executable& executable, const ir::Graph& graph,
@@ -201,6 +282,9 @@ Buffer Session::place(const Buffer& buffer) {
 
 std::string Session::why_no_library() const { return state_->options.cuda ? state_->options.cuda->why_no_cudnn() : ""; }
 
+void Session::finish_background() { state_->background.wait(); }
+void Session::stop_background() { state_->background.stop(); }
+
 void Session::synchronize() {
   if (state_->options.results_on_device) state_->cuda().device().synchronize();
 }
@@ -224,10 +308,14 @@ void Session::limit_memory(std::int64_t bytes) {
 
 SessionOptions on_device(SessionOptions options, const Device& device) {
   FJ_ASSERT(!device.is_cpu(), "the cpu needs no options");
-  if (!options.cuda || options.device != device) options.cuda = CudaBackend::open(device);
+  if (!options.cuda || options.device != device)
+    options.cuda = CudaBackend::open(device, {.cudnn = options.cudnn > 0, .timed_engines = options.timed_engines});
   options.device = device;
   options.results_on_device = true;
-  if (options.target.isa != Isa::cuda) options.target = options.cuda->target();
+  if (options.target.isa != Isa::cuda) {
+    options.target = options.cuda->target();
+    if (options.target.cudnn > 0) options.target.cudnn = options.cudnn;
+  }
   return options;
 }
 
@@ -259,7 +347,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     // The last rung of the fallback ladder: slow, but right. FUSEJIT_STRICT=1 makes it an error.
     const bool device_failed = state_->on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
     if (ir::is_strict() || device_failed) throw;
-    state_->warn(graph.name(), error.what());
+    state_->warn(graph.name(), "runs on the graph interpreter, slowly", error.what());
     return state_->placed(interpret_graph(graph, arguments));
   }
   if (executable->cuda) return state_->run_on_cuda(*executable, graph, arguments);

@@ -33,6 +33,12 @@ struct SessionOptions {
   Device device = Device("cuda:0");
   bool results_on_device = false;
   std::shared_ptr<CudaBackend> cuda = nullptr;  // instead of the machine's `device`, for tests
+  // A plan for cudnn=2 runs as one for cudnn=1 until its engines are compiled, by a thread in the background: bits are
+  // those of one plan at first and of the other later.
+  bool compile_in_background = false;
+  // Where the target is the device's own: as Target::cudnn, at most.
+  int cudnn = 1;
+  int timed_engines = 1;  // CudaBackendOptions
 };
 
 // `options` for values that live on `device`, a CUDA device: plans run and results stay there, whatever the engine. The
@@ -45,9 +51,12 @@ struct SessionStatistics {
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
-  std::int64_t graph_launches = 0;  // runs that were one launch of a CUDA graph
-  double compile_milliseconds = 0;  // wall time of plans and kernels
-  RunReport last_run;               // of the plan that ran last
+  std::int64_t graph_launches = 0;    // runs that were one launch of a CUDA graph
+  double compile_milliseconds = 0;    // wall time of plans and kernels
+  std::int64_t background_plans = 0;  // plans that were made in the background and took their place
+  std::int64_t background_failures = 0;
+  std::string why_no_background_plan;  // of the last failure
+  RunReport last_run;                  // of the plan that ran last
 };
 
 class Session {
@@ -66,6 +75,10 @@ class Session {
   std::string why_no_library() const;
   // Waits until everything is computed. Throws DeviceError if something went wrong there.
   void synchronize();
+  // Waits until nothing is made in the background; from then on runs are reproducible.
+  void finish_background();
+  // Ends what is made in the background: plans stay as they are.
+  void stop_background();
   // Memory of where results are. Limit: at most so many bytes are taken from the device, 0 for all it has.
   MemoryStatistics memory() const;
   void reset_peak_memory();

@@ -63,7 +63,7 @@ bool runs_in_library(const ir::Graph& graph, const Target& target, int id) {
   const auto suits = [](const Type& type) {
     return type.layout == Layout::nhwc && is_float(type.dtype) && type.dtype != DType::f64;
   };
-  return target.cudnn && row.tiled && !row.matrix && suits(node.type) &&
+  return target.cudnn > 0 && row.tiled && !row.matrix && suits(node.type) &&
          std::all_of(node.operands.begin(), node.operands.end(),
                      [&](const ir::Operand& operand) { return !operand.is_number() && suits(operand.value.type()); });
 }

@@ -102,7 +102,7 @@ Graph choose_layouts(const Graph& graph, const Target& target) {
   for (const Value& value : graph.nodes()) {
     const Node& node = *value;
     const OpDef& row = op_def(node.op);
-    const bool library = target.cudnn && row.tiled && !row.matrix;
+    const bool library = target.cudnn > 0 && row.tiled && !row.matrix;
     Layout layout = node.type.layout;
     if (node.type.shape.rank() == 4 && !bound.count(&node)) {
       layout = library || images.count(&node) ? Layout::nhwc : Layout::standard;

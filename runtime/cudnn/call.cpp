@@ -14,10 +14,11 @@ constexpr std::array<std::string_view, 3> kPrologues = {"", " affine>", " affine
 constexpr std::array<std::string_view, 4> kMasks = {"", " mask=output", " mask=bits", " mask=recompute"};
 constexpr std::array<std::string_view, 4> kSums = {"", " sums=statistics", " sums=gradient",
                                                    " sums=batch_norm_weights"};
-constexpr std::array<std::string_view, 18> kRoles = {
-    "x",    "w",    "y",          "scale",          "shift",         "side",
-    "bias", "mask", "pre_norm",   "mean",           "inverse_std",   "gamma",
-    "beta", "sum",  "second_sum", "coefficient_dy", "coefficient_x", "coefficient_one"};
+constexpr std::array<std::string_view, 20> kRoles = {
+    "x",           "w",           "y",          "scale",          "shift",         "side",
+    "bias",        "mask",        "pre_norm",   "mean",           "inverse_std",   "gamma",
+    "beta",        "sum",         "second_sum", "coefficient_dy", "coefficient_x", "coefficient_one",
+    "output_mean", "output_scale"};
 
 std::int64_t extent(std::int64_t size, std::int64_t before, std::int64_t after, std::int64_t dilation,
                     std::int64_t kernel, std::int64_t stride) {
@@ -49,6 +50,8 @@ std::string ConvolutionCall::str() const {
       fmt::format("{} {}{}{} x={} w={} stride=[{}] padding=[{}] dilation=[{}] groups={}", kDirections[index(direction)],
                   fusejit::name(dtype), layout == Layout::nhwc ? ":nhwc" : "", kPrologues[index(prologue)], x.str(),
                   w.str(), fmt::join(stride, ","), fmt::join(padding, ","), fmt::join(dilation, ","), groups);
+  if (centre) text += " centre";
+  if (scale) text += " scale";
   if (side) text += " side";
   if (bias) text += " bias";
   if (activation != Activation::none) text += fmt::format(" {}", name(activation));
@@ -77,8 +80,9 @@ void ConvolutionCall::check() const {
   const bool forward = direction == Direction::forward;
   const bool gradient = direction == Direction::input_gradient;
   FJ_CHECK(prologue == Prologue::none || !gradient, "cudnn: a prologue acts on x, which this call lacks ({})", str());
-  FJ_CHECK(forward || (!bias && activation == Activation::none && sums != Sums::statistics),
-           "cudnn: bias, activation and statistics belong to the forward convolution ({})", str());
+  FJ_CHECK(forward || (!scale && !bias && activation == Activation::none && sums != Sums::statistics),
+           "cudnn: scale, bias, activation and statistics belong to the forward convolution ({})", str());
+  FJ_CHECK(scale || !centre, "cudnn: what is centred is scaled too ({})", str());
   FJ_CHECK(gradient || (mask == Mask::none && sums != Sums::gradient && sums != Sums::batch_norm_weights),
            "cudnn: mask and gradient sums belong to the input gradient ({})", str());
   FJ_CHECK(direction != Direction::weight_gradient || !side, "cudnn: the weight gradient has no side input ({})",

@@ -2,7 +2,7 @@
 // it is what the scheduler asks `supports` about, what a plan is built for, and (as text) part of the key of that plan.
 //
 // The order of the steps is fixed and is the one that cuDNN's precompiled engines know:
-//   forward          y  = act(conv(prologue(x), w) + side + bias);          sums: Σy, Σy²
+//   forward          y  = act((conv(prologue(x), w) − mean) · scale + side + bias);   sums: Σy, Σy²
 //   input gradient   dz = mask(conv_input_gradient(dy, w) + side);          sums: Σdz, Σdz·(y − mean)
 //   weight gradient  dw = conv_weight_gradient(prologue(x), dy)
 #pragma once
@@ -64,6 +64,8 @@ struct ConvolutionCall {
   std::int64_t groups = 1;
 
   Prologue prologue = Prologue::none;
+  bool centre = false;  // − output_mean[c], only with `scale`
+  bool scale = false;   // · output_scale[c]; the vectors, a bias among them, are then f32
   bool side = false;
   bool bias = false;
   Activation activation = Activation::none;
@@ -110,7 +112,9 @@ enum class Role : std::int64_t {
   second_sum,  // f32[channel]: Σ and Σ² or Σdz·(y − mean); dbeta and dgamma of batch_norm_weights
   coefficient_dy,
   coefficient_x,
-  coefficient_one  // of batch_norm_weights: dx = a·dz + b·y + c
+  coefficient_one,  // of batch_norm_weights: dx = a·dz + b·y + c
+  output_mean,
+  output_scale  // f32[channel]
 };
 std::string_view name(Role role);
 

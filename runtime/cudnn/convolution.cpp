@@ -85,10 +85,15 @@ void forward(GraphBuilder& graph, const ConvolutionCall& call) {
   const Part x = with_prologue(graph, call);
   const Part w = graph.tensor(Role::w, call.w, call.dtype);
   const Part y = graph.tensor(Role::y, shape, call.dtype);
-  Chain chain(graph, shape, y, int{call.side} + int{call.bias} + int{call.activation != Activation::none});
+  Chain chain(
+      graph, shape, y,
+      int{call.centre} + int{call.scale} + int{call.side} + int{call.bias} + int{call.activation != Activation::none});
+  const auto vector = [&](Role role) { return graph.vector(role, shape[1], call.scale ? DType::f32 : call.dtype); };
   graph.convolution(call, x, w, chain.value());
+  if (call.centre) chain.step(CUDNN_POINTWISE_SUB, vector(Role::output_mean));
+  if (call.scale) chain.step(CUDNN_POINTWISE_MUL, vector(Role::output_scale));
   if (call.side) chain.step(CUDNN_POINTWISE_ADD, graph.tensor(Role::side, shape, call.dtype));
-  if (call.bias) chain.step(CUDNN_POINTWISE_ADD, graph.vector(Role::bias, shape[1], call.dtype));
+  if (call.bias) chain.step(CUDNN_POINTWISE_ADD, vector(Role::bias));
   if (call.activation != Activation::none) {
     const ActivationMode activation = mode_of(call);
     chain.step(activation.mode, {}, activation.clip);

@@ -60,6 +60,10 @@ Plan finish_plan(const ConvolutionCall& call, Engine engine, const OperationGrap
   return plan;
 }
 
+bool is_wanted(const PlanOptions& options, Tier tier) {
+  return tier == Tier::precompiled ? options.precompiled : options.runtime_compiled;
+}
+
 // Blocks that share a sum either keep their parts in a workspace or add them up by atomics. Engines of the second kind
 // carry no note of it.
 bool sums_by_atomics(const Plan& plan, const ConvolutionCall& call) {
@@ -80,6 +84,10 @@ const char* forbidden(const std::vector<NumericalNote>& notes, DType dtype, cons
   }
   if (!numerics.nondeterministic && has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return "it is not deterministic";
   return nullptr;
+}
+
+bool allows(const PlanOptions& options, const Engine& engine, DType dtype) {
+  return is_wanted(options, engine.tier) && !forbidden(engine.numerical_notes, dtype, options.numerics);
 }
 
 std::string PlanResult::why_not() const {
@@ -108,8 +116,7 @@ PlanResult find_plans(const std::shared_ptr<const Library>& library, const Descr
   for (const HeuristicMode mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& config : list_engines(library, device, graph, mode, result.refusals)) {
       Engine engine = read_engine(library, config);
-      const bool wanted = engine.tier == Tier::precompiled ? options.precompiled : options.runtime_compiled;
-      if (!wanted) continue;
+      if (!is_wanted(options, engine.tier)) continue;
       if (const char* reason = forbidden(engine.numerical_notes, call.dtype, options.numerics)) {
         result.refusals.push_back({engine.index, reason});
         continue;
@@ -139,9 +146,9 @@ PlanResult find_plans(const std::shared_ptr<const Library>& library, const Descr
 std::string plan_key(const Library& library, int compute_capability, const ConvolutionCall& call,
                      const PlanOptions& options) {
   return fmt::format(
-      "cudnn {} sm_{} tf32={:d} nondeterministic={:d} winograd={:d} precompiled={:d} runtime_compiled={:d} {}",
+      "cudnn {} sm_{} tf32={:d} nondeterministic={:d} winograd={:d} precompiled={:d} runtime_compiled={:d} plans={} {}",
       library.version(), compute_capability, options.numerics.tf32, options.numerics.nondeterministic,
-      options.numerics.winograd, options.precompiled, options.runtime_compiled, call.str());
+      options.numerics.winograd, options.precompiled, options.runtime_compiled, options.plans, call.str());
 }
 
 Plan reload_plan(const std::shared_ptr<const Library>& library, const Descriptor& device, const ConvolutionCall& call,

@@ -64,8 +64,11 @@ std::string plan_key(const Library& library, int compute_capability, const Convo
 // Why these notes are not allowed for a dtype, or nullptr.
 const char* forbidden(const std::vector<NumericalNote>& notes, DType dtype, const Numerics& numerics);
 
-// The plan that `json()` was taken from, for the same call. Throws DeviceError if it is of another architecture or
-// version; the caller then plans anew.
+// Whether the engine is one that `options` allow.
+bool allows(const PlanOptions& options, const Engine& engine, DType dtype);
+
+// The plan that `json()` was taken from, for the same call, whatever its engine. Throws DeviceError if it is of another
+// architecture or version; the caller then plans anew.
 Plan reload_plan(const std::shared_ptr<const Library>& library, const Descriptor& device, const ConvolutionCall& call,
                  const std::string& json);
 

@@ -2,29 +2,21 @@
 // runs in place of the step's kernel.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <mutex>
 
-#include "runtime/cuda/library_call.h"
-#include "runtime/cudnn/plan.h"
-#include "scheduler/library.h"
-#include "scheduler/plan.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/step_caller.h"
+#include "runtime/cudnn/planner.h"
+#include "runtime/cudnn/step_call.h"
 
 namespace fusejit::runtime::cudnn {
 
-struct StepCall {
-  ConvolutionCall call;
-  // Which tensor of the call each value of the LibraryOp is: its parameters, then its result.
-  std::vector<Role> roles;
-};
-// Throws UnsupportedError, with a sentence, for ops that are not one call: a convolution or a gradient of one, after a
-// forward one a side input, a bias and a relu.
-StepCall step_call(const ir::Graph& ops);
-
-// The scheduler's question (scheduler/library.h), answered from the table: only precompiled engines count, since
-// nothing may wait for cuDNN's own compiler.
+// The scheduler's question (scheduler/library.h), answered from the table: for a target with cudnn=1 only precompiled
+// engines count, with cudnn=2 those too that cuDNN compiles at run time, or would better.
 scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& target);
+// Which engines a step of a plan for `target` asks for. Throws UnsupportedError if it is no call.
+Tier tier_of(const ir::Graph& ops, const Target& target);
 
 // A cudnnHandle_t of the current context. Calls hold its lock: they set its stream.
 class CudnnHandle {
@@ -43,10 +35,39 @@ class CudnnHandle {
   mutable std::mutex mutex_;
 };
 
-// The step as a call. Nothing if cuDNN has no engine for it; `why_not` then says why in a sentence, and the step's
-// kernel does the work.
-std::shared_ptr<const cuda::LibraryCall> library_call(const std::shared_ptr<const CudnnHandle>& handle,
-                                                      const Descriptor& device, const scheduler::PlanStep& step,
-                                                      const PlanOptions& options, std::string& why_not);
+struct CallerOptions {
+  Numerics numerics;
+  int timed = 1;  // so many of cuDNN's engines are timed for each call and the fastest kept; 1: cuDNN's own first
+};
+
+// Steps as calls of cuDNN on one device, opened when a step first asks.
+class CudnnCaller final : public cuda::StepCaller {
+ public:
+  CudnnCaller(std::shared_ptr<cuda::CudaDevice> device, CallerOptions options);
+  ~CudnnCaller() override;
+  std::string why_none() override { return open().why_not; }
+  scheduler::LibraryAnswer supports(const ir::Graph& ops, const Target& target) const override {
+    return supports_step(ops, target);
+  }
+  std::shared_ptr<const cuda::LibraryCall> make(const scheduler::PlanStep& step, const Target& target,
+                                                std::string& why_not) override;
+  // Throws DeviceError if cuDNN cannot be used.
+  PlanCache& cache() { return opened().planner->cache(); }
+
+ private:
+  struct Opened {
+    std::shared_ptr<const CudnnHandle> handle;  // null: `why_not`
+    std::unique_ptr<Planner> planner;
+    std::string why_not;
+  };
+  Opened& open();    // at first use
+  Opened& opened();  // the same, or DeviceError
+  std::size_t choose(const ConvolutionCall& call, std::span<const std::shared_ptr<const Plan>> plans);
+
+  const std::shared_ptr<cuda::CudaDevice> device_;
+  const CallerOptions options_;
+  std::mutex mutex_;
+  std::unique_ptr<Opened> opened_;
+};
 
 }  // namespace fusejit::runtime::cudnn

@@ -59,6 +59,10 @@ std::vector<Pattern> make_patterns() {
       {"dgrad, side, recomputed mask, batch-norm weights", masked(true, Mask::recompute, Sums::batch_norm_weights)},
       {"wgrad", weights},
       {"affine, relu, wgrad", with(weights, [](Call& c) { c.prologue = Prologue::affine_relu; })},
+      // The longest chain, and last: it stands for every other one without a row, since the engines that take it take
+      // any. norm is (conv − mean) · scale + bias.
+      {"conv, norm, side, silu",
+       with(bias_and(true, true, Activation::silu), [](Call& c) { c.centre = c.scale = true; })},
   };
 }
 
@@ -107,8 +111,8 @@ Activation representative(Activation activation) {
 }
 
 bool same_steps(const ConvolutionCall& a, const ConvolutionCall& b) {
-  return a.direction == b.direction && a.prologue == b.prologue && a.side == b.side && a.bias == b.bias &&
-         a.activation == b.activation && a.mask == b.mask && a.sums == b.sums;
+  return a.direction == b.direction && a.prologue == b.prologue && a.centre == b.centre && a.scale == b.scale &&
+         a.side == b.side && a.bias == b.bias && a.activation == b.activation && a.mask == b.mask && a.sums == b.sums;
 }
 
 std::optional<int> row_of(const ConvolutionCall& call) {
@@ -121,6 +125,9 @@ std::optional<int> row_of(const ConvolutionCall& call) {
       if (same_steps(all_patterns()[i].steps, wanted)) return static_cast<int>(i);
     }
   }
+  const bool is_chain =
+      call.direction == Direction::forward && call.prologue == Prologue::none && call.sums == Sums::none;
+  if (is_chain) return static_cast<int>(all_patterns().size()) - 1;
   return std::nullopt;
 }
 
@@ -200,8 +207,8 @@ std::string_view cells(int pattern, int shape_class) {
 
 Support supports(const ConvolutionCall& call, int compute_capability, const Numerics& numerics) {
   call.check();
-  Support support{true, Tier::precompiled, ""};
-  const auto no = [](std::string why) { return Support{false, Tier::precompiled, std::move(why)}; };
+  Support support{.ok = true};
+  const auto no = [](std::string why) { return Support{.why = std::move(why)}; };
   const std::optional<int> row = row_of(call);
   if (!row) return no("these steps around a convolution are in no engine of cuDNN that was probed");
   const std::optional<int> at = column_of(call, compute_capability, numerics);
@@ -216,7 +223,10 @@ Support supports(const ConvolutionCall& call, int compute_capability, const Nume
       return no(fmt::format("cuDNN has no engine for {}: {}", where, kReasons[static_cast<std::size_t>(cell - 'a')]));
     }
     if (cell == 'R') support.tier = Tier::runtime_compiled;
-    if (cell == 'S') support.why = "the precompiled engine does not use tensor cores; a runtime-compiled one does";
+    if (cell == 'S') {
+      support.slow = true;
+      support.why = "the precompiled engine does not use tensor cores; a runtime-compiled one does";
+    }
   }
   return support;
 }

@@ -252,6 +252,9 @@ TEST_F(Nn, RefusesWithOneSentence) {
       {[&] { borrow(static_cast<float*>(nullptr), {3}); }, "null"},
       {[&] { set_options({.engine = "magic"}); }, "engine 'magic'"},
       {[&] { set_options({.engine = "graph_interpreter", .rules = "some"}); }, "rules 'some'"},
+      {[&] { set_options({.cudnn = "fused"}); }, "cudnn 'fused' is not known (off, precompiled, compiled)"},
+      {[&] { set_options({.compile = "later"}); }, "compile 'later' is not known (foreground, background)"},
+      {[&] { set_options({.tune = "all"}); }, "tune 'all' is not known (none, any)"},
       {[&] { x.to("tpu"); }, "device 'tpu'"},
       {[&] {
          cross_entropy(ones({2, 3}), ones({2}));

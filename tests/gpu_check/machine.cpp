@@ -35,7 +35,7 @@ runtime::CudaBackend& Machine::backend(bool cudnn, bool tf32) {
 
 Target Machine::target(bool cudnn) {
   Target target = device().target();
-  target.cudnn = cudnn;
+  target.cudnn = cudnn ? 1 : 0;
   return target;
 }
 

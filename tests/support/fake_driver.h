@@ -39,6 +39,7 @@ struct FakeKernel {
   Extents grid = {};               // of the launch; 0: any
   Extents block = {};
   std::int64_t shared_bytes = 0;
+  float milliseconds = 0;  // that it takes, as events measure it
   // Host addresses of the pointers and bits of the scalars.
   std::function<void(std::span<void* const> pointers, std::span<const std::uint64_t> scalars)> run;
 };
@@ -97,6 +98,7 @@ class FakeDriver {
   struct Work {
     std::string what;
     std::function<void()> run;
+    float milliseconds = 0;
   };
   struct KernelWork {
     CuFunction function = nullptr;

@@ -132,8 +132,13 @@ CuResult FakeDriver::event_synchronize(CuEvent event) {
   return kSuccess;
 }
 CuResult FakeDriver::event_elapsed_time(float* milliseconds, CuEvent start, CuEvent end) {
-  if (!find(events_, start) || !find(events_, end)) return kInvalidHandle;
-  return *milliseconds = 1, kSuccess;
+  const EventState *from = find(events_, start), *to = find(events_, end);
+  if (!from || !to) return kInvalidHandle;
+  float taken = 0;
+  for (std::size_t i = from->position; from->stream && from->stream == to->stream && i < to->position; ++i) {
+    taken += from->stream->queue[i].milliseconds;
+  }
+  return *milliseconds = taken > 0 ? taken : 1, kSuccess;
 }
 
 // ---- copies
@@ -233,7 +238,8 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
 }
 
 FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph) const {
-  return {"kernel", [&fake, from_graph, copy = *this] {
+  return {"kernel",
+          [&fake, from_graph, copy = *this] {
             const auto& state = *reinterpret_cast<const FunctionState*>(copy.function);
             const FakeKernel& kernel = *state.kernel;
             fake.launches_.push_back({state.entry, copy.grid, copy.block, from_graph});
@@ -257,7 +263,8 @@ FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph)
               pointers.push_back(host_address(copy.arguments[i]));
             }
             if (kernel.run) kernel.run(pointers, values);
-          }};
+          },
+          reinterpret_cast<const FunctionState*>(function)->kernel->milliseconds};
 }
 
 CuResult FakeDriver::launch_kernel(CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,

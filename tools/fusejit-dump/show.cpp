@@ -5,6 +5,7 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "ir/kernel/cost.h"
+#include "runtime/cudnn/step.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/table.h"
@@ -40,6 +41,15 @@ std::int64_t different(const std::vector<Row>& rows) {
   return count;
 }
 
+runtime::cudnn::Tier tier(const scheduler::Plan& plan, const scheduler::PlanStep& step) {
+  return runtime::cudnn::tier_of(step.library->graph, plan.target);
+}
+
+// What performs a library step.
+std::string library_of(const scheduler::Plan& plan, const scheduler::PlanStep& step) {
+  return tier(plan, step) == runtime::cudnn::Tier::precompiled ? "cudnn" : "cudnn, compiled at run time";
+}
+
 Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index, bool compile) {
   const scheduler::PlanStep& step = *row.step;
   Json values = Json::array();
@@ -48,6 +58,7 @@ Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index,
                {"name", step.kernel->name},
                {"ops", step.ops},
                {"library", step.library.has_value()},
+               {"engine", step.library ? Json(runtime::cudnn::name(tier(plan, step))) : Json()},
                {"values", values},
                {"tasks", row.cost.tasks},
                {"read_bytes", step.read_bytes},
@@ -113,7 +124,7 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
   double flop = 0;
   for (std::size_t s = 0; s < rows.size(); ++s) {
     const scheduler::PlanStep& step = *rows[s].step;
-    const std::string name = step.kernel->name + (step.library ? " (cudnn)" : "");
+    const std::string name = step.kernel->name + (step.library ? fmt::format(" ({})", library_of(plan, step)) : "");
     cells.push_back({std::to_string(s), name, fmt::format("{}", fmt::join(rows[s].cost.tasks, "+")),
                      grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
                      fmt::format("{:.3f}", step.flop / 1e6), fmt::format("{}", fmt::join(step.ops, ", "))});

@@ -19,12 +19,24 @@ struct Options {
   std::string rules = "all";   // "all", or "none": one kernel per recorded op
   int threads = 0;             // 0: every processor
   std::string device = "cpu";  // where new tensors are made: "cpu", "cuda:0"
+  // What cuDNN does on CUDA devices: "off"; "precompiled": convolutions, with what its precompiled engines do beside
+  // them; "compiled": also with what the engines do that it compiles at run time, 0.4 to 2 s each.
+  std::string cudnn = "precompiled";
+  // "background": with cudnn "compiled" a trace runs as with "precompiled" until its engines are there. Results may
+  // change in the last bits then; finish_compiling() waits for it. The end of the process waits for an engine that is
+  // being compiled.
+  std::string compile = "foreground";
+  // "any": of the engines that cuDNN offers for a call the first few are timed, and the fastest is kept: another run
+  // may choose another one, which sums in another order.
+  std::string tune = "none";
 };
 // Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word,
 // DeviceError or UnsupportedError for a device that cannot be used; then nothing has changed.
 void set_options(const Options& options);
 // As set last, or the defaults.
 Options options();
+// Waits for what is compiled in the background.
+void finish_compiling();
 
 struct DeviceInfo {
   Device device;
@@ -60,7 +72,9 @@ struct Statistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
   double compile_milliseconds = 0;  // wall time of making plans and kernels
-  std::int64_t graph_launches = 0;  // plans run as one launch of a CUDA graph
+  std::int64_t graph_launches = 0;       // plans run as one launch of a CUDA graph
+  std::int64_t background_plans = 0;     // plans made in the background that took their place
+  std::int64_t background_failures = 0;  // those that could not be made
   PlanStatistics last_plan;
 };
 // Of the default session, since it was made (set_options makes another).

@@ -22,12 +22,14 @@ struct Target {
   int tasks = 64;                    // parallel tasks that lowering aims at; independent of the number of threads
   int compute_capability = 0;        // cuda only: 90 for sm_90
   bool dot2_is_faster = false;       // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
-  bool cudnn = false;                // cuda only: plain convolutions are calls of cuDNN
+  // cuda only: 1: convolutions are calls of cuDNN, with what its precompiled engines do beside them; 2: also with what
+  // the engines do that it compiles at run time.
+  int cudnn = 0;
 
   // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
   int lanes32() const;
-  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" if they hold: every constant, part
-  // of cache keys.
+  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" if they are not 0: every constant,
+  // part of cache keys.
   std::string str() const;
   // Reads what str() writes, with any constant left out: "x86:avx512", "x86:avx2,l1=1k,tasks=7", "cuda:sm_90",
   // "host", "host,tasks=7". Throws UserError.

@@ -100,7 +100,135 @@ TEST(CudnnStep, WhatIsNoCallSaysSo) {
   EXPECT_NE(why.find("mul"), std::string::npos) << why;
 }
 
+// A convolution with what stands after it, of one dtype; vectors of one number a channel are f32 where `norm` says so.
+ir::Graph followed_by(const std::string& ops, const std::string& dtype, const std::string& vectors) {
+  std::string text = R"(graph @g(%x: T[8,64,28,28]:nhwc, %w: T[64,64,3,3]:nhwc, %b: V[64], %side: T[8,64,28,28]:nhwc,
+      %mean: V[64], %var: V[64], %gamma: V[64]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : T[8,64,28,28]:nhwc
+)" + ops + "}";
+  for (const auto& [letter, word] : {std::pair('T', dtype), std::pair('V', vectors)}) {
+    for (std::size_t at = text.find(letter); at != std::string::npos; at = text.find(letter, at + 1)) {
+      text.replace(at, 1, word);
+    }
+  }
+  return ir::parse_graph(text);
+}
+std::string line(const char* number, const std::string& op) {
+  return fmt::format("  %{} = {} : T[8,64,28,28]:nhwc\n", number, op);
+}
+
+scheduler::Plan plan_for(const ir::Graph& graph, const std::string& target) {
+  return scheduler::schedule(graph, {Target::parse(target), "all", {}, supports_step});
+}
+
+TEST(CudnnStep, ActivationsAreOneCallWhereEnginesAreCompiled) {
+  struct Case {
+    const char* op;
+    Activation activation;
+  };
+  for (const auto& [op, activation] : {Case{"relu6(%1)", Activation::relu6},
+                                       {"sigmoid(%1)", Activation::sigmoid},
+                                       {"tanh(%1)", Activation::tanh},
+                                       {"silu(%1)", Activation::silu},
+                                       {"elu(%1)", Activation::elu},
+                                       {"gelu(%1)", Activation::gelu},
+                                       {"gelu(%1) {approximate=tanh}", Activation::gelu_tanh},
+                                       {"softplus(%1)", Activation::softplus},
+                                       {"leaky_relu(%1) {negative_slope=0.2}", Activation::leaky_relu}}) {
+    for (const char* dtype : {"f32", "f16", "bf16"}) {
+      const ir::Graph graph =
+          followed_by(line("1", "bias_add(%0, %b)") + line("2", op) + "  return %2\n", dtype, dtype);
+      const scheduler::Plan plan = plan_for(graph, "cuda:sm_90,cudnn=2");
+      ASSERT_EQ(plan.steps.size(), 1u) << op << " " << dtype << "\n" << scheduler::print_outline(plan);
+      const ConvolutionCall call = step_call(plan.steps[0].library->graph).call;
+      EXPECT_EQ(call.activation, activation) << op << " " << dtype;
+      EXPECT_TRUE(call.bias && !call.side && !call.scale);
+      if (activation == Activation::leaky_relu) {
+        EXPECT_EQ(call.slope, 0.2f);
+      }
+      const bool compiled = tier_of(plan.steps[0].library->graph, plan.target) == Tier::runtime_compiled;
+      // Without those engines it is two steps, and the reason is kept.
+      const scheduler::Plan without = plan_for(graph, "cuda:sm_90,cudnn=1");
+      EXPECT_EQ(without.steps.size(), compiled ? 2u : 1u) << op << " " << dtype;
+      EXPECT_EQ(without.refusals.empty(), !compiled) << op << " " << dtype;
+    }
+  }
+  // Another slope is no elu of cuDNN's.
+  const ir::Graph other =
+      followed_by(line("1", "bias_add(%0, %b)") + line("2", "elu(%1) {alpha=0.5}") + "  return %2\n", "f16", "f16");
+  EXPECT_EQ(plan_for(other, "cuda:sm_90,cudnn=2").steps.size(), 2u);
+}
+
+const char* const kNorm = "batch_norm(%0, %mean, %var, %gamma, %b)";
+
+TEST(CudnnStep, BatchNormWithKnownStatisticsJoinsTheCall) {
+  const std::string norm = line("1", kNorm);
+  struct Case {
+    std::string ops;
+    bool side;
+    Activation activation;
+  };
+  for (const auto& [ops, side, activation] :
+       {Case{norm + "  return %1\n", false, Activation::none},
+        Case{norm + line("2", "relu(%1)") + "  return %2\n", false, Activation::relu},
+        Case{norm + line("2", "silu(%1)") + "  return %2\n", false, Activation::silu},
+        Case{norm + line("2", "add(%1, %side)") + line("3", "relu(%2)") + "  return %3\n", true, Activation::relu},
+        Case{norm + line("2", "add(%side, %1)") + line("3", "relu(%2)") + "  return %3\n", true, Activation::relu}}) {
+    for (const char* dtype : {"f32", "f16", "bf16"}) {
+      const ir::Graph graph = followed_by(ops, dtype, "f32");
+      const scheduler::Plan plan = plan_for(graph, "cuda:sm_90,cudnn=2");
+      ASSERT_EQ(plan.steps.size(), 2u) << dtype << ", the other one computes the scale\n"
+                                       << scheduler::print_outline(plan);
+      const StepCall wanted = step_call(plan.steps[1].library->graph);
+      EXPECT_TRUE(wanted.call.centre && wanted.call.scale && wanted.call.bias);
+      EXPECT_EQ(wanted.call.side, side);
+      EXPECT_EQ(wanted.call.activation, activation);
+      for (std::size_t i = 0; i + 1 < wanted.roles.size(); ++i) {
+        const std::string& label = plan.values[static_cast<std::size_t>(plan.steps[1].library->values[i])].label;
+        if (wanted.roles[i] == Role::output_mean) {
+          EXPECT_EQ(label, "%mean");
+        }
+        if (wanted.roles[i] == Role::bias) {
+          EXPECT_EQ(label, "%b");
+        }
+        if (wanted.roles[i] == Role::side) {
+          EXPECT_EQ(label, "%side");
+        }
+      }
+      EXPECT_EQ(tier_of(plan.steps[1].library->graph, plan.target), Tier::runtime_compiled);
+    }
+  }
+}
+
+// Sums of sums: walked in time that does not double with each.
+TEST(CudnnStep, ManySumsAreNoCall) {
+  std::string ops = "  %1 = add(%0, %0) : T[8,64,28,28]:nhwc\n";
+  for (int i = 2; i < 60; ++i) ops += fmt::format("  %{0} = add(%{1}, %{1}) : T[8,64,28,28]:nhwc\n", i, i - 1);
+  const ir::Graph graph = followed_by(ops + "  return %59\n", "f32", "f32");
+  EXPECT_FALSE(supports_step(graph, Target::parse("cuda:sm_90,cudnn=2")).ok);
+}
+
 using StepOnCudnn = WithCudnn;
+
+TEST_F(StepOnCudnn, WhatIsCompiledAtRunTimeHasAPlan) {
+  if (!has_driver_) GTEST_SKIP() << "cuDNN: no libcuda.so.1, so no runtime-compiled engine";
+  std::vector<std::string> all = {line("1", kNorm) + line("2", "add(%1, %side)") + line("3", "relu(%2)") +
+                                  "  return %3\n"};
+  if (nightly()) {
+    for (const char* op : {"relu(%1)", "relu6(%1)", "sigmoid(%1)", "tanh(%1)", "silu(%1)", "elu(%1)", "gelu(%1)",
+                           "gelu(%1) {approximate=tanh}", "softplus(%1)", "leaky_relu(%1)"}) {
+      all.push_back(line("1", kNorm) + line("2", op) + "  return %2\n");
+    }
+  }
+  for (const std::string& ops : all) {
+    const scheduler::Plan plan = plan_for(followed_by(ops, "f16", "f32"), "cuda:sm_90,cudnn=2");
+    ASSERT_EQ(plan.steps.size(), 2u) << ops;
+    const ConvolutionCall call = step_call(plan.steps[1].library->graph).call;
+    const PlanResult found = find_plans(library_, device("H100"), call, {.numerics = {}, .runtime_compiled = true});
+    ASSERT_FALSE(found.plans.empty()) << call.str() << ": " << found.why_not();
+    EXPECT_EQ(found.plans[0].engine.tier, Tier::runtime_compiled) << call.str();
+  }
+}
 
 TEST_F(StepOnCudnn, ABlockHasAPrecompiledPlan) {
   for (const char* name : {"A100", "H100", "B200"}) {

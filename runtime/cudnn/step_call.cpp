@@ -1,0 +1,162 @@
+#include "runtime/cudnn/step_call.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "ir/base/check.h"
+#include "ir/op.h"
+#include "runtime/cudnn/activation.h"
+
+namespace fusejit::runtime::cudnn {
+namespace {
+
+// Which tensor each operand and the result of a convolution op is.
+struct Anchor {
+  ir::Op op;
+  Direction direction;
+  std::array<Role, 3> roles;
+};
+constexpr Anchor kAnchors[] = {
+    {ir::Op::conv2d, Direction::forward, {Role::x, Role::w, Role::y}},
+    {ir::Op::conv2d_input_grad, Direction::input_gradient, {Role::y, Role::w, Role::x}},
+    {ir::Op::conv2d_weight_grad, Direction::weight_gradient, {Role::x, Role::y, Role::w}},
+};
+
+// Reads a graph of ops from its result down to the convolution, and gives each parameter its role.
+class Reader {
+ public:
+  explicit Reader(const ir::Graph& ops) : ops_(ops), result_(*ops.results()[0]) {}
+
+  StepCall read() {
+    const ir::Node* node = under_casts(&result_);
+    if (const auto found = find_activation(*node)) {
+      step_.call.activation = found->activation;
+      if (found->activation == Activation::leaky_relu) step_.call.slope = found->slope;
+      node = under_casts(found->input);
+    }
+    while (!anchor_of(*node)) node = under_casts(before(*node));
+    convolution(*node);
+    for (const ir::Node* addend : addends_) add(*addend);
+    for (const auto& [vector, role] : vectors_) take_vector(*vector, role);
+    for (const ir::Value& parameter : ops_.parameters()) {
+      if (!roles_.count(parameter.get())) throw_unsupported();
+      step_.roles.push_back(roles_.at(parameter.get()));
+    }
+    step_.roles.push_back(result_role_);
+    return std::move(step_);
+  }
+
+ private:
+  [[noreturn]] void throw_unsupported() const {
+    throw UnsupportedError(fmt::format("cudnn: {} with what stands before it is none of its calls ({})",
+                                       ir::name(result_.op), result_.type.str()));
+  }
+  static const Anchor* anchor_of(const ir::Node& node) {
+    const auto* found =
+        std::find_if(std::begin(kAnchors), std::end(kAnchors), [&](const Anchor& a) { return a.op == node.op; });
+    return found == std::end(kAnchors) ? nullptr : found;
+  }
+  // Between its steps a call rounds nothing, so it does not matter where the ops do.
+  static const ir::Node* under_casts(const ir::Node* node) {
+    while (node->op == ir::Op::cast && is_float(node->type.dtype) && !node->operands[0].is_number() &&
+           is_float(node->operands[0].value.type().dtype)) {
+      node = node->operands[0].value.get();
+    }
+    return node;
+  }
+  static bool leads_to_convolution(const ir::Operand& operand) {
+    if (operand.is_number()) return false;
+    std::vector<const ir::Node*> open{operand.value.get()};
+    std::set<const ir::Node*> seen;
+    while (!open.empty()) {
+      const ir::Node* node = open.back();
+      open.pop_back();
+      if (anchor_of(*node)) return true;
+      for (const ir::Operand& inner : node->operands) {
+        if (!inner.is_number() && seen.insert(inner.value.get()).second) open.push_back(inner.value.get());
+      }
+    }
+    return false;
+  }
+
+  // The value that this step of the chain is applied to; notes the step. From the outside in: at most two additions, a
+  // scale, what is subtracted before it.
+  const ir::Node* before(const ir::Node& node) {
+    const bool add = node.op == ir::Op::add, mul = node.op == ir::Op::mul, sub = node.op == ir::Op::sub;
+    if (!add && !mul && !sub) throw_unsupported();
+    const bool first = sub || leads_to_convolution(node.operands[0]);
+    const ir::Operand &inner = node.operands[first ? 0 : 1], &other = node.operands[first ? 1 : 0];
+    if (inner.is_number() || other.is_number()) throw_unsupported();
+    ConvolutionCall& call = step_.call;
+    const bool in_order = add ? !call.scale && addends_.size() < 2 : mul ? !call.scale : call.scale && !call.centre;
+    if (!in_order) throw_unsupported();
+    if (add) addends_.push_back(other.value.get());
+    if (mul) call.scale = true, vectors_.emplace_back(other.value.get(), Role::output_scale);
+    if (sub) call.centre = true, vectors_.emplace_back(other.value.get(), Role::output_mean);
+    return inner.value.get();
+  }
+
+  void convolution(const ir::Node& node) {
+    const Anchor* anchor = anchor_of(node);
+    if (&node != &result_ && anchor->direction != Direction::forward) throw_unsupported();
+    const auto type_of = [&](Role role) -> const Type& {
+      if (anchor->roles[2] == role) return node.type;
+      return node.operands[anchor->roles[0] == role ? 0 : 1].value.type();
+    };
+    ConvolutionCall& call = step_.call;
+    call.direction = anchor->direction;
+    call.dtype = node.type.dtype, call.layout = node.type.layout;
+    call.x = type_of(Role::x).shape, call.w = type_of(Role::w).shape;
+    std::copy_n(node.attrs.ints("stride").begin(), 2, call.stride.begin());
+    std::copy_n(node.attrs.ints("padding").begin(), 4, call.padding.begin());
+    std::copy_n(node.attrs.ints("dilation").begin(), 2, call.dilation.begin());
+    call.groups = node.attrs.integer("groups");
+    call.check();
+    FJ_ASSERT(call.y() == type_of(Role::y).shape, "cudnn: {} gives {}, the step has {}", call.str(), call.y().str(),
+              type_of(Role::y).shape.str());
+    take(*node.operands[0].value, anchor->roles[0]);
+    take(*node.operands[1].value, anchor->roles[1]);
+    result_role_ = anchor->roles[2];
+    if (node.type != result_.type) throw_unsupported();
+  }
+
+  // A value of the result's type, or one number a channel.
+  void add(const ir::Node& addend) {
+    const ir::Node& value = *under_casts(&addend);
+    if (value.type == result_.type && !step_.call.side) {
+      step_.call.side = true;
+      return take(value, Role::side);
+    }
+    if (step_.call.bias) throw_unsupported();
+    step_.call.bias = true;
+    take_vector(addend, Role::bias);
+  }
+  // One number a channel: [C,1,1] or [1,C,1,1], and under it what is stored.
+  void take_vector(const ir::Node& vector, Role role) {
+    const Shape& shape = vector.type.shape;
+    const std::int64_t channels = result_.type.shape[1];
+    if (shape.rank() < 3 || shape[shape.rank() - 3] != channels || shape.elements() != channels) throw_unsupported();
+    const ir::Node* value = &vector;
+    while (value->op == ir::Op::reshape) value = value->operands[0].value.get();
+    if (value->type.dtype != (step_.call.scale ? DType::f32 : result_.type.dtype)) throw_unsupported();
+    take(*value, role);
+  }
+  void take(const ir::Node& value, Role role) {
+    if (value.op != ir::Op::parameter || !roles_.emplace(&value, role).second) throw_unsupported();
+  }
+
+  const ir::Graph& ops_;
+  const ir::Node& result_;
+  StepCall step_;
+  Role result_role_ = Role::y;
+  std::vector<const ir::Node*> addends_;  // outermost first
+  std::vector<std::pair<const ir::Node*, Role>> vectors_;
+  std::map<const ir::Node*, Role> roles_;
+};
+
+}  // namespace
+
+StepCall step_call(const ir::Graph& ops) { return Reader(ops).read(); }
+
+}  // namespace fusejit::runtime::cudnn

@@ -1,0 +1,20 @@
+// The ops of a step as one call of cuDNN.
+#pragma once
+
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/cudnn/call.h"
+
+namespace fusejit::runtime::cudnn {
+
+struct StepCall {
+  ConvolutionCall call;
+  // Which tensor of the call each value of the LibraryOp is: its parameters, then its result.
+  std::vector<Role> roles;
+};
+// Throws UnsupportedError, with a sentence, for ops that are not one call: a convolution or a gradient of one, after a
+// forward one a scale, a side input, a bias and an activation.
+StepCall step_call(const ir::Graph& ops);
+
+}  // namespace fusejit::runtime::cudnn
