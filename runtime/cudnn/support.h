@@ -50,8 +50,8 @@ int table_version();
 struct Support {
   bool ok = false;
   Tier tier = Tier::precompiled;
-  bool slow = false;  // the precompiled engine is the old one without tensor cores, a runtime-compiled one has them
-  std::string why;    // not ok: one sentence; ok: what is to be known of it, or empty
+  bool slow = false;     // the precompiled engine is the old one without tensor cores, a runtime-compiled one has them
+  std::string why = "";  // not ok: one sentence; ok: what is to be known of it, or empty
 };
 Support supports(const ConvolutionCall& call, int compute_capability, const Numerics& numerics = {});
 

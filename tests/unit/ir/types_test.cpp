@@ -69,7 +69,8 @@ TEST(Type, Text) {
 TEST(Target, TextReadsBack) {
   for (const char* text : {"x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", "x86:avx2,l1=1k,l2=4k,l3=16k,fma=1,tasks=7",
                            "cuda:sm_90,l1=32k,l2=50m,l3=32m,fma=1,tasks=64", "any,l1=1000,l2=1m,l3=1g,fma=2,tasks=64",
-                           "x86:avx512bf16,l1=32k,l2=1m,l3=32m,fma=1,tasks=64,dot2=1"}) {
+                           "x86:avx512bf16,l1=32k,l2=1m,l3=32m,fma=1,tasks=64,dot2=1",
+                           "cuda:sm_90,l1=32k,l2=1m,l3=32m,fma=1,tasks=64,cudnn=2"}) {
     EXPECT_EQ(Target::parse(text).str(), text);
   }
   EXPECT_EQ(Target::parse("x86:avx512").str(), "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64");
@@ -88,9 +89,10 @@ TEST(Target, HostReadsBack) {
 }
 
 TEST(Target, Refuses) {
-  for (const char* text : {"", "x86", "x86:avx1024", "cuda:sm_", "cuda:sm_x", "cuda:sm_9", "x86:v2,", "x86:v2,l1",
-                           "x86:v2,l1=", "x86:v2,l1=k", "x86:v2,l1=0", "x86:v2,l1=99999999999999999999g", "x86:v2,l4=1",
-                           "x86:v2,tasks=0", "x86:v2,tasks=1k", "x86:v2,l1=-1", "x86:v2 ,l1=1", "x86:v2,dot2=2"}) {
+  for (const char* text :
+       {"", "x86", "x86:avx1024", "cuda:sm_", "cuda:sm_x", "cuda:sm_9", "x86:v2,", "x86:v2,l1",
+        "x86:v2,l1=", "x86:v2,l1=k", "x86:v2,l1=0", "x86:v2,l1=99999999999999999999g", "x86:v2,l4=1", "x86:v2,tasks=0",
+        "x86:v2,tasks=1k", "x86:v2,l1=-1", "x86:v2 ,l1=1", "x86:v2,dot2=2", "cuda:sm_90,cudnn=3"}) {
     EXPECT_THROW(Target::parse(text), UserError) << text;
   }
 }
