@@ -123,14 +123,33 @@ std::int64_t emit_phases(Emitter& e, const std::vector<PhaseShape>& phases, std:
   return counters;
 }
 
-std::string parameters(const Emitter& e, bool work, bool counters) {
+// Parameters of a kernel do not overlap. To say so of one that is written too lets the next loads pass its stores; but
+// where threads exchange elements through it, the compiler would carry accesses across their barriers.
+bool is_restrict(const Emitter& e, const std::vector<PhaseShape>& phases, ir::MemId memory) {
+  if (e.kernel.memories[static_cast<std::size_t>(memory)].kind == ir::MemKind::read) return true;
+  const ir::Place* only = nullptr;
+  bool same = true;
+  for (const PhaseShape& phase : phases) {
+    ir::for_each_stmt(phase.phase->body, [&](const ir::Stmt& s) {
+      const auto* load = std::get_if<ir::LoadStmt>(&s.node);
+      const auto* store = std::get_if<ir::StoreStmt>(&s.node);
+      const ir::Place* place = load ? &load->place : store ? &store->place : nullptr;
+      if (!place || place->memory != memory) return;
+      same = same && (!only || only->index == place->index);
+      only = place;
+    });
+  }
+  return same;
+}
+
+std::string parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counters) {
   std::vector<std::string> list;
   for (const ir::KernelParam& p : e.kernel.params) {
     if (p.memory < 0) continue;
     const ir::Memory& m = e.kernel.memories[static_cast<std::size_t>(p.memory)];
     const bool read = m.kind == ir::MemKind::read;
-    list.push_back(fmt::format("{}{}*{} {}", read ? "const " : "", type_name(m.dtype), read ? " __restrict__" : "",
-                               memory_name(e, p.memory)));
+    list.push_back(fmt::format("{}{}*{} {}", read ? "const " : "", type_name(m.dtype),
+                               is_restrict(e, phases, p.memory) ? " __restrict__" : "", memory_name(e, p.memory)));
   }
   for (const ir::KernelParam& p : e.kernel.params)
     if (p.memory < 0) list.push_back(fmt::format("{} {}", type_name(dtype_of(e, p.scalar)), name(e, p.scalar)));
@@ -182,6 +201,15 @@ std::string thread_number(const Extents& block) {
   if (block[1] > 1 || block[2] > 1) text += fmt::format(" + {} * threadIdx.y", block[0]);
   if (block[2] > 1) text += fmt::format(" + {} * threadIdx.z", block[0] * block[1]);
   return text;
+}
+
+// Threads and, where threads meet in a tree, the blocks that share a multiprocessor: left to itself, ptxas saves
+// registers for one block more and spills what the trees hold.
+std::string launch_bounds(const Emitter& e, std::int64_t threads) {
+  constexpr std::int64_t kRegisters = 65536, kManyWords = 48, kFew = 80, kMany = 128;
+  if (e.tree_words == 0) return fmt::format("{}", threads);
+  const std::int64_t registers = e.tree_words > kManyWords || threads <= 128 ? kMany : kFew;
+  return fmt::format("{}, {}", threads, std::max<std::int64_t>(1, kRegisters / (threads * registers)));
 }
 
 void comment(const ir::Kernel& kernel, std::string& out) {
@@ -264,8 +292,9 @@ CudaSource emit(const ir::Kernel& original, std::string_view given_name) {
     const PhaseShape& shape = launches[i][0];
     CudaLaunch launch{launches.size() == 1 ? entry : fmt::format("{}_launch{}", entry, i + 1), shape.grid, shape.block};
     ir::Writer head;
-    head.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{", shape.threads(), launch.entry,
-                          parameters(e, source.work_bytes > 0, source.counter_bytes > 0)));
+    head.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{",
+                          launch_bounds(e, shape.threads()), launch.entry,
+                          parameters(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
     work_pointers(e, head);
     launch.shared_bytes = shared_memory(e, head);
     if (e.uses_thread) head.line(fmt::format("const int t = {};", thread_number(shape.block)));

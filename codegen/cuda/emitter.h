@@ -63,6 +63,7 @@ struct Emitter {
   std::map<const ir::Stmt*, std::string> bit_stores = {};  // b1 stores below a lane's `if`: the name of the bits
 
   std::int64_t pool_bytes = 0;         // shared memory that reductions need
+  std::int64_t tree_words = 0;         // registers of what meets in trees over a block
   std::vector<ir::MemId> shared = {};  // scratch locals, in order of declaration
   bool uses_thread = false;            // the thread's number `t`
 

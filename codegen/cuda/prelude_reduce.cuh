@@ -155,17 +155,31 @@ FJ_DEVICE S fj_tree(const S* p, int stride) {
   }
 }
 
-// The same in place, for states whose combination is long code.
-template <class C, int N, class S>
-FJ_DEVICE void fj_tree_in_place(S* p, int stride) {
-  if constexpr (sizeof(S) <= 8) {
-    *p = fj_tree<C, N>(p, stride);
-  } else {
+// tree(RUN) of every run of RUN rows in place, by all threads: for states whose combination is long code. Rows lie ROW
+// states apart.
+template <class C, int RUN, int RUNS, int ROW, int THREADS, class S>
+FJ_DEVICE void fj_trees_together(int t, S* pool) {
 #pragma unroll 1
-    for (int d = N / 2; d > 0; d /= 2) {
-#pragma unroll 1
-      for (int i = 0; i < d; ++i) fj_combine<C>(p[i * stride], p[(i + d) * stride]);
+  for (int d = RUN / 2; d > 0; d /= 2) {
+    for (int i = t; i < d * ROW * RUNS; i += THREADS) {
+      S* const x = RUNS == 1 ? pool + i : pool + i / (d * ROW) * (RUN * ROW) + i % (d * ROW);
+      fj_combine<C>(*x, x[d * ROW]);
     }
+    __syncthreads();
+  }
+}
+
+// tree(RUN) of every run, a column of it by one thread.
+template <class C, int RUN, int RUNS, int ROW, int THREADS, class S>
+FJ_DEVICE void fj_trees(int t, S* pool) {
+  if constexpr (sizeof(S) > 8) {
+    fj_trees_together<C, RUN, RUNS, ROW, THREADS>(t, pool);
+  } else {
+    for (int i = t; i < ROW * RUNS; i += THREADS) {
+      S* const x = pool + i / ROW * (RUN * ROW) + i % ROW;
+      *x = fj_tree<C, RUN>(x, ROW);
+    }
+    __syncthreads();
   }
 }
 
@@ -193,6 +207,19 @@ FJ_DEVICE void fj_reduce_neighbours(int t, S* pool, S (&x)[N]) {
   }
 }
 
+// tree(RUNS) of the first rows of all runs of 32.
+template <class C, int RUNS, int ROW, int THREADS, class S>
+FJ_DEVICE void fj_trees_of_runs(int t, S* pool) {
+  for (int i = t; i < ROW; i += THREADS) {
+#pragma unroll 1
+    for (int d = RUNS / 2; d > 0; d /= 2) {
+#pragma unroll 1
+      for (int r = 0; r < d; ++r) fj_combine<C>(pool[i + r * ROW * 32], pool[i + (r + d) * ROW * 32]);
+    }
+  }
+  __syncthreads();
+}
+
 // The threads of one reduction lie STRIDE apart: all states go to shared memory, rows of equal place in the reduction,
 // and each column is combined by one thread. CHUNK lanes at a time, so that they fit.
 template <class C, int EXTENT, int STRIDE, int THREADS, int CHUNK, int N, class S>
@@ -204,14 +231,8 @@ FJ_DEVICE void fj_reduce_columns(int t, S* pool, S (&x)[N]) {
 #pragma unroll
     for (int n = 0; n < CHUNK; ++n) pool[row * kRow + n * kColumns + column] = x[first + n];
     __syncthreads();
-    for (int i = t; i < kRow * (EXTENT / kRun); i += THREADS) {
-      fj_tree_in_place<C, kRun>(pool + i / kRow * kRun * kRow + i % kRow, kRow);
-    }
-    __syncthreads();
-    if constexpr (EXTENT > 32) {
-      for (int i = t; i < kRow; i += THREADS) fj_tree_in_place<C, EXTENT / 32>(pool + i, kRow * 32);
-      __syncthreads();
-    }
+    fj_trees<C, kRun, EXTENT / kRun, kRow, THREADS>(t, pool);
+    if constexpr (EXTENT > 32) fj_trees_of_runs<C, EXTENT / 32, kRow, THREADS>(t, pool);
 #pragma unroll
     for (int n = 0; n < CHUNK; ++n) x[first + n] = pool[n * kColumns + column];
     __syncthreads();

@@ -25,6 +25,9 @@ std::vector<Index> partial_index(const GroupKernel& kernel, const Index& part, c
   return index;
 }
 
+namespace {
+
+// Parts in ascending order for the one kept element of `point`, then finish().
 void combine_at(GroupKernel& kernel, Accumulators& accumulators, const std::vector<ir::MemId>& work, std::int64_t parts,
                 std::int64_t total, const std::vector<Index>& point) {
   std::vector<DType> types = accumulators.types();
@@ -41,6 +44,8 @@ void combine_at(GroupKernel& kernel, Accumulators& accumulators, const std::vect
   kernel.move_to(point);
   kernel.expression().nested([&] { accumulators.finish(std::vector<Arg>(state.begin(), state.end()), total); });
 }
+
+}  // namespace
 
 void combine_partials(GroupKernel& kernel, Accumulators& accumulators, const std::vector<ir::MemId>& work,
                       std::int64_t parts, std::int64_t total) {

@@ -14,8 +14,4 @@ std::vector<ir::Index> partial_index(const GroupKernel& kernel, const ir::Index&
 void combine_partials(GroupKernel& kernel, Accumulators& accumulators, const std::vector<ir::MemId>& work,
                       std::int64_t parts, std::int64_t total);
 
-// The same for the one kept element of `point`, inside a phase that the caller has opened.
-void combine_at(GroupKernel& kernel, Accumulators& accumulators, const std::vector<ir::MemId>& work, std::int64_t parts,
-                std::int64_t total, const std::vector<ir::Index>& point);
-
 }  // namespace fusejit::scheduler

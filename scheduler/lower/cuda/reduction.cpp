@@ -7,6 +7,7 @@
 
 #include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/cuda/lower.h"
+#include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/partials.h"
 
@@ -113,10 +114,9 @@ class Reducer {
 
   void combine() {
     if (shares_.parts == 1) return;
-    builder_.next_phase();
-    each_thread(builder_, kept_total_, [&](Index element) {
+    combine_parts(kernel_, accumulators_, work_, shares_.parts, total_, kept_total_, [&](const Index& element) {
       move_kept(element);
-      combine_at(kernel_, accumulators_, work_, shares_.parts, total_, point_);
+      return point_;
     });
   }
 

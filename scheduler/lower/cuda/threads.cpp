@@ -56,13 +56,20 @@ void along(KernelBuilder& builder, std::int64_t extent, Binding binding, const s
   builder.loop(Index(0), Index(extent), binding, body);
 }
 
-Shares share(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps) {
-  const std::int64_t most = std::max<std::int64_t>(1, items / (threads * steps));
-  const std::int64_t parts = std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most);
+Shares share_out(std::int64_t items, std::int64_t threads, std::int64_t parts) {
+  if (items % threads == 0) {  // equal parts need no test in the loop, which would hold loads back
+    const std::int64_t even = divisor_up_to(items / threads, parts);
+    if (even * 4 >= parts * 3) parts = even;
+  }
   Shares shares{items, threads, 1, 1};
   shares.chunk = ((items + parts - 1) / parts + threads - 1) / threads * threads;
   shares.parts = (items + shares.chunk - 1) / shares.chunk;
   return shares;
+}
+
+Shares share(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps) {
+  const std::int64_t most = std::max<std::int64_t>(1, items / (threads * steps));
+  return share_out(items, threads, std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most));
 }
 
 void each_share(KernelBuilder& builder, const Shares& shares, const Index& part, const Index& thread,

@@ -36,6 +36,8 @@ struct Shares {
   std::int64_t items = 1, threads = 1, chunk = 1, parts = 1;
   bool even() const { return items == chunk * parts; }
 };
+// In about `parts` parts, equal ones where there are some.
+Shares share_out(std::int64_t items, std::int64_t threads, std::int64_t parts);
 // As many parts as keep kBlocks blocks busy beside the `blocks` that there are anyway, each thread with `steps` or
 // more.
 Shares share(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps);

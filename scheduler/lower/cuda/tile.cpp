@@ -2,10 +2,14 @@
 // whole sum; threads side by side (block.x) take the vectors of a weight block, so weights load coalesced and inputs
 // are broadcast. Rows of tiles are shared out to block.y and the grid. Sums of an epilogue (batch-norm statistics) stay
 // with the thread until its share is done.
+// Where that gives a device too few blocks, the channels are shared out to parts of the grid (grid.z): each leaves its
+// sums in `work`, and a phase of its own joins them and does the epilogue.
+#include <algorithm>
+
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/cuda/lower.h"
-#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -21,10 +25,12 @@ using ir::Op;
 
 namespace {
 
-constexpr int kMostPixels = 14;
+constexpr int kMostPixels = 14, kMostPixelsOfSums = 8;
 constexpr std::int64_t kThreads = 128;  // a block's; tiles take many registers
 constexpr std::int64_t kVectors = 16;   // of a weight block
 constexpr std::int64_t kUnrolledChannels = 4;
+constexpr std::int64_t kFewBlocks = 256;     // fewer leave multiprocessors idle
+constexpr std::int64_t kLeastProducts = 32;  // of a part: taps times channels
 
 class Tiles {
  public:
@@ -45,26 +51,69 @@ class Tiles {
     shares_ = share(items, threads, blocks * problem_.apart(), 1);
     if (!sums()) shares_ = {items, threads, threads, (items + threads - 1) / threads};
     if (sums()) work_ = declare_partials(kernel_, accumulators_, shares_.parts);
-    along(builder_, problem_.apart(), Binding::grid_z, [&](Index apart) {
-      apart_ = apart;
+    if (!sums()) split_channels(blocks * shares_.parts, blocks * block);
+    const std::int64_t planes = is_split() ? channel_shares_.parts : problem_.apart();
+    along(builder_, planes, Binding::grid_z, [&](Index plane) {
+      (is_split() ? channel_part_ : apart_) = plane;
       along(builder_, blocks, Binding::grid_y, [&](Index b) {
         block_ = b;
         builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x,
                       [&](Index part) { sums() ? with_sums(part) : without_sums(part); });
       });
     });
+    if (is_split()) join();
     if (!sums()) return;
-    builder_.next_phase();
     std::vector<std::int64_t> kept;
     for (const Axis& axis : kernel_.space().axes) kept.push_back(axis.reduced ? 1 : axis.extent);
-    each_thread(builder_, problem_.groups * problem_.outputs, [&](Index element) {
-      combine_at(kernel_, accumulators_, work_, shares_.parts,
-                 problem_.images * problem_.rows.out * problem_.columns.out, decode(element, kept));
-    });
+    combine_parts(kernel_, accumulators_, work_, shares_.parts,
+                  problem_.images * problem_.rows.out * problem_.columns.out, problem_.groups * problem_.outputs,
+                  [&](const Index& element) { return decode(element, kept); });
   }
 
  private:
   bool sums() const { return !accumulators_.list().empty(); }
+  bool is_split() const { return channel_shares_.parts > 1; }
+
+  void split_channels(std::int64_t blocks, std::int64_t padded_outputs) {
+    const std::int64_t groups = problem_.channels / kUnrolledChannels;
+    channel_shares_ = {groups, 1, groups, 1};
+    if (blocks >= kFewBlocks || problem_.groups > 1 || kernel_.context().library) return;
+    const std::int64_t taps = problem_.rows.kernel * problem_.columns.kernel;
+    const std::int64_t most = taps * problem_.channels / kLeastProducts;
+    // What the parts leave is no more than what all of them read.
+    const std::int64_t pixels = problem_.images * problem_.rows.out * problem_.columns.out;
+    const std::int64_t read =
+        problem_.channels * (problem_.images * problem_.rows.in * problem_.columns.in + taps * problem_.outputs);
+    const std::int64_t parts =
+        std::min({(kFewBlocks + blocks - 1) / blocks, most, groups, read / (pixels * problem_.outputs)});
+    if (parts < 2) return;
+    channel_shares_ = share_out(groups, 1, parts);
+    channel_work_ = builder_.work(problem_.compute, {channel_shares_.parts, problem_.images, problem_.rows.out,
+                                                     problem_.columns.out, padded_outputs});
+  }
+
+  // The sums of all parts, and the epilogue.
+  void join() {
+    const std::vector<std::int64_t> extents = {problem_.images, problem_.rows.out, problem_.columns.out,
+                                               problem_.outputs};
+    JoiningSums joining{
+        extents[0] * extents[1] * extents[2] * extents[3], channel_shares_.parts, problem_.compute, {}, {}};
+    joining.load = [&](const Index& part, const Index& element) {
+      std::vector<Index> at = decode(element, extents);
+      at.insert(at.begin(), part);
+      return builder_.load(channel_work_, at);
+    };
+    joining.done = [&](const Index& element, const Arg& sum) {
+      const std::vector<Index> at = decode(element, extents);
+      k_ = at[3];
+      move_to(at[0], at[1], at[2]);
+      kernel_.expression().nested([&] {
+        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum);
+        kernel_.store_all();
+      });
+    };
+    join_sums(kernel_, joining);
+  }
 
   void without_sums(const Index& part) {
     along(builder_, shares_.threads, Binding::block_y, [&](Index thread) { vectors([&] { share_of(part, thread); }); });
@@ -124,7 +173,13 @@ class Tiles {
       });
     }
     unrolled(builder_, tile_.pixels, [&](Index i) {
-      const auto store = [&] { real_outputs([&] { epilogue(i); }); };
+      const auto store = [&] {
+        if (is_split()) {
+          builder_.store(channel_work_, {channel_part_, image_, row_, q_ + i, k_}, builder_.load(acc_, {i}));
+        } else {
+          real_outputs([&] { epilogue(i); });
+        }
+      };
       if (problem_.columns.out % tile_.pixels == 0) return store();
       builder_.when({compare(q_ + i, CompareKind::lt, problem_.columns.out)}, store);
     });
@@ -132,12 +187,19 @@ class Tiles {
 
   void channels(const Index& r, const Index& s, const Index& h) {
     const std::int64_t whole = problem_.channels / kUnrolledChannels, rest = problem_.channels % kUnrolledChannels;
-    if (whole > 0) {
-      serial(builder_, whole, [&](Index c) {
-        unrolled(builder_, kUnrolledChannels, [&](Index u) { multiply(r, s, h, c * kUnrolledChannels + u); });
-      });
+    const auto group = [&](const Index& c) {
+      unrolled(builder_, kUnrolledChannels, [&](Index u) { multiply(r, s, h, c * kUnrolledChannels + u); });
+    };
+    const auto last = [&] {
+      for (std::int64_t c = problem_.channels - rest; c < problem_.channels; ++c) multiply(r, s, h, Index(c));
+    };
+    if (is_split()) {
+      each_share(builder_, channel_shares_, channel_part_, Index(0), group);
+      if (rest > 0) builder_.when({compare(channel_part_, CompareKind::eq, channel_shares_.parts - 1)}, last);
+      return;
     }
-    for (std::int64_t c = problem_.channels - rest; c < problem_.channels; ++c) multiply(r, s, h, Index(c));
+    if (whole > 0) serial(builder_, whole, group);
+    last();
   }
 
   void multiply(const Index& r, const Index& s, const Index& h, const Index& c) {
@@ -218,7 +280,9 @@ class Tiles {
   Accumulators accumulators_;
   Accumulators::State state_;
   std::vector<ir::MemId> work_;
-  Shares shares_;
+  Shares shares_, channel_shares_;  // items: tiles; groups of channels
+  ir::MemId channel_work_ = -1;
+  Index channel_part_ = 0;
   std::int64_t tiles_ = 1;
   ir::MemId acc_ = -1, first_ = -1;
   Index apart_ = 0, block_ = 0, column_ = 0, k_ = 0, image_ = 0, row_ = 0, q_ = 0;
@@ -231,7 +295,8 @@ TileShape choose_tile(const TileProblem& problem, std::int64_t lanes, bool sums)
   const std::int64_t columns = problem.columns.out, vectors = (problem.across() + lanes - 1) / lanes;
   const bool whole = problem.groups > 1 && !problem.lanes_along_groups;  // groups adjoin: no thread beyond them
   tile.vectors = static_cast<int>(whole ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
-  tile.pixels = static_cast<int>(divisor_up_to(columns, kMostPixels));
+  // An epilogue with sums needs registers too.
+  tile.pixels = static_cast<int>(divisor_up_to(columns, sums ? kMostPixelsOfSums : kMostPixels));
   // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
   if (!sums && tile.pixels < kMostPixels / 2 && columns > kMostPixels / 2) tile.pixels = kMostPixels / 2 + 1;
   return tile;

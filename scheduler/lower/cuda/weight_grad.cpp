@@ -1,8 +1,8 @@
 // conv2d_weight_grad on CUDA: a thread holds `width` channels times one vector of outputs for one tap while the rows of
-// its part pass; a second phase adds the parts in ascending order and computes what the group stores.
+// its part pass; a second phase adds the parts in a fixed order and computes what the group stores.
 #include "ir/base/check.h"
 #include "scheduler/lower/cuda/lower.h"
-#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler::cuda {
@@ -63,12 +63,24 @@ class WeightGradient {
         });
       });
     });
-    builder_.next_phase();
-    each_thread(builder_, groups_ * rows_.kernel * columns_.kernel * channels_ * outputs_, [&](Index element) {
-      std::vector<Index> at = decode(element, {groups_, rows_.kernel, columns_.kernel, channels_, outputs_});
-      group_ = at[0], at.erase(at.begin());
-      finish(at);
-    });
+    const auto at = [&](const Index& element) {
+      return decode(element, {groups_, rows_.kernel, columns_.kernel, channels_, outputs_});
+    };
+    JoiningSums joining{
+        groups_ * rows_.kernel * columns_.kernel * channels_ * outputs_, shares_.parts, compute_, {}, {}};
+    joining.load = [&](const Index& part, const Index& element) {
+      const std::vector<Index> i = at(element);
+      return builder_.load(work_, work_index(part, i[0], i[1], i[2], i[3], i[4]));
+    };
+    joining.done = [&](const Index& element, const Arg& sum) {
+      const std::vector<Index> i = at(element);
+      kernel_.move_to_dims({i[0] * outputs_ + i[4], i[3], i[1], i[2]});
+      kernel_.expression().nested([&] {
+        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum);
+        kernel_.store_all();
+      });
+    };
+    join_sums(kernel_, joining);
   }
 
  private:
@@ -119,18 +131,6 @@ class WeightGradient {
     return builder_.choose(
         {compare(k, CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
         [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
-  }
-
-  void finish(const std::vector<Index>& at) {
-    const std::vector<ir::ValueId> sum = builder_.reduce(
-        {Index(0)}, {Index(shares_.parts)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-          return std::vector<Arg>{builder_.load(work_, work_index(part, group_, at[0], at[1], at[2], at[3]))};
-        });
-    kernel_.move_to_dims({group_ * outputs_ + at[3], at[2], at[0], at[1]});
-    kernel_.expression().nested([&] {
-      kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
-      kernel_.store_all();
-    });
   }
 
   GroupKernel& kernel_;

@@ -1,0 +1,142 @@
+// Every kernel that the plans of the built-in models hold, through ptxas: no spills, few registers, 16-byte accesses.
+// By day one kernel for each form (the ops it does) of a few plans; FUSEJIT_NIGHTLY=1 asks for all of them: every
+// model, f32, bf16 and f16, with and without cuDNN, on four architectures.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <regex>
+#include <set>
+#include <thread>
+
+#include "codegen/cuda/emit.h"
+#include "codegen/cuda/nvrtc.h"
+#include "frontend/models/named.h"
+#include "ir/kernel/kernel.h"
+#include "runtime/cudnn/step.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::test {
+namespace {
+
+using codegen::cuda::CudaSource;
+
+struct Case {
+  std::string model;
+  DType dtype;
+  std::string target;
+};
+
+bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
+
+std::vector<Case> cases() {
+  if (!nightly()) {
+    return {{"convnet@250:train", DType::f32, "cuda:sm_80"},
+            {"convnet@16:train", DType::bf16, "cuda:sm_120,cudnn=1"},
+            {"resnet50@16x3x224x224:train", DType::f32, "cuda:sm_90,cudnn=1"}};
+  }
+  std::vector<Case> all;
+  for (const char* model :
+       {"convnet@250:train", "convnet_save_input@250:train", "convnet@1", "resnet50@16x3x224x224:train",
+        "resnet50@64x3x224x224:train", "resnet50@1x3x224x224", "resnet50@3x3x97x97:train"}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+      for (const int sm : {80, 90, 100, 120}) {
+        for (const char* library : {"", ",cudnn=1"})
+          all.push_back({model, dtype, fmt::format("cuda:sm_{}{}", sm, library)});
+      }
+    }
+  }
+  return all;
+}
+
+// Kernels of the plan, each once; those that only stand in for a call of cuDNN are the other plan's.
+std::vector<std::shared_ptr<const ir::Kernel>> kernels_of(const Case& c) {
+  const models::ModelGraph model = models::model_graph(c.model, c.dtype);
+  const scheduler::Plan plan = scheduler::schedule(
+      model.graph,
+      {Target::parse(c.target), "all", {model.donated.begin(), model.donated.end()}, runtime::cudnn::supports_step});
+  std::vector<std::shared_ptr<const ir::Kernel>> kernels;
+  std::set<std::string> known;
+  for (const scheduler::PlanStep& step : plan.steps) {
+    if (!step.library && known.insert(ir::kernel_key_text(*step.kernel)).second) kernels.push_back(step.kernel);
+  }
+  return kernels;
+}
+
+// All arrays of some size can be moved by whole accesses of 16 bytes. Packing transposes: an access for every element.
+bool all_wide(const ir::Kernel& kernel) {
+  if (kernel.name.starts_with("pack_")) return false;
+  bool any = false;
+  for (const ir::Memory& m : kernel.memories) {
+    if (m.kind == ir::MemKind::register_local || m.kind == ir::MemKind::scratch_local || m.elements() < 1 << 15)
+      continue;
+    if (m.dims.back() * bits(m.dtype) % 128 != 0) return false;
+    any = true;
+  }
+  return any;
+}
+
+const std::regex kSixteenBytes(R"((ld|st)\.global(\.nc)?\.(v4\.[a-z]32|v2\.[a-z]64|v8\.[a-z]16))");
+
+struct Found {
+  std::size_t entries = 0, wide = 0;
+  std::vector<std::string> complaints;
+};
+
+void check_program(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, std::size_t first, std::size_t count,
+                   int capability, Found& found) {
+  std::vector<CudaSource> sources;
+  for (std::size_t k = first; k < first + count; ++k)
+    sources.push_back(codegen::cuda::emit(*kernels[k], fmt::format("k{}", k)));
+  const std::string program = codegen::cuda::program(sources);
+  for (const codegen::cuda::Resources& r : codegen::cuda::compile(program, capability).entries) {
+    ++found.entries;
+    if (r.spill_bytes == 0 && r.stack_bytes == 0 && r.registers <= 128) continue;
+    const auto k = static_cast<std::size_t>(std::stoi(r.entry.substr(r.entry.find("_k") + 2)));
+    found.complaints.push_back(fmt::format("{} of {}: {} registers, {} bytes spilled, {} of stack", r.entry,
+                                           kernels[k]->name, r.registers, r.spill_bytes, r.stack_bytes));
+  }
+  if (capability != 90 && capability != 100) return;  // the front end writes the same accesses for the others
+  const std::string ptx = codegen::cuda::compile_to_ptx(program, capability);
+  for (std::size_t k = first; k < first + count; ++k) {
+    if (!all_wide(*kernels[k])) continue;
+    ++found.wide;
+    // The first launch is the one that moves arrays.
+    const std::string& entry = sources[k - first].launches[0].entry;
+    const std::size_t begin = ptx.find(fmt::format(".entry {}(", entry)), end = ptx.find("\n.visible", begin);
+    const std::string body = ptx.substr(begin, end == std::string::npos ? end : end - begin);
+    if (!std::regex_search(body, kSixteenBytes))
+      found.complaints.push_back(fmt::format("{} of {}: no access of 16 bytes", entry, kernels[k]->name));
+  }
+}
+
+TEST(CudaResources, KernelsOfTheBuiltInModelsFit) {
+  if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
+  constexpr std::size_t kTogether = 8;
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(fmt::format("{} {} {}", c.model, name(c.dtype), c.target));
+    const auto kernels = kernels_of(c);
+    const int capability = Target::parse(c.target).compute_capability;
+    std::atomic<std::size_t> next = 0;
+    std::vector<Found> found(std::max(1u, std::thread::hardware_concurrency()));
+    std::vector<std::thread> threads;
+    for (Found& mine : found) {
+      threads.emplace_back([&] {
+        for (std::size_t first; (first = next.fetch_add(kTogether)) < kernels.size();)
+          check_program(kernels, first, std::min(kTogether, kernels.size() - first), capability, mine);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    std::size_t entries = 0, wide = 0;
+    for (const Found& f : found) {
+      entries += f.entries, wide += f.wide;
+      for (const std::string& complaint : f.complaints) ADD_FAILURE() << complaint;
+    }
+    EXPECT_GE(entries, kernels.size());
+    if (capability == 90) EXPECT_GT(wide, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::test
