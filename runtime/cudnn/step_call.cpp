@@ -30,13 +30,21 @@ class Reader {
 
   StepCall read() {
     const ir::Node* node = under_casts(&result_);
-    if (const auto found = find_activation(*node)) {
+    const ir::Node* gradient = node->op == ir::Op::where ? masked(*node) : nullptr;
+    if (gradient) {
+      node = under_casts(gradient);
+    } else if (const auto found = find_activation(*node)) {
       step_.call.activation = found->activation;
       if (found->activation == Activation::leaky_relu) step_.call.slope = found->slope;
       node = under_casts(found->input);
     }
     while (!anchor_of(*node)) node = under_casts(before(*node));
     convolution(*node);
+    if (mask_) {
+      if (mask_->type != result_.type) throw_unsupported();
+      step_.call.mask = Mask::output;
+      take(*mask_, Role::mask);
+    }
     for (const ir::Node* addend : addends_) add(*addend);
     for (const auto& [vector, role] : vectors_) take_vector(*vector, role);
     for (const ir::Value& parameter : ops_.parameters()) {
@@ -97,9 +105,29 @@ class Reader {
     return inner.value.get();
   }
 
+  // The gradient of which a relu lets through what belongs to outputs above 0, and notes these; null if it is none.
+  const ir::Node* masked(const ir::Node& node) {
+    const ir::Operand& condition = node.operands[0];
+    if (condition.is_number()) return nullptr;
+    const bool zero_first = condition.value->op == ir::Op::le;
+    if (!zero_first && condition.value->op != ir::Op::gt) return nullptr;
+    const ir::Operand &zero = node.operands[zero_first ? 1 : 2], &gradient = node.operands[zero_first ? 2 : 1];
+    const ir::Operand &output = condition.value->operands[0], &bound = condition.value->operands[1];
+    const bool fits = zero.is_number() && zero.number == 0 && bound.is_number() && bound.number == 0 &&
+                      !gradient.is_number() && !output.is_number();
+    if (!fits) return nullptr;
+    mask_ = under_casts(output.value.get());
+    return gradient.value.get();
+  }
+
   void convolution(const ir::Node& node) {
     const Anchor* anchor = anchor_of(node);
-    if (&node != &result_ && anchor->direction != Direction::forward) throw_unsupported();
+    const ConvolutionCall& asked = step_.call;
+    const bool alone = &node == &result_;
+    const bool forward = anchor->direction == Direction::forward && !mask_;
+    const bool gradient = anchor->direction == Direction::input_gradient && asked.activation == Activation::none &&
+                          !asked.scale && addends_.size() < 2;
+    if (!alone && !forward && !gradient) throw_unsupported();
     const auto type_of = [&](Role role) -> const Type& {
       if (anchor->roles[2] == role) return node.type;
       return node.operands[anchor->roles[0] == role ? 0 : 1].value.type();
@@ -128,7 +156,7 @@ class Reader {
       step_.call.side = true;
       return take(value, Role::side);
     }
-    if (step_.call.bias) throw_unsupported();
+    if (step_.call.bias || step_.call.direction != Direction::forward) throw_unsupported();
     step_.call.bias = true;
     take_vector(addend, Role::bias);
   }
@@ -150,6 +178,7 @@ class Reader {
   const ir::Node& result_;
   StepCall step_;
   Role result_role_ = Role::y;
+  const ir::Node* mask_ = nullptr;
   std::vector<const ir::Node*> addends_;  // outermost first
   std::vector<std::pair<const ir::Node*, Role>> vectors_;
   std::map<const ir::Node*, Role> roles_;

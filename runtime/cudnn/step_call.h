@@ -13,8 +13,9 @@ struct StepCall {
   // Which tensor of the call each value of the LibraryOp is: its parameters, then its result.
   std::vector<Role> roles;
 };
-// Throws UnsupportedError, with a sentence, for ops that are not one call: a convolution or a gradient of one, after a
-// forward one a scale, a side input, a bias and an activation.
+// Throws UnsupportedError, with a sentence, for ops that are not one call: a convolution or a gradient of one; after a
+// forward one a scale, a side input, a bias and an activation; after an input gradient a side input and the mask of a
+// relu, by its output.
 StepCall step_call(const ir::Graph& ops);
 
 }  // namespace fusejit::runtime::cudnn

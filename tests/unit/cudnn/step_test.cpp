@@ -200,6 +200,54 @@ TEST(CudnnStep, BatchNormWithKnownStatisticsJoinsTheCall) {
   }
 }
 
+// Gradients of a residual block: what a relu lets through, and the gradient of the other branch.
+TEST(CudnnStep, MasksAndSideInputsJoinTheInputGradient) {
+  const auto steps = [](const std::string& rest, const std::string& target) {
+    const ir::Graph graph = ir::parse_graph(
+        "graph @g(%dy: f16[8,64,28,28]:nhwc, %w: f16[64,64,3,3]:nhwc, %y: f16[8,64,28,28]:nhwc, %side: "
+        "f16[8,64,28,28]:nhwc) {\n  %0 = conv2d_input_grad(%dy, %w) {input_size=[28,28], padding=[1,1,1,1]} : "
+        "f16[8,64,28,28]:nhwc\n" +
+        rest + "}");
+    return plan_for(graph, target);
+  };
+  const std::string type = " : f16[8,64,28,28]:nhwc\n";
+  const std::string add = "  %1 = add(%side, %0)" + type;
+  const auto mask = [&](const char* gradient) {
+    return fmt::format("  %2 = le(%y, 0) : bool[8,64,28,28]:nhwc\n  %3 = where(%2, 0, {}){}  return %3\n", gradient,
+                       type);
+  };
+  struct Case {
+    std::string rest;
+    std::set<Role> roles;
+    std::string call;
+  };
+  for (const auto& [rest, roles, end] :
+       {Case{add + "  return %1\n", {Role::y, Role::w, Role::x, Role::side}, " side"},
+        Case{mask("%0"), {Role::y, Role::w, Role::x, Role::mask}, " mask=output"},
+        Case{add + mask("%1"), {Role::y, Role::w, Role::x, Role::side, Role::mask}, " side mask=output"}}) {
+    const scheduler::Plan plan = steps(rest, "cuda:sm_90,cudnn=2");
+    ASSERT_EQ(plan.steps.size(), 1u) << scheduler::print_outline(plan);
+    const StepCall wanted = step_call(plan.steps[0].library->graph);
+    EXPECT_EQ(std::set<Role>(wanted.roles.begin(), wanted.roles.end()), roles);
+    EXPECT_EQ(wanted.roles.back(), Role::x);
+    EXPECT_TRUE(wanted.call.str().ends_with("groups=1" + end)) << wanted.call.str();
+    EXPECT_EQ(tier_of(plan.steps[0].library->graph, plan.target), Tier::runtime_compiled);
+    for (std::size_t i = 0; i < wanted.roles.size(); ++i) {
+      const std::string& label = plan.values[static_cast<std::size_t>(plan.steps[0].library->values[i])].label;
+      if (wanted.roles[i] == Role::mask) {
+        EXPECT_EQ(label, "%y");
+      }
+      if (wanted.roles[i] == Role::side) {
+        EXPECT_EQ(label, "%side");
+      }
+    }
+    EXPECT_EQ(steps(rest, "cuda:sm_90,cudnn=1").steps.size(), 2u);
+  }
+  // A relu of a gradient, or a gradient times something, is no call.
+  EXPECT_EQ(steps("  %1 = maximum(%0, 0)" + type + "  return %1\n", "cuda:sm_90,cudnn=2").steps.size(), 2u);
+  EXPECT_EQ(steps("  %1 = mul(%0, %y)" + type + "  return %1\n", "cuda:sm_90,cudnn=2").steps.size(), 2u);
+}
+
 // Sums of sums: walked in time that does not double with each.
 TEST(CudnnStep, ManySumsAreNoCall) {
   std::string ops = "  %1 = add(%0, %0) : T[8,64,28,28]:nhwc\n";
