@@ -9,8 +9,9 @@
 #include "runtime/results.h"
 
 namespace fusejit::runtime {
-
 namespace {
+
+constexpr int kMostRounds = 16;  // of planning anew without what the library refused
 
 std::shared_ptr<cuda::StepCaller> caller_of(const std::shared_ptr<cuda::CudaDevice>& device,
                                             CudaBackendOptions& options) {
@@ -77,7 +78,7 @@ void CudaBackend::note(const std::string& refusal) {
   if (std::find(refusals_.begin(), refusals_.end(), refusal) == refusals_.end()) refusals_.push_back(refusal);
 }
 
-StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, const std::stop_token& stop) {
+CudaBackend::StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, const std::stop_token& stop) {
   StepCalls calls;
   calls.by_step.resize(plan.steps.size());
   const bool any = std::any_of(plan.steps.begin(), plan.steps.end(),
@@ -100,6 +101,21 @@ StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, const std::stop_t
     calls.plan_again |= step.library->graph.nodes().size() > 1;
   }
   return calls;
+}
+
+void CudaBackend::plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
+                       const std::stop_token& stop) {
+  options.supports = [this](const ir::Graph& ops, const Target& target) { return supports(ops, target); };
+  StepCalls calls;
+  for (int round = 0; round < kMostRounds; ++round) {
+    made.plan = scheduler::schedule(graph, options);
+    calls = make_calls(made.plan, stop);
+    if (stop.stop_requested()) return;
+    if (!calls.plan_again) break;
+  }
+  // The executable owns the executor, so the plan outlives it.
+  const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made.plan);
+  made.cuda = prepare(plan, threads, calls);
 }
 
 std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,

@@ -16,6 +16,8 @@
 #include "runtime/cuda/kernels.h"
 #include "runtime/cuda/step_caller.h"
 #include "runtime/cudnn/call.h"
+#include "runtime/executor.h"
+#include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
 
@@ -27,14 +29,6 @@ struct CudaBackendOptions {
   std::shared_ptr<cuda::StepCaller> caller = nullptr;  // in place of cuDNN, for tests
 };
 
-// What the steps of a plan are to call; null: their own kernel.
-struct StepCalls {
-  std::vector<std::shared_ptr<const cuda::LibraryCall>> by_step;
-  // A step was planned as one call because the library was to do more in it than its anchor, and it does not: planned
-  // again, the anchor is a call of its own.
-  bool plan_again = false;
-};
-
 class CudaBackend {
  public:
   explicit CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options = {});
@@ -42,15 +36,14 @@ class CudaBackend {
   static std::shared_ptr<CudaBackend> open(const Device& device, CudaBackendOptions options = {});
   ~CudaBackend();
 
-  // The scheduler's question: what the library says it does, less what it refused when it was to be done.
-  scheduler::LibraryAnswer supports(const ir::Graph& ops, const Target& target) const;
-  // Library calls can take seconds each to make; between two of them it is looked whether to stop. From any thread.
-  StepCalls make_calls(const scheduler::Plan& plan, const std::stop_token& stop = {});
+  // Plans the graph for this device and prepares the plan. What the library turns out not to do is planned without.
+  // Library calls can take seconds each to make; between two of them it is looked whether to stop, and then there is no
+  // executor. Several threads may plan. Throws DeviceError, UnsupportedError.
+  void plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
+            const std::stop_token& stop = {});
   // Compiles and loads what the plan's steps need, on up to `threads` threads. Throws DeviceError, UnsupportedError.
-  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
-                                              const StepCalls& calls);
   std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads) {
-    const StepCalls calls = make_calls(*plan);
+    const StepCalls calls = make_calls(*plan, {});
     return prepare(std::move(plan), threads, calls);
   }
 
@@ -68,6 +61,18 @@ class CudaBackend {
   std::vector<std::string> refusals() const;
 
  private:
+  // What the steps of a plan are to call; null: their own kernel.
+  struct StepCalls {
+    std::vector<std::shared_ptr<const cuda::LibraryCall>> by_step;
+    // A step was planned as one call because the library was to do more in it than its anchor, and it does not:
+    // planned again, the anchor is a call of its own.
+    bool plan_again = false;
+  };
+  // The scheduler's question: what the library says it does, less what it refused when it was to be done.
+  scheduler::LibraryAnswer supports(const ir::Graph& ops, const Target& target) const;
+  StepCalls make_calls(const scheduler::Plan& plan, const std::stop_token& stop);
+  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
+                                              const StepCalls& calls);
   std::vector<Buffer> on_device(const scheduler::Plan& plan, std::span<const Buffer> arguments);
   void note(const std::string& refusal);  // under mutex_
 

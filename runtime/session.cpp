@@ -35,6 +35,12 @@ std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buff
   return results;
 }
 
+std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device) {
+  CudaBackendOptions wanted;
+  wanted.cudnn = options.cudnn > 0, wanted.timed_engines = options.timed_engines;
+  return CudaBackend::open(device, wanted);
+}
+
 }  // namespace
 
 struct Session::State {
@@ -71,8 +77,6 @@ struct Session::State {
   // Null if it was stopped.
   std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const std::vector<bool>& donated,
                                          const std::stop_token& stop = {});
-  void prepare_on_cuda(Executable& made, const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
-                       const std::stop_token& stop);
   void improve(const ir::Hash& key, const ir::Graph& graph, const std::vector<bool>& donated,
                const std::stop_token& stop);
   // What runs first where something better is made in the background.
@@ -86,7 +90,7 @@ struct Session::State {
   // Opens the device at first use. Throws DeviceError.
   CudaBackend& cuda() {
     std::lock_guard lock(mutex);
-    if (!options.cuda) options.cuda = CudaBackend::open(options.device);
+    if (!options.cuda) options.cuda = open_backend(options, options.device);
     return *options.cuda;
   }
   std::vector<Buffer> placed(std::vector<Buffer> results) {
@@ -113,7 +117,6 @@ struct Session::State {
 namespace {
 
 constexpr std::size_t kMostPlans = 256;
-constexpr int kMostRounds = 16;  // of planning anew without what a library refused
 
 // What is alive after the step that writes result 0, the loss of a training step.
 std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
@@ -178,7 +181,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   auto made = std::make_shared<Executable>();
   const scheduler::ScheduleOptions wanted{target, options.rules, donated, cudnn::supports_step};
   if (on_cuda()) {
-    prepare_on_cuda(*made, graph, wanted, stop);
+    cuda().plan(*made, graph, wanted, threads, stop);
     if (!made->cuda) return nullptr;
   } else {
     made->plan = scheduler::schedule(graph, wanted);
@@ -195,24 +198,6 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   return made;
 }
 
-// Leaves no executor if it was stopped.
-void Session::State::prepare_on_cuda(Executable& made, const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
-                                     const std::stop_token& stop) {
-  CudaBackend& backend = cuda();
-  scheduler::ScheduleOptions asked = wanted;
-  asked.supports = [&](const ir::Graph& ops, const Target& target) { return backend.supports(ops, target); };
-  StepCalls calls;
-  for (int round = 0; round < kMostRounds; ++round) {
-    made.plan = scheduler::schedule(graph, asked);
-    calls = backend.make_calls(made.plan, stop);
-    if (stop.stop_requested()) return;
-    if (!calls.plan_again) break;
-  }
-  // The executable owns the executor, so the plan outlives it.
-  const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made.plan);
-  made.cuda = backend.prepare(plan, threads, calls);
-}
-
 // The plan with everything that may take its time, in place of the one at hand.
 void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const std::vector<bool>& donated,
                              const std::stop_token& stop) {
@@ -223,6 +208,7 @@ void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const 
     std::lock_guard lock(mutex);
     const auto found = plans.find(key);
     if (found == plans.end() || same_steps(found->second->plan, better->plan)) return;
+    statistics.graph_launches += found->second->cuda->statistics().graph_launches;
     found->second.swap(better);  // what ran so far is given back after the lock
     ++statistics.background_plans;
     return;
@@ -308,8 +294,7 @@ void Session::limit_memory(std::int64_t bytes) {
 
 SessionOptions on_device(SessionOptions options, const Device& device) {
   FJ_ASSERT(!device.is_cpu(), "the cpu needs no options");
-  if (!options.cuda || options.device != device)
-    options.cuda = CudaBackend::open(device, {.cudnn = options.cudnn > 0, .timed_engines = options.timed_engines});
+  if (!options.cuda || options.device != device) options.cuda = open_backend(options, device);
   options.device = device;
   options.results_on_device = true;
   if (options.target.isa != Isa::cuda) {
