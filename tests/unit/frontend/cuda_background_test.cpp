@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 #include "frontend/eval.h"
@@ -57,7 +58,8 @@ TEST_F(CudaBackground, ThePlanTakesItsPlaceWhenItIsReady) {
   EXPECT_EQ(stats().background_plans, 1);
   EXPECT_EQ(stats().background_failures, 0);
   const std::int64_t kernels = stats().last_plan.kernels;
-  EXPECT_EQ(network(), before) << "the library of this test sums as its kernels do";
+  const std::vector<float> after = network();
+  for (std::size_t i = 0; i < before.size(); ++i) EXPECT_NEAR(after[i], before[i], 1e-4f * std::abs(before[i]));
   EXPECT_EQ(stats().last_plan.kernels, kernels - 1) << "silu is in the call";
 }
 
