@@ -41,7 +41,10 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   e.wide[id] = !narrow;
   const char* type = narrow ? "int" : "long long";
   const std::string variable = variable_name(e, s.variable);
-  if (s.binding == ir::Binding::unroll) e.out.line("#pragma unroll");
+  if (s.binding == ir::Binding::unroll) {
+    gather_loads(e, s);
+    e.out.line("#pragma unroll");
+  }
   e.out.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type, variable, bound_text(e, s.low, true, type),
                          bound_text(e, s.high, false, type)));
   const bool divergent = threads_differ(e, s.low) || threads_differ(e, s.high);

@@ -203,13 +203,13 @@ std::string thread_number(const Extents& block) {
   return text;
 }
 
-// Threads and, where threads meet in a tree, the blocks that share a multiprocessor: left to itself, ptxas saves
-// registers for one block more and spills what the trees hold.
+// Threads and, where a thread holds much (register tiles, what meets in a tree), the blocks that share a
+// multiprocessor: left to itself, ptxas saves registers for one block more and spills.
 std::string launch_bounds(const Emitter& e, std::int64_t threads) {
-  constexpr std::int64_t kRegisters = 65536, kManyWords = 48, kFew = 80, kMany = 128;
-  if (e.tree_words == 0) return fmt::format("{}", threads);
-  const std::int64_t registers = e.tree_words > kManyWords || threads <= 128 ? kMany : kFew;
-  return fmt::format("{}, {}", threads, std::max<std::int64_t>(1, kRegisters / (threads * registers)));
+  constexpr std::int64_t kRegisters = 65536, kTileWords = 32, kTreeWords = 48, kFew = 80, kMany = 128;
+  if (e.tree_words == 0 && e.local_words <= kTileWords) return fmt::format("{}", threads);
+  const bool many = e.local_words > kTileWords || e.tree_words > kTreeWords || threads <= 128;
+  return fmt::format("{}, {}", threads, std::max<std::int64_t>(1, kRegisters / (threads * (many ? kMany : kFew))));
 }
 
 void comment(const ir::Kernel& kernel, std::string& out) {
@@ -240,6 +240,8 @@ std::string memory_name(const Emitter& e, ir::MemId id) { return e.facts.names.m
 std::string text(const Emitter& e, const ir::Arg& arg) {
   if (arg.is_literal()) return literal(arg.literal);
   const std::string id = name(e, arg.value);
+  const auto gathered = e.gathered.find(arg.value);
+  if (gathered != e.gathered.end()) return fmt::format("{}[{}]", id, variable_name(e, gathered->second));
   if (!e.array[static_cast<std::size_t>(arg.value)]) return id;
   return fmt::format("{}[{}]", id, e.in_lane ? variable_name(e, e.vector->variable) : "0");
 }

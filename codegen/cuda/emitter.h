@@ -45,10 +45,11 @@ struct Emitter {
   const ir::Kernel& kernel;
   ir::Writer out = {};
   ir::VariableRanges ranges = {};
-  std::vector<bool> wide;           // by VarId: a long long
-  std::vector<bool> array;          // by ValueId: an fj_lanes, one element a lane
-  std::vector<bool> lane_rows;      // by MemId: a register local of a vector loop, [element][lane]
-  std::vector<bool> thread_values;  // by ValueId: differs between the threads of a block
+  std::vector<bool> wide;                          // by VarId: a long long
+  std::vector<bool> array;                         // by ValueId: an fj_lanes, one element a lane
+  std::map<ir::ValueId, ir::VarId> gathered = {};  // loaded before the unrolled loop of this variable
+  std::vector<bool> lane_rows;                     // by MemId: a register local of a vector loop, [element][lane]
+  std::vector<bool> thread_values;                 // by ValueId: differs between the threads of a block
   std::set<ir::VarId> thread_variables = {};
 
   // The phase that is being emitted.
@@ -63,6 +64,7 @@ struct Emitter {
   std::map<const ir::Stmt*, std::string> bit_stores = {};  // b1 stores below a lane's `if`: the name of the bits
 
   std::int64_t pool_bytes = 0;         // shared memory that reductions need
+  std::int64_t local_words = 0;        // registers of locals
   std::int64_t tree_words = 0;         // registers of what meets in trees over a block
   std::vector<ir::MemId> shared = {};  // scratch locals, in order of declaration
   bool uses_thread = false;            // the thread's number `t`
@@ -101,6 +103,9 @@ void emit_vector_store(Emitter& e, const ir::StoreStmt& s);
 // Declares the arrays of b1 stores below an `if` of a lane, and writes them once all lanes are done.
 void open_bit_stores(Emitter& e, const ir::Stmt& s);
 void close_bit_stores(Emitter& e, const ir::Stmt& s);
+
+// gather.cpp
+void gather_loads(Emitter& e, const ir::ForStmt& loop);
 
 // control.cpp
 void emit_block(Emitter& e, const ir::Block& block, const Tail& tail = {});

@@ -79,6 +79,7 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
   }
   e.lane_rows[id] = e.vector && !e.in_lane && e.facts.lanes.memory[id];
   const std::int64_t count = m.elements() * (e.lane_rows[id] ? e.lane_count() : 1);
+  e.local_words += bytes(m.dtype, count) / 4;
   const bool zero = m.has_init && m.init.bits == 0;
   e.out.line(fmt::format("{} {}[{}]{};", type_name(m.dtype), memory_name(e, s.memory), count, zero ? " = {}" : ""));
   if (!m.has_init || zero) return;
@@ -87,6 +88,7 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
 }
 
 void emit_load(Emitter& e, const ir::LoadStmt& s) {
+  if (e.gathered.contains(s.result)) return;
   if (memory(e, s.place).dtype == DType::b1) {
     return define(
         e, s.result,

@@ -25,7 +25,7 @@ using ir::Op;
 
 namespace {
 
-constexpr int kMostPixels = 14, kMostPixelsOfSums = 8;
+constexpr std::int64_t kMostPixels = 8;  // times a vector: half of the registers of a thread that shares with others
 constexpr std::int64_t kThreads = 128;  // a block's; tiles take many registers
 constexpr std::int64_t kVectors = 16;   // of a weight block
 constexpr std::int64_t kUnrolledChannels = 4;
@@ -187,11 +187,9 @@ class Tiles {
 
   void channels(const Index& r, const Index& s, const Index& h) {
     const std::int64_t whole = problem_.channels / kUnrolledChannels, rest = problem_.channels % kUnrolledChannels;
-    const auto group = [&](const Index& c) {
-      unrolled(builder_, kUnrolledChannels, [&](Index u) { multiply(r, s, h, c * kUnrolledChannels + u); });
-    };
+    const auto group = [&](const Index& c) { multiply(r, s, h, c * kUnrolledChannels, kUnrolledChannels); };
     const auto last = [&] {
-      for (std::int64_t c = problem_.channels - rest; c < problem_.channels; ++c) multiply(r, s, h, Index(c));
+      if (rest > 0) multiply(r, s, h, Index(problem_.channels - rest), rest);
     };
     if (is_split()) {
       each_share(builder_, channel_shares_, channel_part_, Index(0), group);
@@ -202,17 +200,20 @@ class Tiles {
     last();
   }
 
-  void multiply(const Index& r, const Index& s, const Index& h, const Index& c) {
-    const Arg weight = weight_of(r, s, c);
+  // `count` channels: their weights first, then pixel by pixel, so that a pixel's channels are neighbouring loads.
+  void multiply(const Index& r, const Index& s, const Index& h, const Index& first, std::int64_t count) {
+    const ir::MemId weights = builder_.local(MemKind::register_local, problem_.compute, {count});
+    unrolled(builder_, count, [&](Index u) { builder_.store(weights, {u}, weight_of(r, s, first + u)); });
     unrolled(builder_, tile_.pixels, [&](Index i) {
       const Index w = problem_.columns.input(q_ + i, s);
-      const auto body = [&] {
+      const auto add = [&](Index u) {
         kernel_.expression().nested([&] {
-          const Arg x = input(h, w, c);
-          const Arg sum = builder_.def(Op::fma, {x, weight, Arg(builder_.load(acc_, {i}))}, problem_.compute);
-          builder_.store(acc_, {i}, sum);
+          const Arg x = input(h, w, first + u);
+          const Arg weight = builder_.load(weights, {u}), sum = builder_.load(acc_, {i});
+          builder_.store(acc_, {i}, builder_.def(Op::fma, {x, weight, sum}, problem_.compute));
         });
       };
+      const auto body = [&] { unrolled(builder_, count, add); };
       const bool inside = problem_.columns.inside() && problem_.columns.out % tile_.pixels == 0;
       inside ? body() : builder_.when(within(w, problem_.columns.in), body);
     });
@@ -295,10 +296,10 @@ TileShape choose_tile(const TileProblem& problem, std::int64_t lanes, bool sums)
   const std::int64_t columns = problem.columns.out, vectors = (problem.across() + lanes - 1) / lanes;
   const bool whole = problem.groups > 1 && !problem.lanes_along_groups;  // groups adjoin: no thread beyond them
   tile.vectors = static_cast<int>(whole ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
-  // An epilogue with sums needs registers too.
-  tile.pixels = static_cast<int>(divisor_up_to(columns, sums ? kMostPixelsOfSums : kMostPixels));
+  tile.pixels = static_cast<int>(divisor_up_to(columns, kMostPixels));
   // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
-  if (!sums && tile.pixels < kMostPixels / 2 && columns > kMostPixels / 2) tile.pixels = kMostPixels / 2 + 1;
+  const std::int64_t tiles = (columns + kMostPixels - 1) / kMostPixels;
+  if (!sums && tile.pixels < kMostPixels / 2) tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);
   return tile;
 }
 

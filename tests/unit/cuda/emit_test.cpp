@@ -86,5 +86,23 @@ TEST(CudaEmit, IndicesBeyondIntAreLong) {
   EXPECT_NE(source.text.find("fj_load<4>(p0 + (i0*1024LL + i1*4LL))"), std::string::npos) << source.text;
 }
 
+TEST(CudaEmit, NeighbouringLoadsOfAnUnrolledLoopAreOneAccess) {
+  const auto source = [](const char* type, int stride, int shift, int align) {
+    return emit(ir::parse_kernel(
+                    fmt::format("kernel @k(%x: {0}[4096] read align {3}, %y: {0}[256] write) on cuda {{ phase {{ "
+                                "for %g in 0..1 grid.x {{ for %t in 0..256 block.x {{ "
+                                "%s = for %u in 0..4 unroll reduce maximum : f32 {{ "
+                                "%0 = load %x[%t*{1} + %u + {2}] : {0} %1 = cast(%0) : f32 yield %1 }} "
+                                "%2 = cast(%s) : {0} store %y[%t], %2 }} }} }} }}",
+                                type, stride, shift, align)))
+        .text;
+  };
+  EXPECT_NE(source("f16", 8, 4, 16).find("= fj_load<4>(p0 + (i1*8 + 4));"), std::string::npos)
+      << source("f16", 8, 4, 16);
+  for (const std::string& text : {source("f16", 6, 4, 16), source("f16", 8, 2, 16), source("f16", 8, 4, 4)}) {
+    EXPECT_EQ(text.find("fj_load<"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::test
