@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "codegen/x86/compile.h"
+#include "ir/op.h"
 
 namespace fusejit::testing {
 
@@ -31,8 +32,13 @@ std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer
 std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& arguments, const std::vector<Buffer>& want,
                          Tolerance tolerance) {
   // With cuDNN in the target, kernels stand in for its calls.
-  for (const auto& [target, rules] :
-       {std::pair("cuda:sm_90", "all"), {"cuda:sm_90", "none"}, {"cuda:sm_90,cudnn=1", "all"}}) {
+  std::vector<std::pair<const char*, const char*>> ways = {
+      {"cuda:sm_90", "all"}, {"cuda:sm_90", "none"}, {"cuda:sm_90,cudnn=1", "all"}};
+  const bool convolves = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Value& value) {
+    return ir::op_def(value->op).tiled && !ir::op_def(value->op).matrix;
+  });
+  if (convolves) ways.emplace_back("cuda:sm_90,cudnn=2", "all");
+  for (const auto& [target, rules] : ways) {
     runtime::SessionOptions options{
         .target = Target::parse(target), .engine = runtime::Engine::kernel_interpreter, .rules = rules, .threads = 1};
     const std::vector<Buffer> ascending = runtime::Session(options).run(graph, arguments);
