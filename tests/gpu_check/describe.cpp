@@ -45,7 +45,7 @@ testing::Tolerance tolerance_of(const ir::Graph& graph) {
 
 struct Way {
   const char* rules;
-  bool cudnn;
+  int cudnn;
 };
 
 struct Tally {
@@ -69,8 +69,8 @@ std::string disagreement(Machine& machine, const ir::Graph& graph, const std::ve
   if (const double e = testing::excess(first, want, tolerance); e > 0) {
     return fmt::format("off by {:.3g} beyond the tolerance of {:.1g}", e, tolerance.relative);
   }
-  if (!way.cudnn) {
-    const auto meant = kernels_interpreted(graph, arguments, machine.target(false), way.rules);
+  if (way.cudnn == 0) {
+    const auto meant = kernels_interpreted(graph, arguments, machine.target(0), way.rules);
     tally.equal_bits += testing::same_bits(first, meant);
   }
   return "";
@@ -80,15 +80,16 @@ void check_graph(Machine& machine, Report& report, const std::string& name, cons
                  const std::vector<Buffer>& arguments, const testing::Tolerance& tolerance, Tally& tally) {
   const std::vector<Buffer> want = interpreted(graph, arguments);
   ++tally.graphs;
-  for (const Way& way : {Way{"all", false}, {"none", false}, {"all", true}}) {
-    if (way.cudnn && !machine.options().cudnn) continue;
+  for (const Way& way : {Way{"all", 0}, {"none", 0}, {"all", 1}, {"all", 2}}) {
+    if (way.cudnn > 0 && !machine.options().cudnn) continue;
     std::string wrong;
     try {
       wrong = disagreement(machine, graph, arguments, want, tolerance, way, tally);
     } catch (const Error& error) {
       wrong = error.what();
     }
-    report.check(fmt::format("{} rules={}{}", name, way.rules, way.cudnn ? " cudnn" : ""), wrong);
+    report.check(
+        fmt::format("{} rules={}{}", name, way.rules, way.cudnn > 0 ? fmt::format(" cudnn={}", way.cudnn) : ""), wrong);
     if (machine.device().context().lost()) throw DeviceError("the device is lost: " + wrong);
   }
 }

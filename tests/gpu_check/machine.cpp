@@ -33,18 +33,19 @@ runtime::CudaBackend& Machine::backend(bool cudnn, bool tf32) {
   return *backend;
 }
 
-Target Machine::target(bool cudnn) {
+Target Machine::target(int cudnn) {
   Target target = device().target();
-  target.cudnn = cudnn ? 1 : 0;
+  target.cudnn = cudnn;
   return target;
 }
 
 Planned Machine::plan(const ir::Graph& graph, const PlanWish& wish) {
-  Planned planned{graph, nullptr, nullptr, wish.donated, &backend(wish.cudnn, wish.tf32)};
-  planned.plan = std::make_shared<const scheduler::Plan>(
-      scheduler::schedule(graph, {target(wish.cudnn), wish.rules, wish.donated}));
+  Planned planned{graph, nullptr, nullptr, wish.donated, &backend(wish.cudnn > 0, wish.tf32)};
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  planned.executor = planned.backend->prepare(planned.plan, threads);
+  const auto made = std::make_shared<runtime::Executable>();
+  planned.backend->plan(*made, graph, {target(wish.cudnn), wish.rules, wish.donated}, threads);
+  planned.plan = {made, &made->plan};
+  planned.executor = {made, made->cuda.get()};
   return planned;
 }
 

@@ -38,7 +38,7 @@ struct Planned {
 
 struct PlanWish {
   std::string rules = "all";
-  bool cudnn = false;
+  int cudnn = 0;      // as in the target
   bool tf32 = false;  // for cuDNN's calls
   std::vector<bool> donated = {};
 };
@@ -53,7 +53,7 @@ class Machine {
   std::shared_ptr<runtime::cuda::CudaDevice> shared_device();
   // Plans whose convolutions are, or are not, calls of cuDNN. Refusals of the library are its.
   runtime::CudaBackend& backend(bool cudnn, bool tf32 = false);
-  Target target(bool cudnn);
+  Target target(int cudnn);
 
   Planned plan(const ir::Graph& graph, const PlanWish& wish = {});
   // Results on the device.

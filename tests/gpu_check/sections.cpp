@@ -14,6 +14,7 @@ constexpr Section kSections[] = {
     {"cudnn-device", "the real device's description against the written one, and the table probed with it",
      check_cudnn_device},
     {"cudnn-numbers", "precompiled, runtime-compiled and reloaded plans, statistics, masks, NaN", check_cudnn_numbers},
+    {"background", "engines compiled at run time take their place in a session", check_background},
     {"training", "the digits network: the step against the interpreter, and the curve", check_training},
     {"bandwidth", "element-wise and reduce kernels against copying", time_bandwidth},
     {"tiers", "ResNet-50's convolutions by cuDNN tier", time_tiers},

@@ -29,6 +29,7 @@ void check_kernels(Machine& machine, Report& report);
 void check_carried(Machine& machine, Report& report);
 void check_cudnn_device(Machine& machine, Report& report);
 void check_cudnn_numbers(Machine& machine, Report& report);
+void check_background(Machine& machine, Report& report);
 void check_training(Machine& machine, Report& report);
 void time_bandwidth(Machine& machine, Report& report);
 void time_tiers(Machine& machine, Report& report);
