@@ -101,6 +101,7 @@ std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& nod
         };
         return e.value(w, {g * channels + c, k, tap(row, r), tap(column, s)});
       };
+      p.outputs_adjoin = weight[2] * weight[3] == 1 || graph.value(w).type().layout == Layout::nhwc;
       problems.push_back(p);
     }
   }
@@ -141,7 +142,7 @@ TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
   p.weight = [b, transposed](Expression& e, const Index&, const Index& k, const Index&, const Index&, const Index& c) {
     return transposed ? e.value(b, {k, c}) : e.value(b, {c, k});
   };
-  p.channels_adjoin = transposed;
+  p.channels_adjoin = transposed, p.outputs_adjoin = !transposed;
   return p;
 }
 
@@ -183,7 +184,9 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
     const TileShape tile = cuda ? cuda::choose_tile(problem, kernel.lanes(), !group.reductions.empty())
                                 : choose_tile(context.target, problem, kernel.lanes());
     ir::MemId packed = -1;
-    if (problem.channels > 0 && !context.library) {
+    const bool stored = context.grouping.stored[static_cast<std::size_t>(operand_id(context.graph, node, 1))];
+    const bool as_they_are = cuda && stored && cuda::reads_whole_vectors(problem, tile, kernel.lanes());
+    if (problem.channels > 0 && !context.library && !as_they_are) {
       const int id = context.first_extra + static_cast<int>(lowered.extras.size());
       const std::string name = "pack_" + std::string(ir::name(node.op));
       lowered.kernels.push_back(lower_packing(context, problem, tile, kernel.lanes(), id, name));

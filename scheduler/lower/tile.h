@@ -40,8 +40,8 @@ struct TileProblem {
   std::function<ir::Arg(Expression& expression, const ir::Index& g, const ir::Index& k, const ir::Index& r,
                         const ir::Index& s, const ir::Index& c)>
       weight;
-  bool channels_adjoin =
-      false;  // in memory the weights of one output lie together, those of one channel are rows apart
+  // In memory the weights of one output lie together, those of one channel are rows apart; or those of one channel do.
+  bool channels_adjoin = false, outputs_adjoin = false;
 
   // Lanes and vectors run along one of (g, k); the other is a loop.
   std::int64_t across() const { return lanes_along_groups ? groups : outputs; }

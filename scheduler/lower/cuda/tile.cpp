@@ -26,8 +26,8 @@ using ir::Op;
 namespace {
 
 constexpr std::int64_t kMostPixels = 8;  // times a vector: half of the registers of a thread that shares with others
-constexpr std::int64_t kThreads = 128;  // a block's; tiles take many registers
-constexpr std::int64_t kVectors = 16;   // of a weight block
+constexpr std::int64_t kThreads = 128;   // a block's; tiles take many registers
+constexpr std::int64_t kVectors = 16;    // of a weight block
 constexpr std::int64_t kUnrolledChannels = 4;
 constexpr std::int64_t kFewBlocks = 256;     // fewer leave multiprocessors idle
 constexpr std::int64_t kLeastProducts = 32;  // of a part: taps times channels
@@ -219,7 +219,7 @@ class Tiles {
     });
   }
 
-  // Packed, or as it is where a library takes the op and this kernel only stands in for it.
+  // Packed, or as it is: where it lies as it is read, and where a library takes the op.
   Arg weight_of(const Index& r, const Index& s, const Index& c) {
     if (packed_ >= 0) return builder_.load(packed_, packed_index(problem_, apart_, block_, r, s, c, column_));
     Expression& expression = kernel_.expression();
@@ -301,6 +301,10 @@ TileShape choose_tile(const TileProblem& problem, std::int64_t lanes, bool sums)
   const std::int64_t tiles = (columns + kMostPixels - 1) / kMostPixels;
   if (!sums && tile.pixels < kMostPixels / 2) tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);
   return tile;
+}
+
+bool reads_whole_vectors(const TileProblem& problem, const TileShape& tile, std::int64_t lanes) {
+  return problem.outputs_adjoin && problem.groups == 1 && problem.outputs % (tile.vectors * lanes) == 0;
 }
 
 void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes,

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cstdlib>
 #include <regex>
 #include <set>
@@ -111,32 +113,42 @@ void check_program(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels
   }
 }
 
-TEST(CudaResources, KernelsOfTheBuiltInModelsFit) {
+class CudaResources : public testing::TestWithParam<Case> {};
+
+TEST_P(CudaResources, KernelsOfThePlanFit) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
   constexpr std::size_t kTogether = 8;
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(fmt::format("{} {} {}", c.model, name(c.dtype), c.target));
-    const auto kernels = kernels_of(c);
-    const int capability = Target::parse(c.target).compute_capability;
-    std::atomic<std::size_t> next = 0;
-    std::vector<Found> found(std::max(1u, std::thread::hardware_concurrency()));
-    std::vector<std::thread> threads;
-    for (Found& mine : found) {
-      threads.emplace_back([&] {
-        for (std::size_t first; (first = next.fetch_add(kTogether)) < kernels.size();)
+  const auto kernels = kernels_of(GetParam());
+  const int capability = Target::parse(GetParam().target).compute_capability;
+  std::atomic<std::size_t> next = 0;
+  std::vector<Found> found(std::max(1u, std::thread::hardware_concurrency()));
+  std::vector<std::thread> threads;
+  for (Found& mine : found) {
+    threads.emplace_back([&] {
+      for (std::size_t first; (first = next.fetch_add(kTogether)) < kernels.size();) {
+        try {
           check_program(kernels, first, std::min(kTogether, kernels.size() - first), capability, mine);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    std::size_t entries = 0, wide = 0;
-    for (const Found& f : found) {
-      entries += f.entries, wide += f.wide;
-      for (const std::string& complaint : f.complaints) ADD_FAILURE() << complaint;
-    }
-    EXPECT_GE(entries, kernels.size());
-    if (capability == 90) EXPECT_GT(wide, 0u);
+        } catch (const std::exception& error) {
+          mine.complaints.emplace_back(error.what());
+        }
+      }
+    });
   }
+  for (std::thread& thread : threads) thread.join();
+  std::size_t entries = 0, wide = 0;
+  for (const Found& f : found) {
+    entries += f.entries, wide += f.wide;
+    for (const std::string& complaint : f.complaints) ADD_FAILURE() << complaint;
+  }
+  EXPECT_GE(entries, kernels.size());
+  if (capability == 90) EXPECT_GT(wide, 0u);
 }
+INSTANTIATE_TEST_SUITE_P(Plans, CudaResources, testing::ValuesIn(cases()), [](const auto& info) {
+  std::string text = fmt::format("{}_{}_{}", info.param.model, name(info.param.dtype), info.param.target);
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return text;
+});
 
 }  // namespace
 }  // namespace fusejit::test
