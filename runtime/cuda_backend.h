@@ -7,6 +7,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -57,6 +58,9 @@ class CudaBackend {
   const cuda::CudaKernels& kernels() const { return kernels_; }
   // Why cuDNN does nothing on this device; empty if it is there.
   std::string why_no_cudnn() const;
+  // The engines of cuDNN that were made, as texts that spare another process their compilation (StepCaller).
+  std::vector<std::string> engine_texts() const { return caller_ ? caller_->texts() : std::vector<std::string>(); }
+  bool add_engine_text(std::string_view text) { return caller_ && caller_->add_text(text); }
   // Why steps that cuDNN may take are done by kernels instead: a sentence each.
   std::vector<std::string> refusals() const;
 

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "runtime/cuda/library_call.h"
 #include "scheduler/library.h"
@@ -21,6 +23,10 @@ class StepCaller {
   // none: the step's kernel does the work. From any thread; can take seconds.
   virtual std::shared_ptr<const LibraryCall> make(const scheduler::PlanStep& step, const Target& target,
                                                   std::string& why_not) = 0;
+  // What was made, as texts that spare another process the making. A text that is damaged, or another device's, is of
+  // no use and does no harm; false if that is seen at once.
+  virtual std::vector<std::string> texts() { return {}; }
+  virtual bool add_text(std::string_view) { return false; }
 };
 
 }  // namespace fusejit::runtime::cuda

@@ -99,10 +99,17 @@ CudnnCaller::Opened& CudnnCaller::open() {
   return *opened_;
 }
 
-CudnnCaller::Opened& CudnnCaller::opened() {
-  Opened& there = open();
-  if (!there.handle) throw DeviceError(there.why_not);
-  return there;
+std::vector<std::string> CudnnCaller::texts() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!opened_ || !opened_->handle) return {};  // nothing was made
+  }
+  return open().planner->cache().texts();
+}
+
+bool CudnnCaller::add_text(std::string_view text) {
+  Opened& cudnn = open();
+  return cudnn.handle && cudnn.planner->cache().add_text(text);
 }
 
 // By time on the device. The calls are given the plan's own tensors, in their order.
@@ -117,7 +124,7 @@ std::size_t CudnnCaller::choose(const ConvolutionCall&, std::span<const std::sha
   }
   std::vector<std::shared_ptr<const cuda::LibraryCall>> calls;
   for (const auto& plan : plans) {
-    calls.push_back(std::make_shared<const StepOnCudnn>(opened().handle, plan, places, roles));
+    calls.push_back(std::make_shared<const StepOnCudnn>(open().handle, plan, places, roles));
   }
   return cuda::fastest(*device_, calls, bytes);
 }

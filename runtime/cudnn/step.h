@@ -51,8 +51,8 @@ class CudnnCaller final : public cuda::StepCaller {
   }
   std::shared_ptr<const cuda::LibraryCall> make(const scheduler::PlanStep& step, const Target& target,
                                                 std::string& why_not) override;
-  // Throws DeviceError if cuDNN cannot be used.
-  PlanCache& cache() { return opened().planner->cache(); }
+  std::vector<std::string> texts() override;
+  bool add_text(std::string_view text) override;
 
  private:
   struct Opened {
@@ -60,8 +60,7 @@ class CudnnCaller final : public cuda::StepCaller {
     std::unique_ptr<Planner> planner;
     std::string why_not;
   };
-  Opened& open();    // at first use
-  Opened& opened();  // the same, or DeviceError
+  Opened& open();  // at first use
   std::size_t choose(const ConvolutionCall& call, std::span<const std::shared_ptr<const Plan>> plans);
 
   const std::shared_ptr<cuda::CudaDevice> device_;

@@ -55,6 +55,16 @@ void check_block(Machine& machine, Report& report, DType dtype, int timed_engine
   report.check(what + ": both plans agree",
                difference <= (dtype == DType::f32 ? 1e-5 : 1e-2) ? "" : fmt::format("off by {:.2g}", difference));
   row["difference"] = difference;
+  // Another backend takes the engines over.
+  const auto again = std::make_shared<runtime::CudaBackend>(machine.shared_device(), backend);
+  for (const std::string& text : options.cuda->engine_texts()) again->add_engine_text(text);
+  options.cuda = again, options.compile_in_background = false;
+  const Clock reload(machine);
+  runtime::Session second(options);
+  const double other = test::largest_difference(machine.download(second.run(graph, arguments))[0],
+                                                machine.download(session.run(graph, arguments))[0]);
+  row["s with engines kept"] = reload.seconds();
+  report.check(what + ": kept engines give the same bits", other == 0 ? "" : fmt::format("off by {:.2g}", other));
   report.row(row);
   for (const std::string& refusal : options.cuda->refusals()) report.say("done otherwise: " + refusal);
 }

@@ -166,6 +166,24 @@ TEST_F(Dump, CudaCanBeReadAtEveryStage) {
   EXPECT_FALSE(show(" --no-compile")["kernels"][0].contains("registers"));
 }
 
+TEST_F(Dump, LibraryStepsSayWhichEnginesDoThem) {
+  write("conv.fj",
+        "graph @conv(%x: f16[8,64,28,28]:nhwc, %w: f16[64,64,3,3]:nhwc, %b: f16[64]) {\n"
+        "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f16[8,64,28,28]:nhwc\n"
+        "  %1 = bias_add(%0, %b) : f16[8,64,28,28]:nhwc\n  %2 = silu(%1) : f16[8,64,28,28]:nhwc\n  return %2\n}\n");
+  const std::string with = "--target cuda:sm_90,cudnn=2", without = "--target cuda:sm_90,cudnn=1";
+  const Outcome one = dump("show $conv.fj --no-compile " + with);
+  EXPECT_TRUE(contains(one.out, "conv2d_cast (cudnn, compiled at run time)")) << one.out;
+  const Json json = Json::parse(dump("show $conv.fj --no-compile --format json " + with).out);
+  ASSERT_EQ(json["kernels"].size(), 1u);
+  EXPECT_EQ(json["kernels"][0]["engine"], "runtime-compiled");
+  const Outcome two = dump("show $conv.fj --no-compile " + without);
+  EXPECT_TRUE(contains(two.out, "conv2d (cudnn) ")) << two.out;
+  EXPECT_FALSE(contains(two.out, "run time")) << two.out;
+  const Outcome why = dump("why $conv.fj " + without);
+  EXPECT_TRUE(contains(why.out, "only engines that cuDNN compiles at run time do forward f16:nhwc")) << why.out;
+}
+
 TEST_F(Dump, ModelsAreSources) {
   const Json answer = json("show convnet@4"), step = json("show convnet@4:train");
   EXPECT_GT(step["kernels"].size(), answer["kernels"].size());
