@@ -25,7 +25,9 @@ std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, cons
 std::unordered_map<std::string, std::string> computed_values(const scheduler::Plan& plan) {
   std::unordered_map<std::string, std::string> ops;
   for (const scheduler::PlanStep& step : plan.steps) {
-    for (const std::string& op : step.ops) ops.emplace(op.substr(0, op.find(' ')), op);
+    for (const std::string& op : step.ops) {
+      if (!op.ends_with(" packed")) ops.emplace(op.substr(0, op.find(' ')), op);
+    }
   }
   return ops;
 }

@@ -1,8 +1,8 @@
 // conv2d_weight_grad on CUDA of groups with too few outputs for vectors (depthwise): a thread holds some taps of one
 // vector of groups while the rows of its share pass; threads of a block meet in trees, parts of the grid are added in
-// ascending order.
+// a phase of their own.
 #include "scheduler/lower/cuda/lower.h"
-#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler::cuda {
@@ -58,10 +58,24 @@ class Gradient {
         });
       });
     });
-    builder_.next_phase();
-    each_thread(builder_, taps_ * channels_ * outputs_ * groups_, [&](Index element) {
-      finish(decode(element, {outputs_, channels_, rows_.kernel, columns_.kernel, groups_}));
-    });
+    // Output and channel of the group, tap, group.
+    const auto at = [&](const Index& element) {
+      return decode(element, {outputs_, channels_, rows_.kernel, columns_.kernel, groups_});
+    };
+    JoiningSums joining{taps_ * channels_ * outputs_ * groups_, shares_.parts, compute_, {}, {}};
+    joining.load = [&](const Index& part, const Index& element) {
+      const std::vector<Index> i = at(element);
+      return builder_.load(work_, {part, i[0] * channels_ + i[1], i[2] * columns_.kernel + i[3], i[4]});
+    };
+    joining.done = [&](const Index& element, const Arg& sum) {
+      const std::vector<Index> i = at(element);
+      kernel_.move_to_dims({i[4] * outputs_ + i[0], i[1], i[2], i[3]});
+      kernel_.expression().nested([&] {
+        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum);
+        kernel_.store_all();
+      });
+    };
+    join_sums(kernel_, joining);
   }
 
  private:
@@ -121,20 +135,6 @@ class Gradient {
     return builder_.choose(
         {compare(group_, CompareKind::lt, groups_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
         [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
-  }
-
-  // `at`: output and channel of the group, tap, group.
-  void finish(const std::vector<Index>& at) {
-    const std::vector<ir::ValueId> sum = builder_.reduce(
-        {Index(0)}, {Index(shares_.parts)}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-          return std::vector<Arg>{
-              builder_.load(work_, {part, at[0] * channels_ + at[1], at[2] * columns_.kernel + at[3], at[4]})};
-        });
-    kernel_.move_to_dims({at[4] * outputs_ + at[0], at[1], at[2], at[3]});
-    kernel_.expression().nested([&] {
-      kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
-      kernel_.store_all();
-    });
   }
 
   GroupKernel& kernel_;

@@ -35,6 +35,11 @@ const Case kCases[] = {
           %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[10,6,3,3]
           return %1 })",
      2},
+    {"a depthwise weight gradient of many parts",
+     R"(graph @g(%x: f32[40,24,9,9]:nhwc, %g: f32[40,24,9,9]:nhwc) {
+          %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], padding=[1,1,1,1], groups=24} : f32[24,1,3,3]
+          return %1 })",
+     0},
     {"a convolution with statistics",
      R"(graph @g(%x: f32[8,3,14,14]:nhwc, %w: f32[64,3,1,1]) {
           %y = conv2d(%x, %w) : f32[8,64,14,14]:nhwc
