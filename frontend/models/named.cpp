@@ -108,6 +108,23 @@ ModelGraph graph_of(const Source& source, nn::Module& net, optim::Optimizer& opt
   return captured(source.name + "_step", step.wanted, std::move(names), replaced);
 }
 
+// Images of three channels, cross-entropy, SGD with momentum.
+template <class Net>
+ModelGraph classifier_graph(const Source& source, std::string_view text, Net net, DType dtype) {
+  const std::vector<std::int64_t>& n = source.numbers;
+  FJ_CHECK(n.size() == 4 && n[1] == 3, "model '{}': {} takes Nx3xHxW, such as 16x3x224x224", text, source.name);
+  net.to(dtype);
+  optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  return graph_of(source, net, optimizer, {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
+                  [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); });
+}
+
+std::string known_names() {
+  std::string names;
+  for (const NamedModel& model : named_models()) names += (names.empty() ? "" : ", ") + std::string(model.name);
+  return names;
+}
+
 }  // namespace
 
 const std::vector<NamedModel>& named_models() {
@@ -115,6 +132,7 @@ const std::vector<NamedModel>& named_models() {
       {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta"},
       {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input"},
       {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum"},
+      {"mobilenet_v2", "mobilenet_v2@4x3x224x224:train", "MobileNet-v2, SGD with momentum"},
   };
   return kModels;
 }
@@ -128,17 +146,10 @@ bool is_model_source(std::string_view source) {
 ModelGraph model_graph(std::string_view text, DType dtype) {
   const Source source = parse_source(text);
   const std::vector<std::int64_t>& n = source.numbers;
-  if (source.name == "resnet50") {
-    FJ_CHECK(n.size() == 4 && n[1] == 3, "model '{}': resnet50 takes Nx3xHxW, such as 16x3x224x224", text);
-    ResNet net = resnet50();
-    net.to(dtype);
-    optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-    return graph_of(source, net, optimizer, {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
-                    [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); });
-  }
+  if (source.name == "resnet50") return classifier_graph(source, text, resnet50(), dtype);
+  if (source.name == "mobilenet_v2") return classifier_graph(source, text, mobilenet_v2(), dtype);
   const bool save_input = source.name == "convnet_save_input";
-  FJ_CHECK(save_input || source.name == "convnet", "model '{}' is not known (convnet, convnet_save_input, resnet50)",
-           source.name);
+  FJ_CHECK(save_input || source.name == "convnet", "model '{}' is not known ({})", source.name, known_names());
   const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;
   FJ_CHECK(n.size() == 1 || is_image, "model '{}': {} takes a batch, such as @256, or Nx1x28x28", text, source.name);
   nn::Sequential net = convnet(save_input ? ConvnetForm::save_input : ConvnetForm::ordinary);

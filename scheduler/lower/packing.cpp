@@ -135,12 +135,16 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     });
   };
   if (context.target.isa == Isa::cuda) {
-    std::int64_t elements = 1;
-    for (const std::int64_t d : all_dims) elements *= d;
-    cuda::each_thread(builder, elements, [&](Index item) {
-      std::vector<Index> at = cuda::decode(item, all_dims);
-      if (problem.apart() > 1) apart = at[0], at.erase(at.begin());
-      store(at[0], at[1], at[2], at[3], at[4]);
+    const std::vector<std::int64_t> of_block(dims.begin() + 1, dims.end());
+    const std::int64_t elements = dims[1] * dims[2] * dims[3] * dims[4];
+    cuda::along(builder, problem.apart(), Binding::grid_z, [&](Index outer) {
+      apart = outer;
+      cuda::along(builder, dims[0], Binding::grid_y, [&](Index block) {
+        cuda::each_thread(builder, elements, [&](Index item) {
+          const std::vector<Index> at = cuda::decode(item, of_block);
+          store(block, at[0], at[1], at[2], at[3]);
+        });
+      });
     });
   } else if (problem.apart() > 1) {
     over_groups();

@@ -34,4 +34,16 @@ class ResNet : public nn::ModuleOf<ResNet> {
 // Blocks {3, 4, 6, 3}; with torchvision's weights saved as .npz, its results.
 ResNet resnet50(std::int64_t classes = 1000);
 
+// MobileNet-v2 of width 1 as in torchvision, names of parameters included: [N,3,H,W] f32 -> logits [N,classes].
+// Seventeen inverted residuals: 1x1 to six times the channels, 3x3 on each channel by itself, 1x1 back, with ReLU6.
+class MobileNetV2 : public nn::ModuleOf<MobileNetV2> {
+ public:
+  explicit MobileNetV2(std::int64_t classes);
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  nn::Sequential features_, classifier_;
+};
+MobileNetV2 mobilenet_v2(std::int64_t classes = 1000);
+
 }  // namespace fusejit::models

@@ -114,6 +114,11 @@ class ReLU : public ModuleOf<ReLU> {
   Tensor forward(const Tensor& x) override { return relu(x); }
 };
 
+class ReLU6 : public ModuleOf<ReLU6> {
+ public:
+  Tensor forward(const Tensor& x) override { return relu6(x); }
+};
+
 // [N,...] -> [N, product of the rest].
 class Flatten : public ModuleOf<Flatten> {
  public:
