@@ -31,6 +31,9 @@ TileProblem forward(GroupKernel& kernel, const ir::Node& node) {
   p.input = [&kernel, x, channels](const Index& n, const Index& h, const Index& v, const Index& g, const Index& c) {
     return kernel.expression().value(x, {n, g * channels + c, h, v});
   };
+  p.prefetch = [&kernel, x, channels](const Index& n, const Index& h, const Index& v, const Index& g, const Index& c) {
+    kernel.prefetch(x, {n, g * channels + c, h, v});
+  };
   p.move_to = [&kernel, outputs](const Index& n, const Index& r, const Index& q, const Index& g, const Index& k) {
     kernel.move_to_dims({n, g * outputs + k, r, q});
   };
@@ -88,6 +91,10 @@ std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& nod
       p.input = [&kernel, dy, channels](const Index& n, const Index& h, const Index& v, const Index& g,
                                         const Index& c) {
         return kernel.expression().value(dy, {n, g * channels + c, h, v});
+      };
+      p.prefetch = [&kernel, dy, channels](const Index& n, const Index& h, const Index& v, const Index& g,
+                                           const Index& c) {
+        kernel.prefetch(dy, {n, g * channels + c, h, v});
       };
       p.move_to = [&kernel, row, column, outputs](const Index& n, const Index& i, const Index& j, const Index& g,
                                                   const Index& k) {

@@ -262,6 +262,16 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at) {
   builder_.prefetch(from.memory, place(from, physical), ir::PrefetchKind::l1);
 }
 
+void GroupKernel::prefetch_elements() {
+  for (const auto& [node, list] : accesses_) {
+    if (list.size() != 1 || !is_identity(list[0], group_.domain, context_.graph.value(node).type())) continue;
+    const Buffer& of_node = buffer(node);
+    const bool written = builder_.memory(of_node.memory).kind != MemKind::read;
+    builder_.prefetch(of_node.memory, place(of_node, list[0].index),
+                      written ? ir::PrefetchKind::write : ir::PrefetchKind::l1);
+  }
+}
+
 void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }
 
 LoweredKernel GroupKernel::finish() && {

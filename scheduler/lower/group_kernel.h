@@ -40,6 +40,8 @@ class GroupKernel {
   void store_all(const std::vector<int>& also = {}, Vectors vectors = Vectors::some);
   // A hint that an element of `node` is needed soon; nothing if the node is not in memory. No index names a lane.
   void prefetch(int node, const LogicalIndex& at);
+  // The same for everything that the group reads or stores element by element, here; the point names no lane.
+  void prefetch_elements();
   // Stores a value of the reduced class (a reduction or final) for the kept part of the point.
   void store_class(int node, ir::Arg value);
   // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.

@@ -188,9 +188,30 @@ class TileEmitter {
   }
 
   void one_tile(const Index& q, int pixels, bool interior) {
+    if (problem_.lanes_along_groups && problem_.channels == 1) prefetch_next(q, pixels);
     acc_ = builder_.local(MemKind::register_local, problem_.compute, {pixels, tile_.vectors}, 0);
     if (problem_.channels > 0) taps(q, pixels, interior);
     epilogue(q, pixels);
+  }
+
+  // The tile below this one: its new rows of inputs, and what its epilogue touches. A channel does little for each
+  // byte, and what lies side by side in memory is many channels apart here, which no processor foresees.
+  void prefetch_next(const Index& q, int pixels) {
+    const Window &rows = problem_.rows, &columns = problem_.columns;
+    const Index below = row_ + Index(1);
+    unrolled(builder_, pixels, [&](Index i) {
+      unrolled(builder_, tile_.vectors, [&](Index j) {
+        const Index g = block_ * (tile_.vectors * lanes_) + j * lanes_;
+        for (std::int64_t r = 0; r < std::min(rows.stride, rows.kernel); ++r) {
+          for (std::int64_t s = 0; s < std::min(columns.stride, columns.kernel); ++s) {
+            problem_.prefetch(image_, rows.input(below, rows.kernel - 1 - r),
+                              columns.input(q + i, columns.kernel - 1 - s), g, Index(0));
+          }
+        }
+        problem_.move_to(image_, below, q + i, problem_.group(apart_, g), problem_.output(apart_, g));
+        kernel_.prefetch_elements();
+      });
+    });
   }
 
   void taps(const Index& q, int pixels, bool interior) {

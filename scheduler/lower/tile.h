@@ -32,6 +32,10 @@ struct TileProblem {
   std::function<ir::Arg(const ir::Index& n, const ir::Index& h, const ir::Index& w, const ir::Index& g,
                         const ir::Index& c)>
       input;
+  // A hint that this input element is needed soon.
+  std::function<void(const ir::Index& n, const ir::Index& h, const ir::Index& w, const ir::Index& g,
+                     const ir::Index& c)>
+      prefetch;
   // Points the kernel at output element (n, p, q, g, k).
   std::function<void(const ir::Index& n, const ir::Index& p, const ir::Index& q, const ir::Index& g,
                      const ir::Index& k)>

@@ -1,6 +1,7 @@
 // The gradients of a convolution are convolutions, whatever its shape, stride, padding and dilation:
 //   dw = the convolution of x with dy, stride and dilation exchanged, images and channels exchanged;
 //   dx = the convolution of dy, spread by the stride and padded, with the flipped kernel.
+// A convolution in groups and its gradients are those of the groups side by side.
 // All numbers are small integers, so every order of summation gives the same value.
 #include <gtest/gtest.h>
 
@@ -133,6 +134,37 @@ TEST_P(ConvolutionIdentities, OfRandomShapes) {
     const Problem p = draw.problem();
     SCOPED_TRACE(p.str());
     check(p, draw);
+  }
+}
+
+TEST_P(ConvolutionIdentities, GroupsStandSideBySide) {
+  struct Groups {
+    std::int64_t count, channels, outputs;
+  };
+  Draw draw(30);
+  for (const Groups& g : {Groups{21, 1, 1}, Groups{32, 1, 1}, Groups{5, 1, 2}, Groups{3, 2, 8}, Groups{2, 3, 18},
+                          Groups{7, 3, 3}, Groups{4, 4, 4}, Groups{2, 9, 1}}) {
+    Problem p = draw.problem();
+    p.images = 2, p.channels = g.count * g.channels, p.outputs = g.count * g.outputs;
+    SCOPED_TRACE(p.str() + " groups=" + std::to_string(g.count));
+    const Tensor x = draw.integers({p.images, p.channels, p.rows.in, p.columns.in}).requires_grad();
+    const Tensor w = draw.integers({p.outputs, g.channels, p.rows.kernel, p.columns.kernel}).requires_grad();
+    const ConvOptions options = p.options();
+    ConvOptions grouped = options;
+    grouped.groups = g.count;
+    const Tensor y = conv2d(x, w, grouped), dy = draw.integers(y.shape());
+    const std::vector<Tensor> all = grad({y}, {dy}, {x, w});
+    for (const std::int64_t i : {std::int64_t{0}, g.count / 2, g.count - 1}) {
+      const auto channels = [&](const Tensor& t) { return slice(t, 1, i * g.channels, (i + 1) * g.channels); };
+      const auto outputs = [&](const Tensor& t, int axis) {
+        return slice(t, axis, i * g.outputs, (i + 1) * g.outputs);
+      };
+      const Tensor own_x = channels(x), own_w = outputs(w, 0), own_y = conv2d(own_x, own_w, options);
+      const std::vector<Tensor> own = grad({own_y}, {outputs(dy, 1)}, {own_x, own_w});
+      expect_equal(outputs(y, 1), own_y, "y");
+      expect_equal(channels(all[0]), own[0], "dx");
+      expect_equal(outputs(all[1], 0), own[1], "dw");
+    }
   }
 }
 

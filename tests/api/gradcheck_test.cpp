@@ -33,6 +33,14 @@ TEST_P(Gradcheck, Convolution) {
                {numbers(slow ? Shape{2, 3, 5, 4} : Shape{10, 3, 7, 7}, 1), numbers({5, 3, 3, 3}, 2)});
 }
 
+TEST_P(Gradcheck, ConvolutionInGroups) {
+  const auto in_groups = [](std::int64_t groups) {
+    return [groups](const auto& in) { return conv2d(in[0], in[1], {.stride = 2, .padding = 1, .groups = groups}); };
+  };
+  expect_right(in_groups(5), {numbers({1, 5, 5, 4}, 1), numbers({5, 1, 3, 3}, 2)});
+  expect_right(in_groups(2), {numbers({2, 4, 4, 3}, 3), numbers({8, 2, 2, 3}, 4)});
+}
+
 TEST_P(Gradcheck, BatchNormOfTheText) {
   expect_right([](const auto& in) { return batch_norm_train(in[0], {}, {}, kOfTheText); }, {numbers({1, 2, 3, 4}, 3)});
 }

@@ -169,12 +169,15 @@ class Generator {
     const Shape& s = x.type().shape;
     if (s.rank() == 4 && s[1] > 0) {
       const std::int64_t kernel = 1 + 2 * below(2), stride = 1 + below(2), pad = below(2);
-      const std::vector<AttrInit> window = {{"stride", {stride, stride}}, {"padding", {pad, pad, pad, below(2)}}};
+      std::vector<AttrInit> window = {{"stride", {stride, stride}}, {"padding", {pad, pad, pad, below(2)}}};
       if (chance(30)) {
         std::vector<AttrInit> attrs = {{"kernel_size", {2, 2}}, {"stride", {stride, stride}}};
         return build(chance(50) ? Op::max_pool2d : Op::avg_pool2d, {x}, attrs);
       }
-      return build(Op::conv2d, {x, fresh({x.type().dtype, {1 + below(4), s[1], kernel, kernel}})}, window);
+      const std::int64_t groups = s[1] % 2 == 0 && chance(40) ? 2 : s[1] > 1 && chance(40) ? s[1] : 1;
+      window.emplace_back("groups", groups);
+      return build(Op::conv2d, {x, fresh({x.type().dtype, {groups * (1 + below(4)), s[1] / groups, kernel, kernel}})},
+                   window);
     }
     if (s.rank() >= 1 && s[s.rank() - 1] > 0)
       return build(Op::linear, {x, fresh({x.type().dtype, {1 + below(4), s[s.rank() - 1]}})});
