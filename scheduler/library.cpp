@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/passes/passes.h"
+
 namespace fusejit::scheduler {
 namespace {
 
@@ -59,11 +61,10 @@ CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int 
 
 bool runs_in_library(const ir::Graph& graph, const Target& target, int id) {
   const ir::Node& node = *graph.value(id);
-  const ir::OpDef& row = ir::op_def(node.op);
   const auto suits = [](const Type& type) {
     return type.layout == Layout::nhwc && is_float(type.dtype) && type.dtype != DType::f64;
   };
-  return target.cudnn > 0 && row.tiled && !row.matrix && suits(node.type) &&
+  return ir::suits_library(node, target) && suits(node.type) &&
          std::all_of(node.operands.begin(), node.operands.end(),
                      [&](const ir::Operand& operand) { return !operand.is_number() && suits(operand.value.type()); });
 }

@@ -92,6 +92,13 @@ Value in_nhwc(const Value& value, Copies& copies) {
 
 }  // namespace
 
+bool suits_library(const Node& node, const Target& target) {
+  const OpDef& row = op_def(node.op);
+  if (target.cudnn == 0 || !row.tiled || row.matrix) return false;
+  const Type& weight = result_is_image(row) ? node.operands[1].value.type() : node.type;
+  return node.attrs.integer("groups") == 1 || weight.shape[1] > 1;
+}
+
 Graph choose_layouts(const Graph& graph, const Target& target) {
   const std::unordered_set<const Node*> images = activations(graph);
   std::unordered_set<const Node*> bound;
@@ -101,8 +108,7 @@ Graph choose_layouts(const Graph& graph, const Target& target) {
   for (const Value& parameter : graph.parameters()) replaced.emplace(parameter.get(), parameter);
   for (const Value& value : graph.nodes()) {
     const Node& node = *value;
-    const OpDef& row = op_def(node.op);
-    const bool library = target.cudnn > 0 && row.tiled && !row.matrix;
+    const bool library = suits_library(node, target);
     Layout layout = node.type.layout;
     if (node.type.shape.rank() == 4 && !bound.count(&node)) {
       layout = library || images.count(&node) ? Layout::nhwc : Layout::standard;

@@ -20,6 +20,9 @@ Graph masks_from_outputs(const Graph& graph);
 Graph reuse_recomputed(const Graph& graph);
 // Chooses a layout for every rank-4 node around the anchors; layouts of parameters and results bind.
 Graph choose_layouts(const Graph& graph, const Target& target);
+// True for anchors that the target's library is asked about: convolutions and their gradients. Not with one channel a
+// group (depthwise): those are bound by memory, and what a generated kernel fuses saves more than a faster sum.
+bool suits_library(const Node& node, const Target& target);
 
 struct Pass {
   std::string_view name;

@@ -39,7 +39,10 @@ class WeightGradient {
 
   void emit() {
     const std::int64_t items = groups_ * rows_.kernel * columns_.kernel * (channels_ / width_);
-    const std::int64_t threads = std::min(items, kBlock / vectors_), groups = (items + threads - 1) / threads;
+    // With groups no thread without an item: the quotient that is the group would lose its bound.
+    const std::int64_t most = std::min(items, kBlock / vectors_);
+    const std::int64_t threads = groups_ > 1 ? divisor_up_to(items, most) : most;
+    const std::int64_t groups = (items + threads - 1) / threads;
     shares_ = share(images_ * rows_.out, 1, groups * blocks_, kLeastRows);
     work_ = builder_.work(compute_, work_index(shares_.parts, groups_, rows_.kernel, columns_.kernel, channels_,
                                                blocks_ * vectors_ * lanes_));
@@ -64,17 +67,17 @@ class WeightGradient {
       });
     });
     const auto at = [&](const Index& element) {
-      return decode(element, {groups_, rows_.kernel, columns_.kernel, channels_, outputs_});
+      return decode(element, {rows_.kernel, columns_.kernel, channels_, groups_ * outputs_});
     };
     JoiningSums joining{
         groups_ * rows_.kernel * columns_.kernel * channels_ * outputs_, shares_.parts, compute_, {}, {}};
     joining.load = [&](const Index& part, const Index& element) {
       const std::vector<Index> i = at(element);
-      return builder_.load(work_, work_index(part, i[0], i[1], i[2], i[3], i[4]));
+      return builder_.load(work_, work_index(part, i[3] / outputs_, i[0], i[1], i[2], i[3] % outputs_));
     };
     joining.done = [&](const Index& element, const Arg& sum) {
       const std::vector<Index> i = at(element);
-      kernel_.move_to_dims({i[0] * outputs_ + i[4], i[3], i[1], i[2]});
+      kernel_.move_to_dims({i[3], i[2], i[0], i[1]});
       kernel_.expression().nested([&] {
         kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum);
         kernel_.store_all();

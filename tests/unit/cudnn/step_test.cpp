@@ -42,6 +42,22 @@ TEST(CudnnStep, EveryConvolutionOfAStepIsACall) {
   for (const scheduler::PlanStep& step : plan_of("convnet@4:train", "cuda:sm_90").steps) EXPECT_FALSE(step.library);
 }
 
+// A depthwise convolution takes its statistics, mask and sums along where the library would leave them to a kernel.
+TEST(CudnnStep, DepthwiseConvolutionsStayKernels) {
+  const scheduler::Plan plan = plan_of("mobilenet_v2@2x3x32x32:train", "cuda:sm_90,cudnn=1");
+  for (const ConvolutionCall& call : calls_of(plan)) EXPECT_EQ(call.groups, 1) << call.str();
+  int with_statistics = 0, with_sums = 0, calls = 0;
+  for (const scheduler::PlanStep& step : plan.steps) {
+    calls += step.library.has_value();
+    with_statistics += step.kernel->name.starts_with("conv2d_mean_var");
+    with_sums +=
+        step.kernel->name.starts_with("conv2d_input_grad_") && step.kernel->name.find("sum") != std::string::npos;
+  }
+  EXPECT_EQ(with_statistics, 17);
+  EXPECT_EQ(with_sums, 17);
+  EXPECT_EQ(calls, 35 * 3 - 1) << "every other convolution and its gradients, but for that of the images";
+}
+
 // Two addends after a convolution, in either order, written as people and as exporters write them.
 ir::Graph block(const char* addends) {
   return ir::parse_graph(fmt::format(
