@@ -1,8 +1,9 @@
 // conv2d_weight_grad on CUDA of groups with too few outputs for vectors (depthwise): a thread holds some taps of one
-// vector of groups while the rows of its share pass; threads of a block meet in trees, parts of the grid are added in
-// a phase of their own.
+// vector of groups while the rows of its share pass; threads of a block meet in trees, parts of the grid are joined as
+// everywhere (parts.h).
 #include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/cuda/parts.h"
+#include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler::cuda {
@@ -58,18 +59,17 @@ class Gradient {
         });
       });
     });
-    // Output and channel of the group, tap, group.
     const auto at = [&](const Index& element) {
-      return decode(element, {outputs_, channels_, rows_.kernel, columns_.kernel, groups_});
+      return decode(element, {rows_.kernel, columns_.kernel, groups_, apart});
     };
-    JoiningSums joining{taps_ * channels_ * outputs_ * groups_, shares_.parts, compute_, {}, {}};
+    JoiningSums joining{taps_ * groups_ * apart, shares_.parts, compute_, {}, {}};
     joining.load = [&](const Index& part, const Index& element) {
       const std::vector<Index> i = at(element);
-      return builder_.load(work_, {part, i[0] * channels_ + i[1], i[2] * columns_.kernel + i[3], i[4]});
+      return builder_.load(work_, {part, i[3], i[0] * columns_.kernel + i[1], i[2]});
     };
     joining.done = [&](const Index& element, const Arg& sum) {
       const std::vector<Index> i = at(element);
-      kernel_.move_to_dims({i[4] * outputs_ + i[0], i[1], i[2], i[3]});
+      kernel_.move_to_dims({i[2] * outputs_ + i[3] / channels_, i[3] % channels_, i[0], i[1]});
       kernel_.expression().nested([&] {
         kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum);
         kernel_.store_all();
