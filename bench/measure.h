@@ -138,7 +138,7 @@ class TimedPlan {
     std::mt19937 random(1);
     for (const scheduler::PlanValue& value : plan_.values) {
       const bool own = value.storage == scheduler::Storage::argument || value.storage == scheduler::Storage::donated ||
-                       value.storage == scheduler::Storage::result;
+                       value.storage == scheduler::Storage::result || value.storage == scheduler::Storage::derived;
       if (!own) {
         addresses_.push_back(value.storage == scheduler::Storage::constant
                                  ? const_cast<std::byte*>(value.data.data())

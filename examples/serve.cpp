@@ -19,7 +19,7 @@ int main(int argc, char** argv) try {
 
   auto net = fj::models::resnet50();
   if (!weights.empty()) net.load(weights);
-  auto serve = net.eval().freeze();              // immutable, safe from many threads
+  auto serve = net.eval().freeze();              // batch-norm folded, weights packed; safe from many threads
   serve.compile({fj::f32, {1, 3, side, side}});  // optional: compile time and errors here
   fj::Tensor x = fj::borrow(image, {1, 3, side, side});
   std::vector<float> p = fj::softmax(serve(x), 1).to_vector<float>();  // a new shape plans once

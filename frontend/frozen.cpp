@@ -89,6 +89,16 @@ std::vector<bool> constant_entries(const Trace& trace, const ir::Node* stand_in)
   return constant;
 }
 
+// Nobody writes to what a frozen network holds, so what kernels want packed is packed once.
+void fix_arguments(const Trace& trace, const ir::Node* stand_in) {
+  const std::lock_guard lock(context().graph_mutex);
+  for (const int a : trace.arguments()) {
+    const ir::Node* node = trace.entries()[static_cast<std::size_t>(a)].node;
+    const Attachment* note = node == stand_in ? nullptr : attachment(node);
+    if (note && note->buffer && !note->borrowed) note->buffer.fix();
+  }
+}
+
 ir::Value per_channel(const ir::Operand& operand, const Type& like) {
   if (operand.value) return operand.value;
   return ir::build(ir::Op::full, {}, {{"shape", like.shape.dims()}, {"value", operand.number}, {"dtype", like.dtype}});
@@ -202,6 +212,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::o
     return compute ? value_of(constant(counted(whole.entries()[i].node), device)) : leaf_or(whole, i);
   });
   entry->trace = trace_of(ready[static_cast<std::size_t>(whole.number_of(whole.results()[0].get()))]);
+  fix_arguments(entry->trace, entry->stand_in.get());
   return known = std::move(entry);
 }
 

@@ -1,5 +1,8 @@
 #include "runtime/buffer.h"
 
+#include <mutex>
+#include <unordered_map>
+
 #include "ir/base/check.h"
 #include "runtime/memory.h"
 
@@ -11,6 +14,9 @@ struct Buffer::Storage {
   bool borrowed = false;
   std::function<void()> deleter;  // null: host memory of our own
   CopyOut copy_out;               // of memory of a device
+  std::mutex mutex;               // of the rest
+  bool fixed = false;
+  std::unordered_map<ir::Hash, Buffer, ir::HashOfHash> derived;
 
   ~Storage() {
     if (deleter) {
@@ -66,6 +72,34 @@ void* Buffer::data() const {
 std::uint64_t Buffer::address() const { return storage_ ? reinterpret_cast<std::uintptr_t>(storage_->bytes) : 0; }
 
 bool Buffer::exclusive() const { return storage_ && storage_.use_count() == 1 && !storage_->borrowed; }
+
+void Buffer::fix() const {
+  const std::lock_guard lock(storage_->mutex);
+  storage_->fixed = true;
+}
+
+void Buffer::unfix() const {
+  std::unordered_map<ir::Hash, Buffer, ir::HashOfHash> kept;  // released after the lock
+  const std::lock_guard lock(storage_->mutex);
+  storage_->fixed = false;
+  kept.swap(storage_->derived);
+}
+
+bool Buffer::is_fixed() const {
+  const std::lock_guard lock(storage_->mutex);
+  return storage_->fixed;
+}
+
+Buffer Buffer::derived(const ir::Hash& key) const {
+  const std::lock_guard lock(storage_->mutex);
+  const auto found = storage_->derived.find(key);
+  return found == storage_->derived.end() ? Buffer() : found->second;
+}
+
+void Buffer::keep(const ir::Hash& key, Buffer derived) const {
+  const std::lock_guard lock(storage_->mutex);
+  if (storage_->fixed) storage_->derived.try_emplace(key, std::move(derived));
+}
 
 Buffer Buffer::as(const Type& type) const {
   Buffer same = *this;

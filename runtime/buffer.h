@@ -7,6 +7,7 @@
 
 #include "fusejit/device.h"
 #include "fusejit/type.h"
+#include "ir/base/hash.h"
 
 namespace fusejit::runtime {
 
@@ -33,6 +34,14 @@ class Buffer {
   std::int64_t bytes() const { return type_.bytes(); }
   // This buffer, or a copy in host memory of one on a device. Throws DeviceError.
   Buffer on_host() const;
+  // A promise that nobody writes to the storage any more. What is computed from it alone may be kept with it, by a key
+  // that says what was computed, and goes when the storage goes.
+  void fix() const;
+  bool is_fixed() const;
+  Buffer derived(const ir::Hash& key) const;  // empty: not there
+  void keep(const ir::Hash& key, Buffer derived) const;
+  // Takes the promise back: what was kept goes.
+  void unfix() const;
   // The same storage seen as another type of no more bytes.
   Buffer as(const Type& type) const;
   // True if no other handle shares the storage and it is not borrowed: it may be overwritten in place.

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstring>
 #include <random>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/base/check.h"
 #include "ir/kernel/interp.h"
@@ -45,7 +47,12 @@ class Run {
     const int loss = plan_.results.empty() ? -1 : last_write(plan_.results[0]);
     const auto start = std::chrono::steady_clock::now();
     for (int s = 0; s < steps; ++s) {
-      step(s);
+      if (is_kept(s)) {
+        --report.kernels;
+      } else {
+        step(s);
+        keep_derived(s);
+      }
       if (checks_.poison) poison_freed(s);
       if (s == loss) report.end_of_first_result_bytes = scheduler::live_arena_bytes_after(plan_, s) + held_outside_;
     }
@@ -76,6 +83,9 @@ class Run {
         case Storage::result:
           addresses_[v] = results_[static_cast<std::size_t>(planned.index)].data();
           break;
+        case Storage::derived:
+          bind_derived(v);
+          break;
         case Storage::constant:
           addresses_[v] = const_cast<std::byte*>(planned.data.data());
           break;
@@ -94,6 +104,27 @@ class Run {
     for (const auto& kernel : executable_.kernels) scratch = std::max(scratch, kernel->scratch_bytes);
     scratch_stride_ = (scratch + 4095) / 4096 * 4096;
     scratch_ = take(scratch_stride_ * pool_.threads());
+  }
+
+  // What an earlier run has kept with the argument, or memory for it.
+  void bind_derived(std::size_t v) {
+    const PlanValue& planned = plan_.values[v];
+    Buffer buffer = arguments_[static_cast<std::size_t>(planned.index)].derived(executable_.derivations[v]);
+    if (buffer) {
+      kept_.insert(planned.first_step);
+    } else {
+      buffer = Buffer::allocate({planned.dtype, Shape{planned.bytes * 8 / bits(planned.dtype)}});
+      computed_.emplace(planned.first_step, v);
+    }
+    addresses_[v] = buffer.data();
+    derived_.emplace(v, std::move(buffer));
+  }
+  bool is_kept(int s) const { return kept_.count(s) > 0; }
+  void keep_derived(int s) {
+    const auto found = computed_.find(s);
+    if (found == computed_.end()) return;
+    const std::size_t v = found->second;
+    arguments_[static_cast<std::size_t>(plan_.values[v].index)].keep(executable_.derivations[v], derived_.at(v));
   }
 
   void step(int s) {
@@ -165,6 +196,9 @@ class Run {
   Block arena_, scratch_;
   std::vector<Block> blocks_;
   std::vector<void*> addresses_;
+  std::unordered_map<std::size_t, Buffer> derived_;  // by plan value
+  std::unordered_map<int, std::size_t> computed_;    // by step: the derived value that it computes
+  std::unordered_set<int> kept_;                     // steps whose value is there
   std::int64_t scratch_stride_ = 0, held_outside_ = 0;
   std::vector<std::int64_t> order_;
   std::mt19937_64 random_{1};

@@ -30,10 +30,11 @@ struct Executable {
   scheduler::Plan plan;
   std::shared_ptr<cuda::CudaExecutor> cuda;  // runs the plan if it is for cuda; then there are no `kernels`
   std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;  // one a step; empty with kernel_interpreter
+  std::vector<ir::Hash> derivations;  // one a plan value: what a derived one is kept as (Buffer::keep)
 };
 
 struct RunReport {
-  std::int64_t kernels = 0;  // launches
+  std::int64_t kernels = 0;  // launches; none for derived values that are kept
   std::int64_t ledger_bytes = 0;
   std::int64_t bound_bytes = 0;
   std::int64_t arena_bytes = 0;

@@ -31,8 +31,9 @@ std::vector<Buffer> bind_results(const scheduler::Plan& plan, const ir::Graph& g
         results[r] = allocate(type);
         fill(results[r], value.data);
         break;
+      case scheduler::Storage::derived:
       case scheduler::Storage::arena:
-        FJ_ASSERT(false, "result {} of @{} lies in the arena", r, plan.name);
+        FJ_ASSERT(false, "result {} of @{} is a temporary", r, plan.name);
     }
   }
   return results;

@@ -43,6 +43,12 @@ std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const D
 
 }  // namespace
 
+// What a plan may do with each argument; an empty list is a no for all of them.
+struct Permissions {
+  std::vector<bool> donated;  // overwrite it
+  std::vector<bool> fixed;    // keep what depends on it alone: nobody writes to it
+};
+
 struct Session::State {
   SessionOptions options;
   const ir::Hash options_hash;  // of what changes a plan
@@ -63,22 +69,22 @@ struct Session::State {
         pool(on_cuda() ? 1 : threads) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).
-  ir::Hash plan_key(const ir::Graph& graph, std::span<const bool> donated) const {
+  ir::Hash plan_key(const ir::Graph& graph, const Permissions& given) const {
     std::string key;
-    key.reserve(2 * sizeof(ir::Hash) + donated.size());
+    key.reserve(2 * sizeof(ir::Hash) + given.donated.size() + given.fixed.size());
     for (const ir::Hash& part : {ir::hash(graph), options_hash}) {
       key.append(reinterpret_cast<const char*>(&part), sizeof part);
     }
-    for (const bool d : donated) key += static_cast<char>(d);
+    for (const bool d : given.donated) key += static_cast<char>(d);
+    for (const bool f : given.fixed) key += static_cast<char>(2 + f);
     return ir::hash_text(key);
   }
 
-  std::shared_ptr<const Executable> executable(const ir::Graph& graph, std::span<const bool> donated);
+  std::shared_ptr<const Executable> executable(const ir::Graph& graph, const Permissions& given);
   // Null if it was stopped.
-  std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const std::vector<bool>& donated,
+  std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const Permissions& given,
                                          const std::stop_token& stop = {});
-  void improve(const ir::Hash& key, const ir::Graph& graph, const std::vector<bool>& donated,
-               const std::stop_token& stop);
+  void improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given, const std::stop_token& stop);
   // What runs first where something better is made in the background.
   Target first_target() const {
     Target target = options.target;
@@ -147,17 +153,39 @@ void dump(const scheduler::Plan& plan) {
   for (const scheduler::PlanStep& step : plan.steps) std::fputs(ir::print(*step.kernel).c_str(), stderr);
 }
 
+// Equal kernels compute equal bytes of equal arguments, in whatever plan.
+std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
+  std::vector<ir::Hash> names(plan.values.size());
+  for (std::size_t v = 0; v < names.size(); ++v) {
+    const scheduler::PlanValue& value = plan.values[v];
+    if (value.storage != scheduler::Storage::derived) continue;
+    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(value.first_step)].kernel;
+    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::print(kernel));
+  }
+  return names;
+}
+
+// On a CUDA device nothing is kept: what libraries want packed, they pack.
+Permissions permissions(std::span<const Buffer> arguments, std::span<const bool> donated, bool on_cuda) {
+  Permissions given{{donated.begin(), donated.end()}, {}};
+  for (std::size_t i = 0; i < arguments.size() && !on_cuda; ++i) {
+    if (!arguments[i].is_fixed()) continue;
+    given.fixed.resize(arguments.size());
+    given.fixed[i] = true;
+  }
+  return given;
+}
+
 }  // namespace
 
-std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, std::span<const bool> donated) {
-  const ir::Hash key = plan_key(graph, donated);
+std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, const Permissions& given) {
+  const ir::Hash key = plan_key(graph, given);
   {
     std::lock_guard lock(mutex);
     const auto found = plans.find(key);
     if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
   }
-  const std::vector<bool> wanted(donated.begin(), donated.end());
-  auto made = make(graph, first_target(), wanted);
+  auto made = make(graph, first_target(), given);
   bool is_new = false;
   {
     std::lock_guard lock(mutex);
@@ -170,16 +198,16 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     }
   }
   if (is_new && is_improved()) {
-    background.add([this, key, graph, wanted](const std::stop_token& stop) { improve(key, graph, wanted, stop); });
+    background.add([this, key, graph, given](const std::stop_token& stop) { improve(key, graph, given, stop); });
   }
   return made;
 }
 
 std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, const Target& target,
-                                                       const std::vector<bool>& donated, const std::stop_token& stop) {
+                                                       const Permissions& given, const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
-  const scheduler::ScheduleOptions wanted{target, options.rules, donated, cudnn::supports_step};
+  const scheduler::ScheduleOptions wanted{target, options.rules, given.donated, cudnn::supports_step, given.fixed};
   if (on_cuda()) {
     cuda().plan(*made, graph, wanted, threads, stop);
     if (!made->cuda) return nullptr;
@@ -191,6 +219,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
     made->kernels = kernels.get(kernels_wanted, target, pool.threads());
   }
+  made->derivations = name_derivations(made->plan);
   dump(made->plan);
   std::lock_guard lock(mutex);
   statistics.compile_milliseconds +=
@@ -199,11 +228,11 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
 }
 
 // The plan with everything that may take its time, in place of the one at hand.
-void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const std::vector<bool>& donated,
+void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given,
                              const std::stop_token& stop) {
   std::string why_not;
   try {
-    std::shared_ptr<const Executable> better = make(graph, options.target, donated, stop);
+    std::shared_ptr<const Executable> better = make(graph, options.target, given, stop);
     if (!better) return;
     std::lock_guard lock(mutex);
     const auto found = plans.find(key);
@@ -305,7 +334,7 @@ SessionOptions on_device(SessionOptions options, const Device& device) {
 }
 
 std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std::span<const bool> donated) {
-  const auto executable = state_->executable(graph, donated);
+  const auto executable = state_->executable(graph, {{donated.begin(), donated.end()}, {}});
   return {executable, &executable->plan};
 }
 
@@ -317,6 +346,9 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     FJ_CHECK(arguments[i].type() == graph.parameters()[i].type(), "argument {} of graph @{} is {}, the parameter is {}",
              i, graph.name(), arguments[i].type().str(), graph.parameters()[i].type().str());
   }
+  for (std::size_t i = 0; i < donated.size(); ++i) {
+    if (donated[i]) arguments[i].unfix();
+  }
   {
     std::lock_guard lock(state_->mutex);
     ++state_->statistics.runs;
@@ -325,7 +357,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
   if (state_->on_cuda()) state_->cuda();  // where there is no device, no other way to run is meant
   std::shared_ptr<const Executable> executable;
   try {
-    executable = state_->executable(graph, donated);
+    executable = state_->executable(graph, permissions(arguments, donated, state_->on_cuda()));
   } catch (const UserError&) {
     throw;
   } catch (const Error& error) {

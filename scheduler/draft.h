@@ -28,7 +28,8 @@ struct Draft {
   std::vector<Refusal> refusals;
 };
 
-// Storage, lifetimes and the arena; results that overwrite a donated parameter go by `donated`.
-Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules);
+// Storage, lifetimes and the arena. `fixed`: per parameter, or empty (schedule.h).
+Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules,
+                 const std::vector<bool>& fixed);
 
 }  // namespace fusejit::scheduler

@@ -92,9 +92,33 @@ void drop_unused(Draft& draft) {
   for (int& v : draft.results) v = moved[static_cast<std::size_t>(v)];
 }
 
+// What a step computes from one fixed parameter and nothing else that is not in the plan: weights, packed.
+void find_derived(Plan& plan, const std::vector<bool>& fixed) {
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    PlanValue* made = nullptr;
+    int source = -1, others = 0;
+    const PlanStep& step = plan.steps[s];
+    for (const int v : step.values) {
+      PlanValue& value = plan.values[static_cast<std::size_t>(v)];
+      const bool is_fixed = value.storage == Storage::argument && fixed[static_cast<std::size_t>(value.index)];
+      const bool is_made = value.storage == Storage::arena && value.first_step == static_cast<int>(s);
+      if (is_made && !made) {
+        made = &value;
+      } else if (is_fixed && source < 0) {
+        source = value.index;
+      } else if (value.storage != Storage::constant) {
+        ++others;
+      }
+    }
+    if (!made || source < 0 || others > 0) continue;
+    made->storage = Storage::derived, made->index = source;
+  }
+}
+
 }  // namespace
 
-Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules) {
+Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules,
+                 const std::vector<bool>& fixed) {
   drop_unused(draft);
   Plan plan;
   plan.name = graph.name(), plan.target = target, plan.rules = rules;
@@ -132,6 +156,7 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, cons
       value.storage = Storage::donated;
     plan.bound_bytes += value.bytes;
   }
+  if (!fixed.empty()) find_derived(plan, fixed);
   std::vector<Block> blocks;
   for (PlanValue& value : plan.values) {
     if (value.storage == Storage::arena && value.bytes > 0)

@@ -22,6 +22,7 @@ enum class Storage : std::uint8_t {
   result,    // a fresh buffer that is handed out as result `index`
   donated,   // a result written into the buffer of the donated parameter `index`
   constant,  // bytes of the plan itself
+  derived,   // computed once from the fixed parameter `index` alone, and kept with its buffer
   arena      // [offset, offset + bytes) of the plan's one arena
 };
 
@@ -66,7 +67,10 @@ struct Plan {
   std::int64_t bound_bytes = 0;   // parameters read once and results written once: no plan touches less
   std::vector<Refusal> refusals;  // every pair that was not fused, and why
 
+  // Bytes that a run moves; what is derived from fixed arguments is not computed again.
   std::int64_t ledger_bytes() const;
+  // Whether step `s` computes derived values: it runs only where they are not there yet.
+  bool is_derivation(int s) const;
 };
 
 // Bytes of arena values alive after `step` (still to be read by a later step).

@@ -119,8 +119,9 @@ class PlanParser {
     if (at.text == "argument") return numbered(Storage::argument);
     if (at.text == "donated") return numbered(Storage::donated);
     if (at.text == "result") return numbered(Storage::result);
+    if (at.text == "derived") return numbered(Storage::derived);
     if (at.text == "constant") return constant(value);
-    if (at.text != "arena") Lexer::fail(at, "a storage is argument, donated, result, constant or arena");
+    if (at.text != "arena") Lexer::fail(at, "a storage is argument, donated, result, derived, constant or arena");
     const bool nowhere = tokens_.accept("-");
     const Token place = tokens_.peek();
     value.offset = number(kMaxBytes);

@@ -8,7 +8,7 @@
 //               "label"}]
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
-//   storage  := "argument" n | "donated" n | "result" n | "arena" n | "constant" "[" literals "]"
+//   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n | "constant" "[" literals "]"
 //   life     := "unused" | "until" step | "steps" step ".." step
 //
 // Values, steps and kernels are numbered from 0 in order. A kernel that several steps run stands there once.
@@ -49,6 +49,8 @@ std::string storage_text(const PlanValue& value) {
       return fmt::format("donated {}", value.index);
     case Storage::result:
       return fmt::format("result {}", value.index);
+    case Storage::derived:
+      return fmt::format("derived {}", value.index);
     case Storage::constant:
       return constant_text(value);
     case Storage::arena:

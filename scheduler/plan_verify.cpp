@@ -6,6 +6,7 @@
 //   P4 outside    arguments and constants are only read; a constant has its bytes
 //   P5 door       every parameter and result has storage of its own kind, with its number
 //   P6 library    what a library may do in place of a kernel is a graph with one result, on values of the step
+//   P7 derived    a derived value is written by its first step alone, from its parameter and constants alone
 #include <algorithm>
 #include <map>
 
@@ -82,20 +83,32 @@ class Verifier {
       fail("P3", "step {} @{} reads {} before it is written", s, step.kernel->name, value.label);
     if (writes && outside && value.storage != Storage::donated)
       fail("P4", "step {} @{} writes {}", s, step.kernel->name, value.label);
+    if (writes && value.storage == Storage::derived && s != value.first_step)
+      fail("P7", "step {} @{} writes {} again", s, step.kernel->name, value.label);
   }
 
   void check_value(int id) const {
     const PlanValue& v = value(id);
     if (v.last_step > steps_) fail("P3", "{} is used after the last step", v.label);
     if (v.last_step >= 0 && v.last_step < v.first_step) fail("P3", "{} ends before it begins", v.label);
-    const bool made = v.storage == Storage::result || (v.storage == Storage::arena && v.last_step >= 0);
+    const bool derived = v.storage == Storage::derived;
+    const bool made = v.storage == Storage::result || derived || (v.storage == Storage::arena && v.last_step >= 0);
     if (made && !is_used_by(v.first_step, id)) fail("P3", "nothing writes {}", v.label);
+    if (derived) check_derivation(v, id);
     if (v.storage == Storage::constant && static_cast<std::int64_t>(v.data.size()) != v.bytes)
       fail("P4", "{} has {} bytes of data", v.label, v.data.size());
     const bool takes = v.storage == Storage::argument || v.storage == Storage::donated;
     if (takes && !stands(plan_.parameters, v.index, id)) fail("P5", "{} is not parameter {}", v.label, v.index);
     if (v.storage == Storage::result && !stands(plan_.results, v.index, id))
       fail("P5", "{} is not result {}", v.label, v.index);
+  }
+  void check_derivation(const PlanValue& v, int id) const {
+    for (const int other : plan_.steps[static_cast<std::size_t>(v.first_step)].values) {
+      const PlanValue& used = value(other);
+      const bool its_source = used.storage == Storage::argument && used.index == v.index;
+      if (other != id && !its_source && used.storage != Storage::constant)
+        fail("P7", "{} depends on {}, not on parameter {} alone", v.label, used.label, v.index);
+    }
   }
   bool is_used_by(int s, int id) const {
     if (s < 0 || s >= steps_) return false;
@@ -112,7 +125,8 @@ class Verifier {
       if (storage != Storage::argument && storage != Storage::donated) fail("P5", "a parameter is no argument");
     }
     for (const int result : plan_.results) {
-      if (value(result).storage == Storage::arena) fail("P5", "a result lies in the arena");
+      const Storage storage = value(result).storage;
+      if (storage == Storage::arena || storage == Storage::derived) fail("P5", "a result is a temporary");
     }
   }
 

@@ -285,10 +285,11 @@ Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
   FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
   Plan plan;
   if (options.rules == "none") {
-    plan = give_memory(graph, schedule_unfused(graph, options), options.target, options.rules);
+    plan = give_memory(graph, schedule_unfused(graph, options), options.target, options.rules, options.fixed);
   } else {
     const ir::Graph optimised = ir::optimise(graph, options.target);
-    plan = give_memory(optimised, schedule_fused(optimised, options, true), options.target, options.rules);
+    plan =
+        give_memory(optimised, schedule_fused(optimised, options, true), options.target, options.rules, options.fixed);
   }
   verify(plan);
   ir::check_text(plan, parse_plan);

@@ -189,6 +189,8 @@ void CudaExecutor::bind(std::span<const Buffer> arguments, std::span<const Buffe
       case Storage::result:
         address = address_of(results[static_cast<std::size_t>(value.index)]);
         break;
+      case Storage::derived:
+        FJ_ASSERT(false, "{} of @{} is derived, which plans for a device have none of", value.label, plan_->name);
       case Storage::constant:
         address = constant;
         constant += static_cast<CuPointer>(aligned(static_cast<std::int64_t>(value.data.size())));

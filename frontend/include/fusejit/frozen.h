@@ -1,4 +1,6 @@
-// Frozen: a network for serving. Nothing about it changes any more, so it may be called from many threads at once.
+// Frozen: a network for serving. Nothing about it changes any more, so it may be called from many threads at once, and
+// what depends on its parameters alone is computed once: batch-norm is folded into the convolution before it, weights
+// are packed as the kernels of the cpu read them (kept beside the original ones, for as long as those live).
 #pragma once
 
 #include <memory>

@@ -122,7 +122,7 @@ TEST(PlanText, RefusesAtTheRightPlace) {
       {"value 1", "value 2", 5, 9, "expected value 1"},
       {"32 bytes", "1152921504606846977 bytes", 4, 22, "1152921504606846977 is more than 1152921504606846976"},
       {"f32, 32", "f33, 32", 4, 17, "'f33' is not a dtype"},
-      {"argument 0", "parameter 0", 4, 32, "a storage is argument, donated, result, constant or arena"},
+      {"argument 0", "parameter 0", 4, 32, "a storage is argument, donated, result, derived, constant or arena"},
       {"argument 0", "constant [1, 2]", 4, 41, "2 numbers of f32 are not 32 bytes"},
       {"kernel 0 @neg", "kernel 1 @neg", 6, 17, "there is no kernel 1"},
       {"kernel 0 @neg", "kernel 0 @abs", 6, 19, "kernel 0 is called @neg"},
@@ -174,6 +174,7 @@ TEST(PlanVerify, NamesTheRule) {
       {"result 0", "result 1", "P5"},
       {"return 1", "return", "P5"},
       {"flop 8", "flop 8, work 64 at 0", "P2"},
+      {"result 0, steps 0..1", "derived 0, steps 0..0", "P5"},
       {"flop 8", "flop 8 library \"graph @neg(%p: f32[8]) { %0 = neg(%p) : f32[8] return %0 }\" (0)", "P6"},
       {"flop 8", "flop 8 library \"graph @neg(%p: f32[4]) { %0 = neg(%p) : f32[4] return %0 }\" (0, 1)", "P6"},
       {"flop 8", "flop 8 library \"graph @neg(%p: f32[8]) { return %p }\" (0)", "P6"},
@@ -185,6 +186,38 @@ TEST(PlanVerify, NamesTheRule) {
     } catch (const InternalError& error) {
       EXPECT_NE(std::string(error.what()).find("plan @p: " + std::string(row.rule)), std::string::npos)
           << row.by << ": " << error.what();
+    }
+  }
+}
+
+// Weights that never change are packed once: the step that does it depends on them alone.
+TEST(PlanText, WhatIsDerivedFromFixedParameters) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @g(%x: f32[2,16,8,8], %w: f32[32,16,3,3]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,32,8,8]
+  return %0
+})");
+  for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2"}) {
+    const Plan plain = schedule(graph, {Target::parse(target), "all", {}});
+    const Plan fixed = schedule(graph, {Target::parse(target), "all", {}, {}, {false, true}});
+    ASSERT_EQ(plain.steps.size(), 2u);
+    ASSERT_EQ(fixed.steps.size(), 2u);
+    EXPECT_FALSE(plain.is_derivation(0));
+    EXPECT_TRUE(fixed.is_derivation(0));
+    EXPECT_FALSE(fixed.is_derivation(1));
+    EXPECT_EQ(fixed.ledger_bytes(), plain.ledger_bytes() - plain.steps[0].read_bytes - plain.steps[0].written_bytes);
+    EXPECT_LT(fixed.arena_bytes, plain.arena_bytes);
+    const std::string text = print(fixed);
+    EXPECT_NE(text.find("derived 1, steps 0..1"), std::string::npos) << text;
+    EXPECT_EQ(print(parse_plan(text)), text);
+    // A fixed image alone changes nothing: nothing is computed from it alone.
+    EXPECT_EQ(print(schedule(graph, {Target::parse(target), "all", {}, {}, {true, false}})), print(plain));
+    std::string wrong = text;
+    wrong.replace(wrong.find("derived 1"), 9, "derived 0");
+    try {
+      verify(parse_plan(wrong));
+      ADD_FAILURE() << "accepted";
+    } catch (const InternalError& error) {
+      EXPECT_NE(std::string(error.what()).find("P7"), std::string::npos) << error.what();
     }
   }
 }
