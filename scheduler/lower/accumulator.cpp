@@ -133,13 +133,53 @@ Accumulators::State Accumulators::open(int columns, const std::function<void(con
   return state;
 }
 
-Accumulators::State Accumulators::open(int columns) {
+Accumulators::State Accumulators::open_chains(int chains, const std::function<void()>& move_to_first) {
+  const State state = open(chains, chains > 1);
+  move_to_first();
+  kernel_.expression().nested([&] { set_pivots(state, Index(0)); });
+  return state;
+}
+
+int Accumulators::most_chains(int wanted) const {
+  int cost = 0;  // registers of a chain: lanes of 64 bits fill two
+  for (const Accumulation& a : list_) {
+    if (pairs(a.combiners[0])) return 1;
+    cost += a.moments ? 4 : bits(a.types[0]) == 64 ? 2 : 1;
+  }
+  const int registers = kernel_.lanes() == 16 ? 32 : 16;
+  int chains = wanted;
+  while (chains > 1 && chains * cost > registers / 2) chains /= 2;
+  return chains;
+}
+
+void Accumulators::join(const State& state, int chains) {
+  if (chains == 1) return;
+  KernelBuilder& builder = kernel_.builder();
+  const auto fold = [&](ir::MemId local, Op op, DType type) {
+    for (int c = 1; c < chains; ++c) {
+      const Arg sum = builder.load(local, {Index(0)}), part = builder.load(local, {Index(c)});
+      builder.store(local, {Index(0)}, builder.def(op, {sum, part}, type));
+    }
+  };
+  std::size_t next = 0;
+  for (const Accumulation& a : list_) {
+    if (a.moments) {
+      ++next;  // the pivot
+      for (int i = 0; i < 2; ++i) fold(state.registers[next++], Op::add, DType::f64);
+    } else {
+      fold(state.registers[next++], combine_op(a.combiners[0]), a.types[0]);
+    }
+  }
+}
+
+Accumulators::State Accumulators::open(int columns, bool chains) {
   KernelBuilder& builder = kernel_.builder();
   State state;
+  state.chains = chains;
   for (const Accumulation& a : list_) {
     if (a.moments) {
       const DType element = compute_type(kernel_.graph().value(a.expression).type().dtype);
-      state.registers.push_back(builder.local(MemKind::register_local, element, {columns}, 0));
+      state.registers.push_back(builder.local(MemKind::register_local, element, {chains ? 1 : columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       continue;
@@ -174,13 +214,13 @@ void Accumulators::set_pivots(const State& state, const Index& column) {
 void Accumulators::add(const State& state, const Index& column, const Index& flat) {
   KernelBuilder& builder = kernel_.builder();
   Expression& expression = kernel_.expression();
-  const std::vector<Index> at{column};
+  const std::vector<Index> at{column}, pivot{state.chains ? Index(0) : column};
   std::size_t next = 0;
   for (const Accumulation& a : list_) {
     const Arg raw = kernel_.value(a.expression);
     if (a.moments) {
       const DType type = builder.dtype(raw);
-      const Arg shifted = builder.def(Op::sub, {raw, builder.load(state.registers[next++], at)}, type);
+      const Arg shifted = builder.def(Op::sub, {raw, builder.load(state.registers[next++], pivot)}, type);
       const Arg d = expression.convert(shifted, DType::f64);
       const ir::MemId first = state.registers[next++], second = state.registers[next++];
       builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));

@@ -34,11 +34,19 @@ class Accumulators {
   // element, from which pivots are taken.
   struct State {
     std::vector<ir::MemId> registers;  // per component of the running state, moments: pivot, sum, sum of squares
+    bool chains = false;               // the columns are chains of one state and share its pivot
   };
   State open(int columns, const std::function<void(const ir::Index& column)>& move_to_first);
   // The same without pivots: set_pivots() at the first element comes before any add().
-  State open(int columns);
+  State open(int columns) { return open(columns, false); }
   void set_pivots(const State& state, const ir::Index& column);
+  // Registers for one state in `chains` parts, which elements are added to in turn: a sum does not wait for the one
+  // before it. `move_to_first` as above. What cannot be joined again has one chain: see most_chains().
+  State open_chains(int chains, const std::function<void()>& move_to_first);
+  // The parts of such a state joined in order, in its column 0.
+  void join(const State& state, int chains);
+  // How many chains the registers of the target hold: `wanted`, halved until they fit.
+  int most_chains(int wanted) const;
   // Adds the element that the kernel points at. `flat` is its position among the reduced elements, for argmax.
   void add(const State& state, const ir::Index& column, const ir::Index& flat);
   // The partial state, components in the order of types(). `count`: elements added, in f64 (moments); a state without
@@ -49,6 +57,7 @@ class Accumulators {
   void finish(const std::vector<ir::Arg>& combined, std::int64_t total);
 
  private:
+  State open(int columns, bool chains);
   ir::Arg finish_node(const ir::Node& node, const Accumulation& accumulation, const ir::Arg* state, std::int64_t total);
   GroupKernel& kernel_;
   std::vector<Accumulation> list_;

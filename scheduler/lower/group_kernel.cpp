@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "ir/base/check.h"
+#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
 
@@ -103,11 +105,7 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   lanes_ = lanes > 0 ? lanes : vector_lanes(context.target, only_wide_values(context, accesses_));
 
   ExpressionHooks hooks;
-  hooks.is_stored = [this](int node) {
-    if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return false;
-    const auto own = static_cast<int>(&group_ - context_.grouping.groups.data());
-    return context_.grouping.group_of[static_cast<std::size_t>(node)] != own;
-  };
+  hooks.is_stored = [this](int node) { return comes_from_memory(node); };
   hooks.load = [this](int node, const std::vector<Index>& physical) -> Arg {
     const Buffer& from = buffer(node);
     return builder_.load(from.memory, place(from, physical));
@@ -224,6 +222,17 @@ LogicalIndex GroupKernel::class_index(int node) const {
   return at;
 }
 
+bool GroupKernel::comes_from_memory(int node) const {
+  if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return false;
+  const auto own = static_cast<int>(&group_ - context_.grouping.groups.data());
+  return context_.grouping.group_of[static_cast<std::size_t>(node)] != own;
+}
+
+bool GroupKernel::exceeds_caches(const Buffer& buffer) const {
+  const ir::Memory& memory = builder_.memory(buffer.memory);
+  return bytes(memory.dtype, memory.elements()) >= context_.target.l3_bytes / 2;
+}
+
 // Whole vectors of a large value that is only written here: a plain store would read every line first, and what comes
 // last would evict what comes first before anything reads it.
 bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
@@ -232,7 +241,7 @@ bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
   if (memory.kind != MemKind::write || memory.align < 64 || memory.dims.empty() || vector < 16 || vector > 64)
     return false;
   if (context_.target.isa == Isa::cuda || context_.target.isa == Isa::any) return false;
-  if (bytes(memory.dtype, memory.elements()) < context_.target.l3_bytes / 2) return false;
+  if (!exceeds_caches(buffer)) return false;
   const bool lanes_last = buffer.declaration.sources.back().axis == static_cast<int>(space_.axes.size()) - 1;
   return lanes_last && (memory.dims.size() == 1 || memory.dims.back() % lanes_ == 0);
 }
@@ -270,6 +279,27 @@ void GroupKernel::prefetch_elements() {
     builder_.prefetch(of_node.memory, place(of_node, list[0].index),
                       written ? ir::PrefetchKind::write : ir::PrefetchKind::l1);
   }
+}
+
+void GroupKernel::prefetch_streams(const std::vector<Index>& point, std::int64_t elements) {
+  if (context_.target.isa == Isa::cuda || context_.target.isa == Isa::any) return;
+  const std::vector<Index> before = std::exchange(axis_values_, point);
+  const int last = static_cast<int>(space_.axes.size()) - 1;
+  for (const auto& [node, list] : accesses_) {
+    if (!comes_from_memory(node) || list.size() != 1) continue;
+    const Buffer& from = buffer(node);
+    const std::vector<Declaration::Dim>& sources = from.declaration.sources;
+    const bool at_point = !sources.empty() && sources.back().axis == last &&
+                          std::all_of(sources.begin(), sources.end(), [](const auto& d) { return d.axis >= 0; });
+    if (!at_point || !exceeds_caches(from)) continue;
+    const std::int64_t line = 64 / bytes(builder_.memory(from.memory).dtype);
+    unrolled(builder_, std::max<std::int64_t>(1, elements / line), [&](Index i) {
+      std::vector<Index> at = place(from, {});
+      at.back() = at.back() + i * line;
+      builder_.prefetch(from.memory, at, ir::PrefetchKind::l1);
+    });
+  }
+  axis_values_ = before;
 }
 
 void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }

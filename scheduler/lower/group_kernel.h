@@ -42,6 +42,9 @@ class GroupKernel {
   void prefetch(int node, const LogicalIndex& at);
   // The same for everything that the group reads or stores element by element, here; the point names no lane.
   void prefetch_elements();
+  // The same for `elements` along the last axis from `point` on, of every value that comes from memory: that no cache
+  // holds, and that is read at the point itself.
+  void prefetch_streams(const std::vector<ir::Index>& point, std::int64_t elements);
   // Stores a value of the reduced class (a reduction or final) for the kept part of the point.
   void store_class(int node, ir::Arg value);
   // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.
@@ -64,6 +67,8 @@ class GroupKernel {
   std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
   ir::Index resolve(const ir::Index& index) const;
   void store_at(int node, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
+  bool comes_from_memory(int node) const;
+  bool exceeds_caches(const Buffer& buffer) const;
   bool bypasses_caches(const Buffer& buffer) const;
 
   const LowerContext& context_;

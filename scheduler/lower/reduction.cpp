@@ -24,6 +24,9 @@ namespace {
 constexpr std::int64_t kSerialElements = 8192;
 constexpr int kColumns = 4;       // vectors of a column block
 constexpr int kVectorsATrip = 4;  // of a row
+// How far ahead of the sums large values are fetched. Processors fetch ahead by themselves, but not from one page into
+// the next.
+constexpr std::int64_t kElementsAhead = 2048;
 
 class Reducer {
  public:
@@ -205,24 +208,33 @@ class Reducer {
     if (blocks > 0) {
       builder_.loop(Index(0), Index(blocks), binding, [&](Index b) {
         builder_.loop(Index(0), Index(lanes), Binding::vector,
-                      [&](Index lane) { column_block(b * (kColumns * lanes) + lane, kColumns, Vectors::whole); });
+                      [&](Index lane) { column_block(b * (kColumns * lanes), lane, kColumns, Vectors::whole); });
       });
     }
     if ((left > 0 || rest > 0) && blocks > 0 && binding == Binding::threads) builder_.next_phase();
     const Index start = blocks * kColumns * lanes;
     if (left > 0) {
       builder_.loop(Index(0), Index(lanes), Binding::vector,
-                    [&](Index lane) { column_block(start + lane, static_cast<int>(left), Vectors::whole); });
+                    [&](Index lane) { column_block(start, lane, static_cast<int>(left), Vectors::whole); });
     }
     if (rest > 0) {
       one_vector(builder_, static_cast<int>(lanes), rest,
-                 [&](Index lane) { column_block(Index(vectors * lanes) + lane, 1, Vectors::some); });
+                 [&](Index lane) { column_block(Index(vectors * lanes), lane, 1, Vectors::some); });
     }
   }
 
-  // `width` vectors of columns from `start`, down all reduced axes of the task.
-  void column_block(const Index& start, int width, Vectors vectors) {
-    const auto move = [&](const Index& column) { point_[lane_axis_] = start + column * kernel_.lanes(); };
+  // Columns of rows below.
+  void fetch_ahead(const Index& first, int width) {
+    if (reduced_.empty()) return;
+    std::vector<Index> below = point_;
+    below[reduced_.back()] = below[reduced_.back()] + std::max<std::int64_t>(1, kElementsAhead / lane_extent());
+    below[lane_axis_] = first;
+    kernel_.prefetch_streams(below, width * kernel_.lanes());
+  }
+
+  // `width` vectors of columns from `first`, down all reduced axes of the task.
+  void column_block(const Index& first, const Index& lane, int width, Vectors vectors) {
+    const auto move = [&](const Index& column) { point_[lane_axis_] = first + lane + column * kernel_.lanes(); };
     const Accumulators::State state = accumulators_.open(width, [&](const Index& column) {
       first_of_reduced();
       move(column);
@@ -233,6 +245,7 @@ class Reducer {
       builder_.loop(Index(0), Index(width), Binding::unroll, inner);
     };
     reduced_axes(0, [&] {
+      if (pooled_ < 0) fetch_ahead(first, width);
       each([&](Index column) {
         move(column);
         each_pixel([&] { visit(state, column, vectors); });
@@ -250,47 +263,57 @@ class Reducer {
   void rows() {
     const std::int64_t lanes = kernel_.lanes(), vectors = lane_extent() / lanes, rest = lane_extent() % lanes;
     const bool split_lanes = reduced_.empty() && tasks_.chunks > 1;
+    const bool trips = !split_lanes && vectors >= 2 * kVectorsATrip;
+    const int chains = trips ? accumulators_.most_chains(kVectorsATrip) : 1;
     const std::vector<ir::ValueId> state = builder_.reduce(
         {Index(0)}, {Index(lanes)}, Binding::vector, accumulators_.combiners(), accumulators_.types(), [&](Index lane) {
-          const Accumulators::State running = accumulators_.open(1, [&](const Index&) {
+          const Accumulators::State running = accumulators_.open_chains(chains, [&] {
             first_of_reduced();
             point_[lane_axis_] = split_lanes ? task_ * (tasks_.chunk * lanes) : Index(0);
             kernel_.move_to(point_);
           });
-          const auto visit_vector = [&](const Index& vector, Vectors filled) {
+          const auto visit_vector = [&](const Index& vector, Vectors filled, const Index& chain) {
             point_[lane_axis_] = vector * lanes + lane;
-            visit(running, Index(0), filled);
+            visit(running, chain, filled);
           };
-          const auto at_vector = [&](const Index& vector) { visit_vector(vector, Vectors::whole); };
+          const auto at_vector = [&](const Index& vector) { visit_vector(vector, Vectors::whole, Index(0)); };
           reduced_axes(0, [&] {
             if (split_lanes) {
               loop_chunk(builder_, tasks_, task_, at_vector);
-            } else if (vectors > 0) {
-              several_vectors(vectors, at_vector);
+            } else {
+              const std::int64_t first = trips ? vectors / kVectorsATrip * kVectorsATrip : 0;
+              if (trips) {
+                several_vectors(first, chains, [&](const Index& vector, const Index& chain) {
+                  visit_vector(vector, Vectors::whole, chain);
+                });
+              }
+              if (first < vectors) builder_.loop(Index(first), Index(vectors), Binding::none, at_vector);
             }
             if (rest == 0) return;
             // `==` pins a single lane, so that one writer is provable.
             std::vector<ir::Compare> tail{rest == 1 ? compare(lane, ir::CompareKind::eq, 0)
                                                     : compare(lane, ir::CompareKind::lt, rest)};
             if (split_lanes) tail.push_back(compare(task_, ir::CompareKind::eq, tasks_.chunks - 1));
-            builder_.when(tail, [&] { visit_vector(Index(vectors), Vectors::some); });
+            builder_.when(tail, [&] { visit_vector(Index(vectors), Vectors::some, Index(0)); });
           });
+          accumulators_.join(running, chains);
           return accumulators_.partial(running, Index(0), lane_count(lane, split_lanes, vectors, rest));
         });
     deliver(std::vector<Arg>(state.begin(), state.end()));
   }
 
-  // Vectors in turn, a few in one trip: so many cache lines are on their way at once.
-  void several_vectors(std::int64_t vectors, const std::function<void(Index)>& body) {
-    const std::int64_t trips = vectors / kVectorsATrip, rest = trips * kVectorsATrip;
-    if (trips > 1) {
-      builder_.loop(Index(0), Index(trips), Binding::none, [&](Index trip) {
-        builder_.loop(Index(0), Index(kVectorsATrip), Binding::unroll,
-                      [&](Index u) { body(trip * kVectorsATrip + u); });
+  // Vectors in turn, a few in one trip: so many cache lines are on their way at once, and as many sums as there are
+  // chains.
+  void several_vectors(std::int64_t vectors, int chains, const std::function<void(Index, Index)>& body) {
+    builder_.loop(Index(0), Index(vectors / kVectorsATrip), Binding::none, [&](Index trip) {
+      const Index first = trip * kVectorsATrip;
+      point_[lane_axis_] = first * kernel_.lanes() + kElementsAhead;
+      kernel_.prefetch_streams(point_, kVectorsATrip * kernel_.lanes());
+      builder_.loop(Index(0), Index(kVectorsATrip / chains), Binding::unroll, [&](Index turn) {
+        builder_.loop(Index(0), Index(chains), Binding::unroll,
+                      [&](Index chain) { body(first + turn * chains + chain, chain); });
       });
-    }
-    const std::int64_t first = trips > 1 ? rest : 0;
-    if (first < vectors) builder_.loop(Index(first), Index(vectors), Binding::none, body);
+    });
   }
 
   // Elements that one lane adds, in f64.
