@@ -2,7 +2,7 @@
 // changes no bit, and goes when they go.
 #include <gtest/gtest.h>
 
-#include "engines.h"
+#include "tests/api/engines.h"
 
 namespace fusejit::testing {
 namespace {
