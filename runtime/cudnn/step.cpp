@@ -112,7 +112,7 @@ bool CudnnCaller::add_text(std::string_view text) {
   return cudnn.handle && cudnn.planner->cache().add_text(text);
 }
 
-// By time on the device. The calls are given the plan's own tensors, in their order.
+// By time on the device where that can be measured. The calls are given the plan's own tensors, in their order.
 std::size_t CudnnCaller::choose(const ConvolutionCall&, std::span<const std::shared_ptr<const Plan>> plans) {
   std::vector<std::int64_t> bytes;
   std::vector<Role> roles;
@@ -126,7 +126,12 @@ std::size_t CudnnCaller::choose(const ConvolutionCall&, std::span<const std::sha
   for (const auto& plan : plans) {
     calls.push_back(std::make_shared<const StepOnCudnn>(open().handle, plan, places, roles));
   }
-  return cuda::fastest(*device_, calls, bytes);
+  try {
+    return cuda::fastest(*device_, calls, bytes);
+  } catch (const DeviceError&) {
+    if (device_->context().lost()) throw;
+    return 0;  // no room to try them, say: cuDNN's own choice
+  }
 }
 
 std::shared_ptr<const cuda::LibraryCall> CudnnCaller::make(const scheduler::PlanStep& step, const Target& target,

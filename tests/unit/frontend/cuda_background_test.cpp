@@ -73,7 +73,7 @@ struct Static {
 };
 
 void end_while_compiling() {
-  auto* background = new Background;  // as a program has it: never given back
+  static auto* const background = new Background;  // as a program has it: never given back
   static Static object;
   background->caller->before = [](const scheduler::PlanStep&, int cudnn) {
     if (cudnn == 2) {
