@@ -59,6 +59,7 @@ namespace {
 
 constexpr int kUnrolledChannels = 4;
 constexpr std::int64_t kFewChannels = 8;  // fewer: taps and channels are unrolled together
+constexpr std::int64_t kFewProducts = 256;
 
 class TileEmitter {
  public:
@@ -188,27 +189,36 @@ class TileEmitter {
   }
 
   void one_tile(const Index& q, int pixels, bool interior) {
-    if (problem_.lanes_along_groups && problem_.channels == 1) prefetch_next(q, pixels);
+    if (does_little()) prefetch_next(q, pixels);
     acc_ = builder_.local(MemKind::register_local, problem_.compute, {pixels, tile_.vectors}, 0);
     if (problem_.channels > 0) taps(q, pixels, interior);
     epilogue(q, pixels);
   }
 
-  // The tile below this one: its new rows of inputs, and what its epilogue touches. A channel does little for each
-  // byte, and what lies side by side in memory is many channels apart here, which no processor foresees.
+  // So little arithmetic for each output that memory is what the tile waits for.
+  bool does_little() const {
+    if (problem_.rows.out == 1) return false;
+    const bool adjoin = problem_.outputs <= tile_.vectors * lanes_;  // the pixels of a row, in one stream
+    if (!problem_.lanes_along_groups && (problem_.groups > 1 || adjoin)) return false;
+    return problem_.channels * problem_.rows.kernel * problem_.columns.kernel <= kFewProducts;
+  }
+
+  // The tile below this one: what its epilogue touches and, where lanes of inputs are read, its new rows of inputs.
+  // What lies side by side in memory is many channels apart here, which no processor foresees.
   void prefetch_next(const Index& q, int pixels) {
     const Window &rows = problem_.rows, &columns = problem_.columns;
     const Index below = row_ + Index(1);
     unrolled(builder_, pixels, [&](Index i) {
       unrolled(builder_, tile_.vectors, [&](Index j) {
-        const Index g = block_ * (tile_.vectors * lanes_) + j * lanes_;
-        for (std::int64_t r = 0; r < std::min(rows.stride, rows.kernel); ++r) {
+        const Index k = block_ * (tile_.vectors * lanes_) + j * lanes_, g = problem_.group(apart_, k);
+        const std::int64_t new_rows = problem_.lanes_along_groups && problem_.channels == 1 ? rows.stride : 0;
+        for (std::int64_t r = 0; r < std::min(new_rows, rows.kernel); ++r) {
           for (std::int64_t s = 0; s < std::min(columns.stride, columns.kernel); ++s) {
             problem_.prefetch(image_, rows.input(below, rows.kernel - 1 - r),
                               columns.input(q + i, columns.kernel - 1 - s), g, Index(0));
           }
         }
-        problem_.move_to(image_, below, q + i, problem_.group(apart_, g), problem_.output(apart_, g));
+        problem_.move_to(image_, below, q + i, g, problem_.output(apart_, k));
         kernel_.prefetch_elements();
       });
     });
