@@ -49,7 +49,9 @@ TileShape choose_tile(const Target& target, const TileProblem& problem, int lane
   const bool whole = across % lanes == 0 && across % (2 * lanes) != 0;
   tile.vectors = across > lanes && !(problem.groups > 1 && whole) ? 2 : 1;
   const int registers = wide ? 31 : 15;
-  const int most = std::min((registers - 1 - tile.vectors) / tile.vectors, wide && target.fma_per_cycle < 2 ? 8 : 14);
+  // Along groups an epilogue comes after few products, and its own registers count for more.
+  const bool few = problem.lanes_along_groups || (wide && target.fma_per_cycle < 2);
+  const int most = std::min((registers - 1 - tile.vectors) / tile.vectors, few ? 8 : 14);
   const std::int64_t tiles = std::max<std::int64_t>(1, (columns + most - 1) / most);
   tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);  // balanced: 26 columns are 2 x 13
   return tile;
@@ -77,12 +79,12 @@ class TileEmitter {
     const std::int64_t blocks = (problem_.across() + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
     const bool matrix = is_matrix();
     tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
-    row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target));
+    row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target, blocks));
     column_blocks_ = matrix ? split(tiles_, (target.tasks + blocks - 1) / blocks) : split(tiles_, 1);
     const std::int64_t tasks = problem_.images * row_blocks_.chunks * column_blocks_.chunks;
     parts_ = tasks;
     if (!accumulators_.list().empty()) work_ = declare_partials(kernel_, accumulators_, parts_);
-    const bool parallel_outputs = tasks * 2 < target.tasks;
+    const bool parallel_outputs = problem_.lanes_along_groups || tasks * 2 < target.tasks;
     const auto over_outputs = [&] {
       const std::int64_t apart = problem_.apart();
       // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
@@ -113,8 +115,13 @@ class TileEmitter {
   // A problem of one row, such as a matrix, is cut along its columns instead, unless some taps fall outside.
   bool is_matrix() const { return problem_.rows.out == 1 && problem_.images == 1 && problem_.columns.inside(); }
 
-  // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2.
-  std::int64_t rows_wanted(const Target& target) const {
+  // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2. Groups share no input, so
+  // there each block of them may be a task.
+  std::int64_t rows_wanted(const Target& target, std::int64_t blocks) const {
+    if (problem_.lanes_along_groups) {
+      const std::int64_t without = problem_.images * std::max(blocks, problem_.apart());
+      return std::min(problem_.rows.out, (target.tasks + without - 1) / without);
+    }
     const std::int64_t row_bytes = problem_.columns.in * problem_.groups * problem_.channels * 4 * problem_.rows.stride;
     const std::int64_t for_cache = problem_.rows.out * row_bytes / std::max<std::int64_t>(1, target.l2_bytes / 4) + 1;
     const std::int64_t for_tasks = (target.tasks + problem_.images - 1) / problem_.images;
