@@ -67,6 +67,7 @@ struct Emitter {
   std::int64_t local_words = 0;        // registers of locals
   std::int64_t tree_words = 0;         // registers of what meets in trees over a block
   std::vector<ir::MemId> shared = {};  // scratch locals, in order of declaration
+  bool lane_trees = false;             // some of it differs between lanes
   bool uses_thread = false;            // the thread's number `t`
 
   explicit Emitter(const KernelFacts& facts);

@@ -75,6 +75,7 @@ void emit_block_tree(Emitter& e, const ir::ForStmt& s, ir::Combiner combiner, st
   e.pool_bytes = std::max(e.pool_bytes, pool);
   e.uses_thread = true;
   e.tree_words += lane_count * state / 4;
+  e.lane_trees = e.lane_trees || lanes;
   std::vector<std::string> names;
   for (std::size_t i = first; i < first + count; ++i) names.push_back(name(e, s.results[i]));
   e.out.line(fmt::format("fj_reduce_block{}<{}, {}, {}, {}{}>(t, {}, {});", lanes ? "_lanes" : "",

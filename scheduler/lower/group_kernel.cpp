@@ -78,8 +78,18 @@ bool only_wide_values(const LowerContext& context, const std::map<int, std::vect
 int cuda_lanes(const LowerContext& context, const Group& group) {
   std::set<int> class_values;
   int widest = 2;  // bytes; more than 8 lanes take too many registers
-  for (const auto& [node, list] : group_accesses(context, group, class_values))
-    widest = std::max(widest, static_cast<int>(bits(context.graph.value(node).type().dtype) / 8));
+  // The last dim that is a loop at all: lanes run along it. What stays the same there may have any width.
+  int last = -1;
+  for (const int d : physical_order(group.domain)) last = group.domain.shape[d] != 1 ? d : last;
+  for (const auto& [node, list] : group_accesses(context, group, class_values)) {
+    const bool runs = std::any_of(list.begin(), list.end(), [&](const Access& access) {
+      return access.whole || last < 0 || std::any_of(access.index.begin(), access.index.end(), [&](const Index& i) {
+               return i.mentions(kPlaceholder + last);
+             });
+    });
+    if (runs || list.empty())
+      widest = std::max(widest, static_cast<int>(bits(context.graph.value(node).type().dtype) / 8));
+  }
   if (group.anchor >= 0) widest = std::max(widest, 4);
   return 16 / widest;
 }
