@@ -46,6 +46,16 @@ TEST_P(FrozenNetworks, PackTheirWeightsOnce) {
   EXPECT_LE(stats().last_plan.kernels, before);
 }
 
+TEST_P(FrozenNetworks, FoldNormsIntoConvolutionsInGroups) {
+  nn::Sequential net(nn::Conv2d(6, 12, 3, {.padding = 1, .groups = 6, .bias = false}), nn::BatchNorm2d(12), nn::ReLU6(),
+                     nn::Conv2d(12, 8, 1, {.groups = 4}), nn::BatchNorm2d(8));
+  net(rand({4, 6, 8, 8})).eval();  // other running statistics than 0 and 1
+  net.eval();
+  const Tensor x = rand({2, 6, 8, 8}).eval();
+  const std::vector<float> plain = net(x).to_vector<float>(), frozen = net.freeze()(x).to_vector<float>();
+  for (std::size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(frozen[i], plain[i], 1e-5) << "element " << i;
+}
+
 TEST_P(FrozenNetworks, GiveTheirMemoryBack) {
   nn::Sequential net = network();
   net.eval();

@@ -143,6 +143,15 @@ inline constexpr GraphCase kGraphCases[] = {
   %2 = conv2d_weight_grad(%x, %c) {kernel_size=[2,2], groups=4} : f32[16,3,2,2]
   return %0, %1, %2
 })"},
+    {"depthwise_half",
+     R"(graph @g(%x: bf16[2,20,5,6]:nhwc, %w: bf16[20,1,3,3], %y: f16[1,16,4,5]:nhwc, %v: f16[16,1,3,3]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1], groups=20} : bf16[2,20,5,6]:nhwc
+  %1 = relu(%0) : bf16[2,20,5,6]:nhwc
+  %2 = conv2d_input_grad(%1, %w) {input_size=[5,6], padding=[1,1,1,1], groups=20} : bf16[2,20,5,6]:nhwc
+  %3 = conv2d_weight_grad(%x, %1) {kernel_size=[3,3], padding=[1,1,1,1], groups=20} : bf16[20,1,3,3]
+  %4 = conv2d(%y, %v) {stride=[2,2], padding=[1,1,1,1], groups=16} : f16[1,16,2,3]:nhwc
+  return %1, %2, %3, %4
+})"},
     {"linear", R"(graph @g(%x: f32[19,33], %w: f32[20,33], %b: f32[20]) {
   %0 = linear(%x, %w) : f32[19,20]
   %1 = add(%0, %b) : f32[19,20]
