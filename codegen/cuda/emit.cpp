@@ -207,10 +207,11 @@ std::string thread_number(const Extents& block) {
 // multiprocessor: left to itself, ptxas saves registers for one block more and spills. Few registers are for loops over
 // lanes that end in a tree: they wait for memory, and more threads hide that.
 std::string launch_bounds(const Emitter& e, std::int64_t threads) {
-  constexpr std::int64_t kRegisters = 65536, kTileWords = 32, kTreeWords = 48, kFew = 80, kMany = 128;
+  constexpr std::int64_t kRegisters = 65536, kTileWords = 32, kTreeWords = 48, kMany = 128;
   if (e.tree_words == 0 && e.local_words <= kTileWords) return fmt::format("{}", threads);
   const bool few = e.lane_trees && e.local_words <= kTileWords && e.tree_words <= kTreeWords && threads > 128;
-  return fmt::format("{}, {}", threads, std::max<std::int64_t>(1, kRegisters / (threads * (few ? kFew : kMany))));
+  const std::int64_t registers = !few ? kMany : threads < 256 ? 96 : 80;  // odd shapes need some for indices
+  return fmt::format("{}, {}", threads, std::max<std::int64_t>(1, kRegisters / (threads * registers)));
 }
 
 void comment(const ir::Kernel& kernel, std::string& out) {
