@@ -164,13 +164,14 @@ std::optional<std::int64_t> Facts::best(const Index& index, std::int64_t enough)
   for (const Index& fact : conditions_) {
     if (best && *best >= enough) break;
     attempt(index - fact, 1);
-    // The multiple of the fact that cancels its first atom.
-    if (fact.is_constant()) continue;
-    const IndexTerm& first = fact.terms()[0];
-    for (const IndexTerm& t : index.terms()) {
-      if (!(t.atom == first.atom) || (t.coefficient > 0) != (first.coefficient > 0)) continue;
-      const std::int64_t f = std::abs(first.coefficient), g = std::abs(t.coefficient);
-      if (f != g && f < kMaxScale && g < kMaxScale) attempt(index * f - fact * g, f);
+    // The multiples of the fact that cancel its first atom; where the question is yes or no, any of its atoms.
+    for (const IndexTerm& own : fact.terms()) {
+      if (&own != &fact.terms()[0] && (enough == INT64_MAX || (best && *best >= enough))) break;
+      for (const IndexTerm& t : index.terms()) {
+        if (!(t.atom == own.atom) || (t.coefficient > 0) != (own.coefficient > 0)) continue;
+        const std::int64_t f = std::abs(own.coefficient), g = std::abs(t.coefficient);
+        if (f != g && f < kMaxScale && g < kMaxScale) attempt(index * f - fact * g, f);
+      }
     }
   }
   return best;

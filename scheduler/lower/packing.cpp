@@ -135,14 +135,14 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     });
   };
   if (context.target.isa == Isa::cuda) {
-    const std::vector<std::int64_t> of_block(dims.begin() + 1, dims.end());
-    const std::int64_t elements = dims[1] * dims[2] * dims[3] * dims[4];
+    // Channels of groups are a loop: in an index they stand beside the groups, and two bounds are not proven at once.
+    const std::int64_t looped = problem.groups > 1 ? dims[3] : 1, channels = dims[3] / looped;
     cuda::along(builder, problem.apart(), Binding::grid_z, [&](Index outer) {
       apart = outer;
       cuda::along(builder, dims[0], Binding::grid_y, [&](Index block) {
-        cuda::each_thread(builder, elements, [&](Index item) {
-          const std::vector<Index> at = cuda::decode(item, of_block);
-          store(block, at[0], at[1], at[2], at[3]);
+        cuda::each_thread(builder, dims[1] * dims[2] * channels * dims[4], [&](Index item) {
+          const std::vector<Index> at = cuda::decode(item, {dims[1], dims[2], channels, dims[4]});
+          serial(builder, looped, [&](Index c) { store(block, at[0], at[1], at[2] + c, at[3]); });
         });
       });
     });

@@ -89,7 +89,7 @@ class TileEmitter {
       const std::int64_t apart = problem_.apart();
       // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
       const bool copies = apart > 1 && !problem_.lanes_along_groups && problem_.outputs % (tile_.vectors * lanes_) != 0;
-      const bool outer = parallel_outputs && apart >= blocks, inner = parallel_outputs && !outer && !copies;
+      const bool outer = parallel_outputs && apart > 1, inner = parallel_outputs && apart == 1;
       const auto over_blocks = [&](Index a) {
         apart_ = a;
         (inner ? parallel : serial)(builder_, blocks, [&](Index block) { output_block(block); });
@@ -119,7 +119,7 @@ class TileEmitter {
   // there each block of them may be a task.
   std::int64_t rows_wanted(const Target& target, std::int64_t blocks) const {
     if (problem_.lanes_along_groups) {
-      const std::int64_t without = problem_.images * std::max(blocks, problem_.apart());
+      const std::int64_t without = problem_.images * (problem_.apart() > 1 ? problem_.apart() : blocks);
       return std::min(problem_.rows.out, (target.tasks + without - 1) / without);
     }
     const std::int64_t row_bytes = problem_.columns.in * problem_.groups * problem_.channels * 4 * problem_.rows.stride;
