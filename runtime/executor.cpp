@@ -5,7 +5,6 @@
 #include <cstring>
 #include <random>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "ir/base/check.h"
 #include "ir/kernel/interp.h"
@@ -47,11 +46,14 @@ class Run {
     const int loss = plan_.results.empty() ? -1 : last_write(plan_.results[0]);
     const auto start = std::chrono::steady_clock::now();
     for (int s = 0; s < steps; ++s) {
-      if (is_kept(s)) {
+      const auto derived = derived_.find(s);
+      if (derived == derived_.end()) {
+        step(s);
+      } else if (derived->second.kept) {
         --report.kernels;
       } else {
         step(s);
-        keep_derived(s);
+        keep(derived->second);
       }
       if (checks_.poison) poison_freed(s);
       if (s == loss) report.end_of_first_result_bytes = scheduler::live_arena_bytes_after(plan_, s) + held_outside_;
@@ -106,25 +108,25 @@ class Run {
     scratch_ = take(scratch_stride_ * pool_.threads());
   }
 
-  // What an earlier run has kept with the argument, or memory for it.
+  struct Derived {
+    std::size_t value;  // of the plan
+    Buffer buffer;
+    bool kept;  // by an earlier run
+  };
+  // What is kept with the argument, or memory for it.
   void bind_derived(std::size_t v) {
     const PlanValue& planned = plan_.values[v];
-    Buffer buffer = arguments_[static_cast<std::size_t>(planned.index)].derived(executable_.derivations[v]);
-    if (buffer) {
-      kept_.insert(planned.first_step);
-    } else {
-      buffer = Buffer::allocate({planned.dtype, Shape{planned.bytes * 8 / bits(planned.dtype)}});
-      computed_.emplace(planned.first_step, v);
+    Derived derived{v, arguments_[static_cast<std::size_t>(planned.index)].derived(executable_.derivations[v]), true};
+    if (!derived.buffer) {
+      derived.buffer = Buffer::allocate({planned.dtype, Shape{planned.bytes * 8 / bits(planned.dtype)}});
+      derived.kept = false;
     }
-    addresses_[v] = buffer.data();
-    derived_.emplace(v, std::move(buffer));
+    addresses_[v] = derived.buffer.data();
+    derived_.emplace(planned.first_step, std::move(derived));
   }
-  bool is_kept(int s) const { return kept_.count(s) > 0; }
-  void keep_derived(int s) {
-    const auto found = computed_.find(s);
-    if (found == computed_.end()) return;
-    const std::size_t v = found->second;
-    arguments_[static_cast<std::size_t>(plan_.values[v].index)].keep(executable_.derivations[v], derived_.at(v));
+  void keep(const Derived& derived) {
+    const Buffer& argument = arguments_[static_cast<std::size_t>(plan_.values[derived.value].index)];
+    argument.keep(executable_.derivations[derived.value], derived.buffer);
   }
 
   void step(int s) {
@@ -196,9 +198,7 @@ class Run {
   Block arena_, scratch_;
   std::vector<Block> blocks_;
   std::vector<void*> addresses_;
-  std::unordered_map<std::size_t, Buffer> derived_;  // by plan value
-  std::unordered_map<int, std::size_t> computed_;    // by step: the derived value that it computes
-  std::unordered_set<int> kept_;                     // steps whose value is there
+  std::unordered_map<int, Derived> derived_;  // by the step that computes it
   std::int64_t scratch_stride_ = 0, held_outside_ = 0;
   std::vector<std::int64_t> order_;
   std::mt19937_64 random_{1};

@@ -92,8 +92,23 @@ void drop_unused(Draft& draft) {
   for (int& v : draft.results) v = moved[static_cast<std::size_t>(v)];
 }
 
+// How many steps write each value: more than one where it is overwritten in place.
+std::vector<int> count_writers(const Plan& plan) {
+  std::vector<int> writers(plan.values.size());
+  for (const PlanStep& step : plan.steps) {
+    auto value = step.values.begin();
+    for (const ir::KernelParam& param : step.kernel->params) {
+      if (param.memory < 0) continue;
+      const bool writes = step.kernel->memories[static_cast<std::size_t>(param.memory)].kind != ir::MemKind::read;
+      writers[static_cast<std::size_t>(*value++)] += writes;
+    }
+  }
+  return writers;
+}
+
 // What a step computes from one fixed parameter and nothing else that is not in the plan: weights, packed.
 void find_derived(Plan& plan, const std::vector<bool>& fixed) {
+  const std::vector<int> writers = count_writers(plan);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     PlanValue* made = nullptr;
     int source = -1, others = 0;
@@ -101,7 +116,8 @@ void find_derived(Plan& plan, const std::vector<bool>& fixed) {
     for (const int v : step.values) {
       PlanValue& value = plan.values[static_cast<std::size_t>(v)];
       const bool is_fixed = value.storage == Storage::argument && fixed[static_cast<std::size_t>(value.index)];
-      const bool is_made = value.storage == Storage::arena && value.first_step == static_cast<int>(s);
+      const bool is_made = value.storage == Storage::arena && value.first_step == static_cast<int>(s) &&
+                           writers[static_cast<std::size_t>(v)] == 1;
       if (is_made && !made) {
         made = &value;
       } else if (is_fixed && source < 0) {

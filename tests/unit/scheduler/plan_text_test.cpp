@@ -222,6 +222,21 @@ TEST(PlanText, WhatIsDerivedFromFixedParameters) {
   }
 }
 
+// What a later step overwrites in place cannot be kept for the next run.
+TEST(PlanText, WhatIsOverwrittenIsNotDerived) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @g(%x: f32[2,32,8,8], %w: f32[2,32,8,16], %k: f32[32,32,3,3]) {
+  %0 = max_pool2d(%w) {kernel_size=[1,2], stride=[1,2]} : f32[2,32,8,8]
+  %1 = conv2d(%x, %k) {padding=[1,1,1,1]} : f32[2,32,8,8]
+  %2 = add(%1, %0) : f32[2,32,8,8]
+  %3 = conv2d(%2, %k) {padding=[1,1,1,1]} : f32[2,32,8,8]
+  return %3
+})");
+  const Plan plan = schedule(graph, {Target::parse("x86:avx2"), "all", {}, {}, {false, true, false}});
+  const std::string text = print(plan);
+  EXPECT_NE(text.find("update"), std::string::npos) << "nothing is overwritten\n" << text;
+  EXPECT_EQ(text.find("derived"), std::string::npos) << text;
+}
+
 TEST(PlanVerify, ArenaRangesThatLiveTogetherAreApart) {
   const std::string plan = R"(plan @p on "x86:avx2,l1=32k,l2=1m,l3=32m,fma=1,tasks=64" rules=all {
   arena 128
