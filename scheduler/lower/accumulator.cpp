@@ -146,9 +146,8 @@ int Accumulators::most_chains(int wanted) const {
     if (pairs(a.combiners[0])) return 1;
     cost += a.moments ? 4 : bits(a.types[0]) == 64 ? 2 : 1;
   }
-  const int registers = kernel_.lanes() == 16 ? 32 : 16;
   int chains = wanted;
-  while (chains > 1 && chains * cost > registers / 2) chains /= 2;
+  while (chains > 1 && chains * cost > vector_registers(kernel_.context().target) / 2) chains /= 2;
   return chains;
 }
 

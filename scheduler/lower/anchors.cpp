@@ -8,7 +8,6 @@
 
 namespace fusejit::scheduler {
 
-using ir::Arg;
 using ir::Index;
 using ir::Op;
 
@@ -209,6 +208,21 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
   if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;
   if (!first) lowered.kernels.push_back(std::move(kernel).finish());
   return lowered;
+}
+
+WeightGradProblem weight_grad_problem(const ir::Graph& graph, const ir::Node& node) {
+  const ir::Value &x = node.operands[0].value, &dy = node.operands[1].value;
+  const Shape &in = x.type().shape, &out = dy.type().shape, &weight = node.type.shape;
+  const std::int64_t groups = node.attrs.integer("groups");
+  return {graph.index_of(x.get()),
+          graph.index_of(dy.get()),
+          in[0],
+          groups,
+          weight[1],
+          out[1] / groups,
+          convolution_window(node, 0, in[2], out[2], weight[2]),
+          convolution_window(node, 1, in[3], out[3], weight[3]),
+          compute_type(node.type.dtype)};
 }
 
 }  // namespace fusejit::scheduler

@@ -15,6 +15,10 @@ using ir::MemKind;
 
 int vector_lanes(const Target& target, bool only_wide) { return only_wide ? target.lanes32() / 2 : target.lanes32(); }
 
+int vector_registers(const Target& target) {
+  return target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16 ? 32 : 16;
+}
+
 std::string kernel_name(const ir::Graph& graph, const Group& group) {
   std::string name;
   std::set<std::string> seen;
@@ -269,6 +273,18 @@ void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) value(node);
   for (const int node : also) value(node);
   for (const int node : group_.stores) store_at(node, here(), value(node), vectors);
+}
+
+void GroupKernel::store_anchor(Arg value) {
+  expression_->nested([&] {
+    expression_->bind(group_.anchor, here(), value);
+    store_all();
+  });
+}
+
+Arg GroupKernel::multiply_add(Arg a, Arg b, Arg c, DType type) {
+  if (context_.target.isa != Isa::x86_v2) return builder_.def(ir::Op::fma, {a, b, c}, type);
+  return builder_.def(ir::Op::add, {Arg(builder_.def(ir::Op::mul, {a, b}, type)), c}, type);
 }
 
 void GroupKernel::prefetch(int node, const LogicalIndex& at) {

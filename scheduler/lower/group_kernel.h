@@ -45,6 +45,10 @@ class GroupKernel {
   // The same for `elements` along the last axis from `point` on, of every value that comes from memory: that no cache
   // holds, and that is read at the point itself.
   void prefetch_streams(const std::vector<ir::Index>& point, std::int64_t elements);
+  // Binds the anchor's value at the point and stores what the group stores there.
+  void store_anchor(ir::Arg value);
+  // a*b + c, in one rounding where the target has an instruction for it.
+  ir::Arg multiply_add(ir::Arg a, ir::Arg b, ir::Arg c, DType type);
   // Stores a value of the reduced class (a reduction or final) for the kept part of the point.
   void store_class(int node, ir::Arg value);
   // Index of a class-shaped value: its dims above 1 are the kept dims of the domain, in order.
@@ -85,6 +89,8 @@ class GroupKernel {
 
 // Lanes of a vector loop over values of these dtypes.
 int vector_lanes(const Target& target, bool only_wide);
+// Vector registers of an x86 target.
+int vector_registers(const Target& target);
 // Elements of the widest access that a CUDA thread may make to every value of the group.
 int cuda_lanes(const LowerContext& context, const Group& group);
 // Ops of the group, joined by '_': the kernel's name for people.

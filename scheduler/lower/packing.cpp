@@ -65,10 +65,7 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
       return problem.weight(expression, problem.group(apart, across), problem.output(apart, across), r, s, c);
     };
     if (problem.across() % dims[4] == 0) return expression.nested(real);
-    return builder.choose(
-        {compare(across, CompareKind::lt, problem.across())}, {problem.compute},
-        [&] { return std::vector<Arg>{expression.nested(real)}; },
-        [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem.compute)}; })[0];
+    return value_or_zero(builder, across, problem.across(), problem.compute, [&] { return expression.nested(real); });
   };
   ir::MemId to = -1;
   // Buffers are declared by their first use, so the written one comes last.

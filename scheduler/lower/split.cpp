@@ -6,6 +6,7 @@
 
 namespace fusejit::scheduler {
 
+using ir::Arg;
 using ir::Binding;
 using ir::Index;
 using ir::KernelBuilder;
@@ -50,6 +51,13 @@ void one_vector(KernelBuilder& builder, int lanes, std::int64_t count, const std
     if (count >= lanes) return body(lane);
     builder.when({compare(lane, ir::CompareKind::lt, count)}, [&] { body(lane); });
   });
+}
+
+Arg value_or_zero(KernelBuilder& builder, const Index& i, std::int64_t extent, DType type,
+                  const std::function<Arg()>& load) {
+  return builder.choose(
+      {compare(i, ir::CompareKind::lt, extent)}, {type}, [&] { return std::vector<Arg>{load()}; },
+      [&] { return std::vector<Arg>{KernelBuilder::literal(0, type)}; })[0];
 }
 
 void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(Index)>& body,

@@ -15,7 +15,6 @@ using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
-using ir::Op;
 
 namespace {
 
@@ -42,16 +41,14 @@ int lanes_in_group(std::int64_t groups, std::int64_t outputs, int most) {
 }
 
 TileShape choose_tile(const Target& target, const TileProblem& problem, int lanes) {
-  const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
   TileShape tile;
   // Along groups a lane without a group costs a masked access at every tap.
   const std::int64_t across = problem.across(), columns = problem.columns.out;
   const bool whole = across % lanes == 0 && across % (2 * lanes) != 0;
   tile.vectors = across > lanes && !(problem.groups > 1 && whole) ? 2 : 1;
-  const int registers = wide ? 31 : 15;
   // Along groups an epilogue comes after few products, and its own registers count for more.
-  const bool few = problem.lanes_along_groups || (wide && target.fma_per_cycle < 2);
-  const int most = std::min((registers - 1 - tile.vectors) / tile.vectors, few ? 8 : 14);
+  const bool few = problem.lanes_along_groups || (vector_registers(target) == 32 && target.fma_per_cycle < 2);
+  const int most = std::min((vector_registers(target) - 2 - tile.vectors) / tile.vectors, few ? 8 : 14);
   const std::int64_t tiles = std::max<std::int64_t>(1, (columns + most - 1) / most);
   tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);  // balanced: 26 columns are 2 x 13
   return tile;
@@ -294,10 +291,8 @@ class TileEmitter {
   Arg input_vector(const Index& h, const Index& w, const Index& j, const Index& c) {
     const Index g = across(j);
     const auto load = [&] { return kernel_.expression().nested([&] { return problem_.input(image_, h, w, g, c); }); };
-    if (problem_.groups % (tile_.vectors * lanes_) == 0) return load();
-    return builder_.choose(
-        {compare(g, CompareKind::lt, problem_.groups)}, {problem_.compute}, [&] { return std::vector<Arg>{load()}; },
-        [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
+    const bool whole = problem_.groups % (tile_.vectors * lanes_) == 0;
+    return whole ? load() : value_or_zero(builder_, g, problem_.groups, problem_.compute, load);
   }
 
   Index across(const Index& j) const { return block_ * (tile_.vectors * lanes_) + j * lanes_ + lane_; }
@@ -305,10 +300,7 @@ class TileEmitter {
     problem_.move_to(image_, p, q, problem_.group(apart_, across), problem_.output(apart_, across));
   }
 
-  Arg multiply_add(Arg a, Arg b, Arg c) {
-    if (kernel_.context().target.isa != Isa::x86_v2) return builder_.def(Op::fma, {a, b, c}, problem_.compute);
-    return builder_.def(Op::add, {Arg(builder_.def(Op::mul, {a, b}, problem_.compute)), c}, problem_.compute);
-  }
+  Arg multiply_add(Arg a, Arg b, Arg c) { return kernel_.multiply_add(a, b, c, problem_.compute); }
 
   // While the tile is in registers: everything that the group stores or sums.
   void epilogue(const Index& q, int pixels) {

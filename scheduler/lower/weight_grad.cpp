@@ -16,7 +16,6 @@ using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
-using ir::Op;
 
 namespace {
 
@@ -29,30 +28,27 @@ class WeightGradient {
         builder_(kernel.builder()),
         graph_(kernel.graph()),
         lanes_(kernel.lanes()),
-        compute_(compute_type(node.type.dtype)) {
-    x_ = graph_.index_of(node.operands[0].value.get()), dy_ = graph_.index_of(node.operands[1].value.get());
-    const Shape &in = graph_.value(x_).type().shape, &out = graph_.value(dy_).type().shape, &weight = node.type.shape;
-    groups_ = node.attrs.integer("groups");
-    images_ = in[0], channels_ = in[1] / groups_, outputs_ = out[1] / groups_;
-    rows_ = convolution_window(node, 0, in[2], out[2], weight[2]);
-    columns_ = convolution_window(node, 1, in[3], out[3], weight[3]);
-    vectors_ = outputs_ > lanes_ && (groups_ == 1 || outputs_ % lanes_ != 0 || outputs_ % (2 * lanes_) == 0) ? 2 : 1;
+        problem_(weight_grad_problem(graph_, node)) {
+    vectors_ = problem_.outputs > lanes_ &&
+                       (problem_.groups == 1 || problem_.outputs % lanes_ != 0 || problem_.outputs % (2 * lanes_) == 0)
+                   ? 2
+                   : 1;
     block_ = vectors_ * lanes_;
-    blocks_ = (outputs_ + block_ - 1) / block_;
+    blocks_ = (problem_.outputs + block_ - 1) / block_;
     const Target& target = kernel.context().target;
-    const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
-    most_ = std::min((wide ? 31 : 15) - 1 - vectors_, 14 * vectors_) / vectors_;
-    parts_ = split(images_, (target.tasks + blocks_ * groups_ - 1) / (blocks_ * groups_));
+    most_ = std::min(vector_registers(target) - 2 - vectors_, 14 * vectors_) / vectors_;
+    parts_ = split(problem_.images, (target.tasks + blocks_ * problem_.groups - 1) / (blocks_ * problem_.groups));
     choose_blocks(target);
   }
 
   void emit() {
-    std::vector<std::int64_t> dims{parts_.chunks, blocks_, rows_.kernel, columns_.kernel, channels_, block_};
-    if (groups_ > 1) dims.insert(dims.begin() + 1, groups_);
-    work_ = builder_.work(compute_, dims);
+    std::vector<std::int64_t> dims{parts_.chunks,           blocks_,           problem_.rows.kernel,
+                                   problem_.columns.kernel, problem_.channels, block_};
+    if (problem_.groups > 1) dims.insert(dims.begin() + 1, problem_.groups);
+    work_ = builder_.work(problem_.compute, dims);
     parallel(builder_, parts_.chunks, [&](Index part) {
       part_ = part;
-      parallel(builder_, groups_, [&](Index group) {
+      parallel(builder_, problem_.groups, [&](Index group) {
         group_ = group;
         parallel(builder_, blocks_, [&](Index block) {
           output_block_ = block;
@@ -69,13 +65,14 @@ class WeightGradient {
   // What passes by a tile before the next one has its turn: rows whose pixels, of both operands, stay in half of L1, or
   // several images where one is small. Enough that reading and writing the tile is little beside it.
   void choose_blocks(const Target& target) {
-    const std::int64_t row_bytes = (columns_.in * rows_.stride * channels_ + columns_.out * block_) * 4;
+    const std::int64_t row_bytes =
+        (problem_.columns.in * problem_.rows.stride * problem_.channels + problem_.columns.out * block_) * 4;
     const std::int64_t for_l1 = target.l1_bytes / 2 / row_bytes, for_l2 = target.l2_bytes / 2 / row_bytes;
-    const std::int64_t enough = (kLeastPixels + columns_.out - 1) / columns_.out;
+    const std::int64_t enough = (kLeastPixels + problem_.columns.out - 1) / problem_.columns.out;
     const std::int64_t rows = std::max<std::int64_t>(1, std::max(for_l1, std::min(enough, for_l2)));
-    row_blocks_ = split(rows_.out, (rows_.out + rows - 1) / rows);
+    row_blocks_ = split(problem_.rows.out, (problem_.rows.out + rows - 1) / rows);
     if (row_blocks_.chunks > 1) return;
-    images_a_pass_ = std::min(parts_.chunk, std::min(enough, for_l2) / std::max<std::int64_t>(rows_.out, 1));
+    images_a_pass_ = std::min(parts_.chunk, std::min(enough, for_l2) / std::max<std::int64_t>(problem_.rows.out, 1));
     while (images_a_pass_ > 1 && parts_.chunk % images_a_pass_ != 0) --images_a_pass_;
     images_a_pass_ = std::max<std::int64_t>(images_a_pass_, 1);
   }
@@ -90,7 +87,7 @@ class WeightGradient {
   void over_images(const std::function<void()>& body) {
     if (images_a_pass_ == 1) return body();
     std::vector<Index> high{first_image_ + Index(images_a_pass_)};
-    if (!parts_.even()) high.push_back(Index(images_));
+    if (!parts_.even()) high.push_back(Index(problem_.images));
     builder_.loop({first_image_}, high, Binding::none, [&](Index n) { image_ = n, body(); });
   }
 
@@ -98,9 +95,10 @@ class WeightGradient {
   void prefetch_next(const Index& p, const Index& h, const Index& q, const Index& w, const Index& channel, int width) {
     const bool rows = row_blocks_.chunks > 1;
     const Index n = image_ + Index(rows ? 0 : images_a_pass_), ahead = rows ? row_blocks_.chunk : 0;
-    const Index k = group_ * outputs_ + output_block_ * block_, first = group_ * channels_ + channel;
-    over_vectors([&](Index j) { kernel_.prefetch(dy_, {n, k + j * lanes_, p + ahead, q}); });
-    for (const Index& c : {first, first + Index(width - 1)}) kernel_.prefetch(x_, {n, c, h + ahead * rows_.stride, w});
+    const Index k = group_ * problem_.outputs + output_block_ * block_, first = group_ * problem_.channels + channel;
+    over_vectors([&](Index j) { kernel_.prefetch(problem_.dy, {n, k + j * lanes_, p + ahead, q}); });
+    for (const Index& c : {first, first + Index(width - 1)})
+      kernel_.prefetch(problem_.x, {n, c, h + ahead * problem_.rows.stride, w});
   }
 
   void over_vectors(const std::function<void(Index)>& body) { unrolled(builder_, vectors_, body); }
@@ -114,17 +112,18 @@ class WeightGradient {
   std::vector<Index> part_index_of(const Index& part, const Index& r, const Index& s, const Index& c,
                                    const Index& k) const {
     std::vector<Index> index{part, output_block_, r, s, c, k};
-    if (groups_ > 1) index.insert(index.begin() + 1, group_);
+    if (problem_.groups > 1) index.insert(index.begin() + 1, group_);
     return index;
   }
 
   void clear() {
-    serial(builder_, rows_.kernel, [&](Index r) {
-      serial(builder_, columns_.kernel, [&](Index s) {
-        serial(builder_, channels_, [&](Index c) {
+    serial(builder_, problem_.rows.kernel, [&](Index r) {
+      serial(builder_, problem_.columns.kernel, [&](Index s) {
+        serial(builder_, problem_.channels, [&](Index c) {
           over_vectors([&](Index j) {
-            over_lanes(
-                [&] { builder_.store(work_, part_index(part_, r, s, c, j), KernelBuilder::literal(0, compute_)); });
+            over_lanes([&] {
+              builder_.store(work_, part_index(part_, r, s, c, j), KernelBuilder::literal(0, problem_.compute));
+            });
           });
         });
       });
@@ -133,11 +132,11 @@ class WeightGradient {
 
   // Every tile of weights against this block of pixels. With few channels the taps of a row share a tile.
   void weights() {
-    serial(builder_, rows_.kernel, [&](Index r) {
-      if (channels_ < 8) {
+    serial(builder_, problem_.rows.kernel, [&](Index r) {
+      if (problem_.channels < 8) {
         std::vector<std::pair<Index, Index>> all;
-        for (std::int64_t s = 0; s < columns_.kernel; ++s) {
-          for (std::int64_t c = 0; c < channels_; ++c) all.push_back({Index(s), Index(c)});
+        for (std::int64_t s = 0; s < problem_.columns.kernel; ++s) {
+          for (std::int64_t c = 0; c < problem_.channels; ++c) all.push_back({Index(s), Index(c)});
         }
         for (std::size_t first = 0; first < all.size(); first += static_cast<std::size_t>(most_)) {
           const std::size_t last = std::min(all.size(), first + static_cast<std::size_t>(most_));
@@ -146,13 +145,14 @@ class WeightGradient {
         }
         return;
       }
-      serial(builder_, columns_.kernel, [&](Index s) {
-        const std::int64_t tiles = (channels_ + most_ - 1) / most_;
-        std::int64_t width = (channels_ + tiles - 1) / tiles;
-        while (width > 4 && channels_ % width != 0 && channels_ % (width - 1) == 0) --width;
-        serial(builder_, channels_ / width, [&](Index t) { channel_tile(r, s, t * width, static_cast<int>(width)); });
-        if (channels_ % width != 0) {
-          channel_tile(r, s, Index(channels_ / width * width), static_cast<int>(channels_ % width));
+      serial(builder_, problem_.columns.kernel, [&](Index s) {
+        const std::int64_t tiles = (problem_.channels + most_ - 1) / most_;
+        std::int64_t width = (problem_.channels + tiles - 1) / tiles;
+        while (width > 4 && problem_.channels % width != 0 && problem_.channels % (width - 1) == 0) --width;
+        serial(builder_, problem_.channels / width,
+               [&](Index t) { channel_tile(r, s, t * width, static_cast<int>(width)); });
+        if (problem_.channels % width != 0) {
+          channel_tile(r, s, Index(problem_.channels / width * width), static_cast<int>(problem_.channels % width));
         }
       });
     });
@@ -163,14 +163,14 @@ class WeightGradient {
     over_images([&] { rows_of_image(r, body); });
   }
   void rows_of_image(const Index& r, const std::function<void(Index p, Index h)>& body) {
-    const auto step = [&](Index p) { body(p, rows_.input(p, r)); };
+    const auto step = [&](Index p) { body(p, problem_.rows.input(p, r)); };
     const Index first = row_block_ * row_blocks_.chunk, end = first + Index(row_blocks_.chunk);
-    if (rows_.inside() && row_blocks_.even()) return builder_.loop(first, end, Binding::none, step);
+    if (problem_.rows.inside() && row_blocks_.even()) return builder_.loop(first, end, Binding::none, step);
     builder_.loop(first, end, Binding::none, [&](Index p) {
       std::vector<ir::Compare> inside;
-      if (!row_blocks_.even()) inside.push_back(compare(p, CompareKind::lt, rows_.out));
-      if (!rows_.inside()) {
-        for (const ir::Compare& c : within(rows_.input(p, r), rows_.in)) inside.push_back(c);
+      if (!row_blocks_.even()) inside.push_back(compare(p, CompareKind::lt, problem_.rows.out));
+      if (!problem_.rows.inside()) {
+        for (const ir::Compare& c : within(problem_.rows.input(p, r), problem_.rows.in)) inside.push_back(c);
       }
       builder_.when(inside, [&] { step(p); });
     });
@@ -181,17 +181,12 @@ class WeightGradient {
       const Index k = output_block_ * block_ + j * lanes_ + lane_;
       const auto load = [&] {
         return kernel_.expression().nested([&] {
-          return kernel_.expression().value(dy_, {image_, group_ * outputs_ + k, p, q});
+          return kernel_.expression().value(problem_.dy, {image_, group_ * problem_.outputs + k, p, q});
         });
       };
-      Arg value;
-      if (outputs_ % block_ == 0) {
-        value = load();
-      } else {
-        value = builder_.choose(
-            {compare(k, CompareKind::lt, outputs_)}, {compute_}, [&] { return std::vector<Arg>{load()}; },
-            [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
-      }
+      const Arg value = problem_.outputs % block_ == 0
+                            ? load()
+                            : value_or_zero(builder_, k, problem_.outputs, problem_.compute, load);
       builder_.store(to, {j}, value);
     });
   }
@@ -199,22 +194,19 @@ class WeightGradient {
   void accumulate(ir::MemId acc, const Index& i, ir::MemId outputs, Arg x) {
     over_vectors([&](Index j) {
       const Arg d = builder_.load(outputs, {j}), old = builder_.load(acc, {i, j});
-      const Arg sum = kernel_.context().target.isa != Isa::x86_v2
-                          ? Arg(builder_.def(Op::fma, {x, d, old}, compute_))
-                          : Arg(builder_.def(Op::add, {Arg(builder_.def(Op::mul, {x, d}, compute_)), old}, compute_));
-      builder_.store(acc, {i, j}, sum);
+      builder_.store(acc, {i, j}, kernel_.multiply_add(x, d, old, problem_.compute));
     });
   }
 
   Arg input(const Index& c, const Index& h, const Index& w) {
     return kernel_.expression().nested([&] {
-      return kernel_.expression().value(x_, {image_, group_ * channels_ + c, h, w});
+      return kernel_.expression().value(problem_.x, {image_, group_ * problem_.channels + c, h, w});
     });
   }
 
   void channel_tile(const Index& r, const Index& s, const Index& channel, int width) {
     over_lanes([&] {
-      const ir::MemId acc = builder_.local(MemKind::register_local, compute_, {width, vectors_});
+      const ir::MemId acc = builder_.local(MemKind::register_local, problem_.compute, {width, vectors_});
       const auto each = [&](const std::function<void(Index, Index)>& body) {
         unrolled(builder_, width, [&](Index i) { over_vectors([&](Index j) { body(i, j); }); });
       };
@@ -222,13 +214,13 @@ class WeightGradient {
         builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, s, channel + i, j)));
       });
       over_rows(r, [&](const Index& p, const Index& h) {
-        const TapRange range = covering_outputs(columns_, s);
+        const TapRange range = covering_outputs(problem_.columns, s);
         builder_.loop(range.low, range.high, Binding::none, [&](Index q) {
-          const ir::MemId outputs = builder_.local(MemKind::register_local, compute_, {vectors_});
+          const ir::MemId outputs = builder_.local(MemKind::register_local, problem_.compute, {vectors_});
           load_outputs(p, q, outputs);
           unrolled(builder_, width,
-                   [&](Index i) { accumulate(acc, i, outputs, input(channel + i, h, columns_.input(q, s))); });
-          prefetch_next(p, h, q, columns_.input(q, s), channel, width);
+                   [&](Index i) { accumulate(acc, i, outputs, input(channel + i, h, problem_.columns.input(q, s))); });
+          prefetch_next(p, h, q, problem_.columns.input(q, s), channel, width);
         });
       });
       each([&](Index i, Index j) {
@@ -240,8 +232,8 @@ class WeightGradient {
   // A tile over listed (tap, channel) pairs of one row of taps; a tap outside the image adds nothing.
   void listed_tile(const Index& r, const std::vector<std::pair<Index, Index>>& pairs) {
     over_lanes([&] {
-      const ir::MemId acc =
-          builder_.local(MemKind::register_local, compute_, {static_cast<std::int64_t>(pairs.size()), vectors_});
+      const ir::MemId acc = builder_.local(MemKind::register_local, problem_.compute,
+                                           {static_cast<std::int64_t>(pairs.size()), vectors_});
       const auto each = [&](const std::function<void(Index, const std::pair<Index, Index>&, Index)>& body) {
         for (std::size_t i = 0; i < pairs.size(); ++i)
           over_vectors([&](Index j) { body(Index(static_cast<std::int64_t>(i)), pairs[i], j); });
@@ -250,15 +242,15 @@ class WeightGradient {
         builder_.store(acc, {i, j}, builder_.load(work_, part_index(part_, r, pair.first, pair.second, j)));
       });
       over_rows(r, [&](const Index& p, const Index& h) {
-        builder_.loop(Index(0), Index(columns_.out), Binding::none, [&](Index q) {
-          const ir::MemId outputs = builder_.local(MemKind::register_local, compute_, {vectors_});
+        builder_.loop(Index(0), Index(problem_.columns.out), Binding::none, [&](Index q) {
+          const ir::MemId outputs = builder_.local(MemKind::register_local, problem_.compute, {vectors_});
           load_outputs(p, q, outputs);
           for (std::size_t i = 0; i < pairs.size(); ++i) {
-            const Index w = columns_.input(q, pairs[i].first);
+            const Index w = problem_.columns.input(q, pairs[i].first);
             const auto add = [&] {
               accumulate(acc, Index(static_cast<std::int64_t>(i)), outputs, input(pairs[i].second, h, w));
             };
-            columns_.inside() ? add() : builder_.when(within(w, columns_.in), add);
+            problem_.columns.inside() ? add() : builder_.when(within(w, problem_.columns.in), add);
           }
         });
       });
@@ -274,11 +266,11 @@ class WeightGradient {
   void add_parts() {
     const auto of_group = [&](Index group) {
       group_ = group;
-      channels_ < lanes_ ? add_parts_by_output() : add_parts_by_channel();
+      problem_.channels < lanes_ ? add_parts_by_output() : add_parts_by_channel();
     };
     // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
-    if (outputs_ % block_ == 0) return parallel(builder_, groups_, of_group);
-    for (std::int64_t g = 0; g < groups_; ++g) {
+    if (problem_.outputs % block_ == 0) return parallel(builder_, problem_.groups, of_group);
+    for (std::int64_t g = 0; g < problem_.groups; ++g) {
       if (g > 0) builder_.next_phase();
       of_group(Index(g));
     }
@@ -286,7 +278,7 @@ class WeightGradient {
 
   void add_parts_by_channel() {
     const Split vectors =
-        split((channels_ + lanes_ - 1) / lanes_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
+        split((problem_.channels + lanes_ - 1) / lanes_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
     parallel(builder_, blocks_, [&](Index block) {
       output_block_ = block;
       parallel(builder_, vectors.chunks, [&](Index chunk) {
@@ -302,18 +294,19 @@ class WeightGradient {
         over_lanes([&] {
           const Index c = vector * lanes_ + lane_;
           const auto body = [&] { finish(r, s, c, k); };
-          channels_ % lanes_ == 0 ? body() : builder_.when({compare(c, CompareKind::lt, channels_)}, body);
+          problem_.channels % lanes_ == 0 ? body()
+                                          : builder_.when({compare(c, CompareKind::lt, problem_.channels)}, body);
         });
       });
     };
-    if (outputs_ % block_ == 0) return every_tap();
-    builder_.when({compare(output_block_ * block_ + k, CompareKind::lt, outputs_)}, every_tap);
+    if (problem_.outputs % block_ == 0) return every_tap();
+    builder_.when({compare(output_block_ * block_ + k, CompareKind::lt, problem_.outputs)}, every_tap);
   }
 
   void add_parts_by_output() {
     parallel(builder_, blocks_, [&](Index block) {
       output_block_ = block;
-      const Split channels = split(channels_, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
+      const Split channels = split(problem_.channels, (kernel_.context().target.tasks + blocks_ - 1) / blocks_);
       parallel(builder_, channels.chunks, [&](Index chunk) {
         loop_chunk(builder_, channels, chunk, [&](Index c) {
           over_taps([&](Index r, Index s) {
@@ -326,37 +319,34 @@ class WeightGradient {
 
   void finish_output(const Index& r, const Index& s, const Index& c, const Index& k) {
     const auto body = [&] { finish(r, s, c, k); };
-    if (outputs_ % block_ == 0) return body();
-    const bool single = outputs_ == 1;  // `==` pins the lane, so that one writer is provable
-    builder_.when(
-        {compare(output_block_ * block_ + k, single ? CompareKind::eq : CompareKind::lt, single ? 0 : outputs_)}, body);
+    if (problem_.outputs % block_ == 0) return body();
+    const bool single = problem_.outputs == 1;  // `==` pins the lane, so that one writer is provable
+    builder_.when({compare(output_block_ * block_ + k, single ? CompareKind::eq : CompareKind::lt,
+                           single ? 0 : problem_.outputs)},
+                  body);
   }
 
   void over_taps(const std::function<void(Index r, Index s)>& body) {
-    serial(builder_, rows_.kernel, [&](Index r) { serial(builder_, columns_.kernel, [&](Index s) { body(r, s); }); });
+    serial(builder_, problem_.rows.kernel,
+           [&](Index r) { serial(builder_, problem_.columns.kernel, [&](Index s) { body(r, s); }); });
   }
 
   // `k`: output within the block.
   void finish(const Index& r, const Index& s, const Index& c, const Index& k) {
     const std::vector<ir::ValueId> sum = builder_.reduce(
-        {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_},
+        {Index(0)}, {Index(parts_.chunks)}, Binding::none, {ir::Combiner::add}, {problem_.compute},
         [&](Index part) { return std::vector<Arg>{builder_.load(work_, part_index_of(part, r, s, c, k))}; });
-    kernel_.move_to_dims({group_ * outputs_ + output_block_ * block_ + k, c, r, s});
-    kernel_.expression().nested([&] {
-      kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
-      kernel_.store_all();
-    });
+    kernel_.move_to_dims({group_ * problem_.outputs + output_block_ * block_ + k, c, r, s});
+    kernel_.store_anchor(sum[0]);
   }
 
   GroupKernel& kernel_;
   KernelBuilder& builder_;
   const ir::Graph& graph_;
   const int lanes_;
-  const DType compute_;
-  int x_ = -1, dy_ = -1;
-  std::int64_t images_ = 1, groups_ = 1, channels_ = 1, outputs_ = 1, block_ = 1, blocks_ = 1;  // of a group
+  const WeightGradProblem problem_;
+  std::int64_t block_ = 1, blocks_ = 1;  // of outputs
   int vectors_ = 1, most_ = 1;
-  Window rows_, columns_;
   Split parts_, row_blocks_;
   std::int64_t images_a_pass_ = 1;
   Index first_image_ = 0;

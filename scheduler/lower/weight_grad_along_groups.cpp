@@ -16,7 +16,6 @@ using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
-using ir::Op;
 
 namespace {
 
@@ -33,43 +32,35 @@ class Gradient {
       : kernel_(kernel),
         builder_(kernel.builder()),
         lanes_(kernel.lanes()),
-        compute_(compute_type(node.type.dtype)),
-        groups_(node.attrs.integer("groups")) {
-    const ir::Graph& graph = kernel.graph();
-    x_ = graph.index_of(node.operands[0].value.get()), dy_ = graph.index_of(node.operands[1].value.get());
-    const Shape &in = graph.value(x_).type().shape, &out = graph.value(dy_).type().shape, &weight = node.type.shape;
-    outputs_ = out[1] / groups_, channels_ = weight[1];
-    rows_ = convolution_window(node, 0, in[2], out[2], weight[2]);
-    columns_ = convolution_window(node, 1, in[3], out[3], weight[3]);
+        problem_(weight_grad_problem(kernel.graph(), node)) {
     const Target& target = kernel.context().target;
-    const bool wide = target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16;
-    const std::int64_t registers = (wide ? 32 : 16) - 1, taps = weight[2] * weight[3];
-    vectors_ = groups_ % (2 * lanes_) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
+    const std::int64_t registers = vector_registers(target) - 1, taps = problem_.rows.kernel * problem_.columns.kernel;
+    vectors_ = problem_.groups % (2 * lanes_) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
     block_ = vectors_ * lanes_;
-    blocks_ = (groups_ + block_ - 1) / block_;
+    blocks_ = (problem_.groups + block_ - 1) / block_;
     const std::int64_t most = std::max<std::int64_t>(1, (registers - vectors_) / vectors_);
-    for (std::int64_t r = 0; r < weight[2]; ++r) {
-      for (std::int64_t s = 0; s < weight[3]; ++s) {
+    for (std::int64_t r = 0; r < problem_.rows.kernel; ++r) {
+      for (std::int64_t s = 0; s < problem_.columns.kernel; ++s) {
         if (tiles_.empty() || static_cast<std::int64_t>(tiles_.back().size()) == most) tiles_.emplace_back();
         tiles_.back().push_back({r, s});
       }
     }
     const std::int64_t wanted = (target.tasks + blocks_ - 1) / blocks_;
-    images_ = split(in[0], wanted);
-    row_blocks_ = split(rows_.out, images_.chunks == 0 ? 1 : (wanted + images_.chunks - 1) / images_.chunks);
+    images_ = split(problem_.images, wanted);
+    row_blocks_ = split(problem_.rows.out, images_.chunks == 0 ? 1 : (wanted + images_.chunks - 1) / images_.chunks);
   }
 
   void emit() {
-    work_ = builder_.work(compute_, {images_.chunks * row_blocks_.chunks, outputs_, channels_, rows_.kernel,
-                                     columns_.kernel, blocks_ * block_});
+    work_ = builder_.work(problem_.compute, {images_.chunks * row_blocks_.chunks, problem_.outputs, problem_.channels,
+                                             problem_.rows.kernel, problem_.columns.kernel, blocks_ * block_});
     parallel(builder_, images_.chunks, [&](Index part) {
       image_part_ = part;
       parallel(builder_, row_blocks_.chunks, [&](Index rows) {
         row_block_ = rows;
         parallel(builder_, blocks_, [&](Index block) {
           group_block_ = block;
-          serial(builder_, outputs_, [&](Index k) {
-            serial(builder_, channels_, [&](Index c) {
+          serial(builder_, problem_.outputs, [&](Index k) {
+            serial(builder_, problem_.channels, [&](Index c) {
               output_ = k, channel_ = c;
               for (const Taps& taps : tiles_) over_lanes([&] { tile(taps); });
             });
@@ -92,7 +83,7 @@ class Gradient {
 
   void tile(const Taps& taps) {
     const auto count = static_cast<std::int64_t>(taps.size());
-    acc_ = builder_.local(MemKind::register_local, compute_, {count, vectors_}, 0);
+    acc_ = builder_.local(MemKind::register_local, problem_.compute, {count, vectors_}, 0);
     loop_chunk(builder_, images_, image_part_, [&](Index n) {
       image_ = n;
       loop_chunk(builder_, row_blocks_, row_block_, [&](Index p) { row(p, taps); });
@@ -109,18 +100,18 @@ class Gradient {
   // A row that every tap reads inside the image, or one row of taps after the other.
   void row(const Index& p, const Taps& taps) {
     row_ = p;
-    const Index first = rows_.input(p, taps.front().r), last = rows_.input(p, taps.back().r);
-    std::vector<ir::Compare> inside = within(first, rows_.in);
-    for (const ir::Compare& c : within(last, rows_.in)) inside.push_back(c);
+    const Index first = problem_.rows.input(p, taps.front().r), last = problem_.rows.input(p, taps.back().r);
+    std::vector<ir::Compare> inside = within(first, problem_.rows.in);
+    for (const ir::Compare& c : within(last, problem_.rows.in)) inside.push_back(c);
     const auto at_edge = [&] {
       for (std::size_t begin = 0, end = 0; begin < taps.size(); begin = end) {
         Taps of_row;
         for (end = begin; end < taps.size() && taps[end].r == taps[begin].r; ++end) of_row.push_back(taps[end]);
-        builder_.when(within(rows_.input(p, taps[begin].r), rows_.in),
+        builder_.when(within(problem_.rows.input(p, taps[begin].r), problem_.rows.in),
                       [&] { pixels(of_row, static_cast<std::int64_t>(begin)); });
       }
     };
-    if (rows_.inside()) return pixels(taps, 0);
+    if (problem_.rows.inside()) return pixels(taps, 0);
     if (taps.front().r == taps.back().r) return at_edge();
     builder_.when(
         inside, [&] { pixels(taps, 0); }, at_edge);
@@ -128,7 +119,7 @@ class Gradient {
 
   // Every pixel of the row for these taps, the first of which is number `first` of the tile.
   void pixels(const Taps& taps, std::int64_t first) {
-    const Window& w = columns_;
+    const Window& w = problem_.columns;
     const std::int64_t reach = (w.kernel - 1) * w.dilation - w.low_padding;
     const std::int64_t begin = std::clamp<std::int64_t>((w.low_padding + w.stride - 1) / w.stride, 0, w.out);
     const std::int64_t end = w.in > reach ? std::clamp((w.in - 1 - reach) / w.stride + 1, begin, w.out) : begin;
@@ -146,21 +137,21 @@ class Gradient {
       std::vector<Arg> d;
       for (int j = 0; j < vectors_; ++j) {
         d.push_back(real_or_zero(j, [&](const Index& g) {
-          return kernel_.expression().value(dy_, {image_, g * outputs_ + output_, row_, q});
+          return kernel_.expression().value(problem_.dy, {image_, g * problem_.outputs + output_, row_, q});
         }));
       }
       for (std::size_t i = 0; i < taps.size(); ++i) {
-        const Index h = rows_.input(row_, taps[i].r), w = columns_.input(q, taps[i].s);
-        if (w.is_constant() && (w.constant() < 0 || w.constant() >= columns_.in)) continue;
+        const Index h = problem_.rows.input(row_, taps[i].r), w = problem_.columns.input(q, taps[i].s);
+        if (w.is_constant() && (w.constant() < 0 || w.constant() >= problem_.columns.in)) continue;
         const auto add = [&] {
           for (int j = 0; j < vectors_; ++j) {
             const Arg x = real_or_zero(j, [&](const Index& g) {
-              return kernel_.expression().value(x_, {image_, g * channels_ + channel_, h, w});
+              return kernel_.expression().value(problem_.x, {image_, g * problem_.channels + channel_, h, w});
             });
             accumulate({Index(first + static_cast<std::int64_t>(i)), Index(j)}, x, d[static_cast<std::size_t>(j)]);
           }
         };
-        inside || w.is_constant() ? add() : builder_.when(within(w, columns_.in), add);
+        inside || w.is_constant() ? add() : builder_.when(within(w, problem_.columns.in), add);
       }
     });
   }
@@ -168,29 +159,22 @@ class Gradient {
   Arg real_or_zero(int j, const std::function<Arg(const Index& g)>& load) {
     const Index g = group(j);
     const auto real = [&] { return kernel_.expression().nested([&] { return load(g); }); };
-    if (groups_ % block_ == 0) return real();
-    return builder_.choose(
-        {compare(g, CompareKind::lt, groups_)}, {compute_}, [&] { return std::vector<Arg>{real()}; },
-        [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
+    return problem_.groups % block_ == 0 ? real() : value_or_zero(builder_, g, problem_.groups, problem_.compute, real);
   }
 
   void accumulate(const std::vector<Index>& at, Arg x, Arg d) {
-    const Arg old = builder_.load(acc_, at);
-    builder_.store(acc_, at,
-                   kernel_.context().target.isa != Isa::x86_v2
-                       ? builder_.def(Op::fma, {x, d, old}, compute_)
-                       : builder_.def(Op::add, {Arg(builder_.def(Op::mul, {x, d}, compute_)), old}, compute_));
+    builder_.store(acc_, at, kernel_.multiply_add(x, d, builder_.load(acc_, at), problem_.compute));
   }
 
   // Second phase: what the group stores is computed from the finished gradient.
   void add_parts() {
     parallel(builder_, blocks_, [&](Index block) {
       group_block_ = block;
-      serial(builder_, outputs_, [&](Index k) {
-        serial(builder_, channels_, [&](Index c) {
+      serial(builder_, problem_.outputs, [&](Index k) {
+        serial(builder_, problem_.channels, [&](Index c) {
           output_ = k, channel_ = c;
-          serial(builder_, rows_.kernel, [&](Index r) {
-            serial(builder_, columns_.kernel, [&](Index s) {
+          serial(builder_, problem_.rows.kernel, [&](Index r) {
+            serial(builder_, problem_.columns.kernel, [&](Index s) {
               unrolled(builder_, vectors_, [&](Index j) { over_lanes([&] { finish(r, s, j); }); });
             });
           });
@@ -202,25 +186,21 @@ class Gradient {
   void finish(const Index& r, const Index& s, const Index& j) {
     const auto body = [&] {
       const std::vector<ir::ValueId> sum = builder_.reduce(
-          {Index(0)}, {Index(images_.chunks * row_blocks_.chunks)}, Binding::none, {ir::Combiner::add}, {compute_},
+          {Index(0)}, {Index(images_.chunks * row_blocks_.chunks)}, Binding::none, {ir::Combiner::add},
+          {problem_.compute},
           [&](Index part) { return std::vector<Arg>{builder_.load(work_, work_index(part, r, s, j))}; });
-      kernel_.move_to_dims({group(j) * outputs_ + output_, channel_, r, s});
-      kernel_.expression().nested([&] {
-        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum[0]);
-        kernel_.store_all();
-      });
+      kernel_.move_to_dims({group(j) * problem_.outputs + output_, channel_, r, s});
+      kernel_.store_anchor(sum[0]);
     };
-    groups_ % block_ == 0 ? body() : builder_.when({compare(group(j), CompareKind::lt, groups_)}, body);
+    problem_.groups % block_ == 0 ? body() : builder_.when({compare(group(j), CompareKind::lt, problem_.groups)}, body);
   }
 
   GroupKernel& kernel_;
   KernelBuilder& builder_;
   const int lanes_;
-  const DType compute_;
-  const std::int64_t groups_;
-  int x_ = -1, dy_ = -1, vectors_ = 1;
-  std::int64_t outputs_ = 1, channels_ = 1, block_ = 1, blocks_ = 1;  // outputs and channels of a group
-  Window rows_, columns_;
+  const WeightGradProblem problem_;
+  int vectors_ = 1;
+  std::int64_t block_ = 1, blocks_ = 1;  // of groups
   std::vector<Taps> tiles_;
   Split images_, row_blocks_;
   ir::MemId work_ = -1, acc_ = -1;

@@ -107,10 +107,7 @@ class Tiles {
       const std::vector<Index> at = decode(element, extents);
       k_ = at[3];
       move_to(at[0], at[1], at[2]);
-      kernel_.expression().nested([&] {
-        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), sum);
-        kernel_.store_all();
-      });
+      kernel_.store_anchor(sum);
     };
     join_sums(kernel_, joining);
   }
@@ -210,7 +207,7 @@ class Tiles {
         kernel_.expression().nested([&] {
           const Arg x = input(h, w, first + u);
           const Arg weight = builder_.load(weights, {u}), sum = builder_.load(acc_, {i});
-          builder_.store(acc_, {i}, builder_.def(Op::fma, {x, weight, sum}, problem_.compute));
+          builder_.store(acc_, {i}, kernel_.multiply_add(x, weight, sum, problem_.compute));
         });
       };
       const auto body = [&] { unrolled(builder_, count, add); };
@@ -237,10 +234,8 @@ class Tiles {
 
   // 0 in lanes beyond the last output.
   Arg real_or_zero(const std::function<Arg()>& load) {
-    if (problem_.across() % (tile_.vectors * lanes_) == 0) return load();
-    return builder_.choose(
-        {compare(k_, CompareKind::lt, problem_.across())}, {problem_.compute}, [&] { return std::vector<Arg>{load()}; },
-        [&] { return std::vector<Arg>{KernelBuilder::literal(0, problem_.compute)}; })[0];
+    const bool whole = problem_.across() % (tile_.vectors * lanes_) == 0;
+    return whole ? load() : value_or_zero(builder_, k_, problem_.across(), problem_.compute, load);
   }
 
   void move_to(const Index& image, const Index& row, const Index& q) {
