@@ -13,14 +13,15 @@ namespace {
 using ir::Block;
 using ir::MemId;
 
-// An access since the last barrier. `depth` counts the block loops around it; `ended`: one of them is over.
+// An access since the last barrier, and the innermost block loop around it (null: none). `together`: made by all
+// threads, whichever loops are around it.
 struct Access {
   MemId memory;
   bool write;
-  int depth;
-  bool ended;
+  const ir::ForStmt* loop;
+  bool together;
   friend bool operator<(const Access& a, const Access& b) {
-    return std::tie(a.memory, a.write, a.depth, a.ended) < std::tie(b.memory, b.write, b.depth, b.ended);
+    return std::tie(a.memory, a.write, a.loop, a.together) < std::tie(b.memory, b.write, b.loop, b.together);
   }
 };
 using State = std::map<Access, int>;  // and when the last such access was
@@ -35,13 +36,12 @@ void join(State& into, const State& other) {
 class Pass {
  public:
   Pass(const ir::Kernel& kernel, const ir::Phase& phase) : kernel_(kernel) {
-    std::set<ir::Binding> axes;
     ir::for_each_stmt(phase.body, [&](const ir::Stmt& s) {
       if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) stored_.insert(store->place.memory);
       const auto* loop = std::get_if<ir::ForStmt>(&s.node);
-      if (loop && ir::is_block_axis(loop->binding) && loop->high[0].constant() > 1) axes.insert(loop->binding);
+      if (loop && ir::is_block_axis(loop->binding)) axes_[loop->binding] = loop->high[0].constant();
     });
-    axes_ = static_cast<int>(axes.size());
+    std::erase_if(axes_, [](const auto& axis) { return axis.second == 1; });
   }
 
   std::set<const ir::Stmt*> run(const ir::Phase& phase) && {
@@ -54,8 +54,8 @@ class Pass {
   void visit(const Block& block, State& state) {
     for (const ir::Stmt& s : block.statements) {
       path_.emplace_back(&s, ++clock_);
-      if (const auto* load = std::get_if<ir::LoadStmt>(&s.node)) touch(load->place.memory, false, depth_, state);
-      if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) touch(store->place.memory, true, depth_, state);
+      if (const auto* load = std::get_if<ir::LoadStmt>(&s.node)) touch(load->place.memory, false, state);
+      if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) touch(store->place.memory, true, state);
       if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) declare(local->memory, state);
       if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) visit(*loop, state);
       if (const auto* branch = std::get_if<ir::IfStmt>(&s.node)) {
@@ -72,16 +72,12 @@ class Pass {
     if (ir::is_grid_axis(loop.binding)) return visit(loop.body, state);
     if (ir::is_block_axis(loop.binding)) {
       const bool counts = loop.high[0].constant() > 1;
-      depth_ += counts ? 1 : 0;
+      const ir::ForStmt* const outer = loop_;
+      if (counts) loop_ = &loop, ++depth_;
       visit(loop.body, state);
-      depth_ -= counts ? 1 : 0;
-      State after;
-      for (const auto& [access, time] : state) {
-        Access a = access;
-        a.ended = a.ended || (counts && a.depth > depth_);
-        join(after, {{a, time}});
-      }
-      state = std::move(after);
+      if (counts) loop_ = outer, --depth_;
+      if (!loop.results.empty() && meets_in_shared_memory(loop.high[0].constant(), stride_of(loop.binding)))
+        state.clear();
       return;
     }
     // What an iteration leaves behind meets the next one; the loop may run no iteration at all.
@@ -94,24 +90,29 @@ class Pass {
     }
   }
 
-  // An initial value is set by all threads together, and a barrier follows.
-  void declare(MemId memory, State& state) {
-    const ir::Memory& m = kernel_.memories[static_cast<std::size_t>(memory)];
-    if (m.kind != ir::MemKind::scratch_local || !m.has_init) return;
-    touch(memory, true, -1, state);
-    state.clear();
+  std::int64_t stride_of(ir::Binding binding) const {
+    std::int64_t stride = 1;
+    for (const auto& [axis, extent] : axes_) stride *= axis < binding ? extent : 1;
+    return stride;
   }
 
-  void touch(MemId memory, bool write, int depth, State& state) {
+  // Initial values are set by all threads together.
+  void declare(MemId memory, State& state) {
     const ir::Memory& m = kernel_.memories[static_cast<std::size_t>(memory)];
-    if (m.kind == ir::MemKind::register_local || axes_ == 0) return;
+    if (m.kind == ir::MemKind::scratch_local && m.has_init) touch(memory, true, state, true);
+  }
+
+  void touch(MemId memory, bool write, State& state, bool together = false) {
+    const ir::Memory& m = kernel_.memories[static_cast<std::size_t>(memory)];
+    if (m.kind == ir::MemKind::register_local || axes_.empty()) return;
     if (!stored_.contains(memory) && !m.has_init) return;
-    const bool own = depth == axes_;  // every thread for itself
+    const bool own = depth_ == static_cast<int>(axes_.size());  // every thread for itself
     int last = -1;
     for (const auto& [a, time] : state) {
       if (a.memory != memory || !(a.write || write)) continue;
-      const bool same_writer = a.write && write;
-      if (a.ended || a.depth != depth || !(own || same_writer)) last = std::max(last, time);
+      // In one block loop, also in its next run, an element is one iteration's (V1, V2).
+      const bool one_thread = !together && !a.together && a.loop == loop_ && (own || (a.write && write));
+      if (!one_thread) last = std::max(last, time);
     }
     if (last >= 0) {
       // Before the outermost statement that began after that access: the least often, and where all threads come.
@@ -119,12 +120,13 @@ class Pass {
       marks_.insert(at->first);
       std::erase_if(state, [&](const auto& entry) { return entry.second < at->second; });
     }
-    join(state, {{{memory, write, depth, false}, clock_}});
+    join(state, {{{memory, write, loop_, together}, clock_}});
   }
 
   const ir::Kernel& kernel_;
-  int axes_ = 0;
-  int depth_ = 0;
+  std::map<ir::Binding, std::int64_t> axes_;  // of more than one thread
+  int depth_ = 0;                             // block loops around
+  const ir::ForStmt* loop_ = nullptr;         // the innermost of them
   int clock_ = 0;
   std::vector<std::pair<const ir::Stmt*, int>> path_;  // enclosing statements, and when they began
   std::set<MemId> stored_;

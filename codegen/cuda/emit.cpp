@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <limits>
 
@@ -124,22 +125,31 @@ std::int64_t emit_phases(Emitter& e, const std::vector<PhaseShape>& phases, std:
 }
 
 // Parameters of a kernel do not overlap. To say so of one that is written too lets the next loads pass its stores; but
-// where threads exchange elements through it, the compiler would carry accesses across their barriers.
+// where threads exchange elements through it, the compiler would carry accesses across their barriers. So all accesses
+// must be to one place, and where there are loads, each thread's own: in one block loop over every axis.
 bool is_restrict(const Emitter& e, const std::vector<PhaseShape>& phases, ir::MemId memory) {
   if (e.kernel.memories[static_cast<std::size_t>(memory)].kind == ir::MemKind::read) return true;
   const ir::Place* only = nullptr;
-  bool same = true;
-  for (const PhaseShape& phase : phases) {
-    ir::for_each_stmt(phase.phase->body, [&](const ir::Stmt& s) {
-      const auto* load = std::get_if<ir::LoadStmt>(&s.node);
-      const auto* store = std::get_if<ir::StoreStmt>(&s.node);
-      const ir::Place* place = load ? &load->place : store ? &store->place : nullptr;
-      if (!place || place->memory != memory) return;
-      same = same && (!only || only->index == place->index);
-      only = place;
-    });
-  }
-  return same;
+  const ir::ForStmt* only_loop = nullptr;
+  bool same = true, own = true, loaded = false;
+  ir::for_each_with_path(e.kernel, [&](const ir::Stmt& s, const ir::Path& path, std::size_t number) {
+    const ir::Place* place = ir::touched(s);
+    const auto phase = std::find_if(phases.begin(), phases.end(),
+                                    [&](const PhaseShape& p) { return p.phase == &e.kernel.phases[number]; });
+    if (!place || place->memory != memory || phase == phases.end()) return;
+    std::int64_t threads = 1;
+    const ir::ForStmt* loop = nullptr;
+    for (const ir::Enclosing& enclosing : path) {
+      if (!enclosing.loop || !ir::is_block_axis(enclosing.loop->binding)) continue;
+      loop = enclosing.loop;
+      threads *= loop->high[0].constant();
+    }
+    same = same && (!only || only->index == place->index);
+    own = own && threads == phase->threads() && (!only || only_loop == loop);
+    loaded = loaded || std::holds_alternative<ir::LoadStmt>(s.node);
+    only = place, only_loop = loop;
+  });
+  return same && (own || !loaded);
 }
 
 std::string parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counters) {

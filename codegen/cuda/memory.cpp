@@ -74,7 +74,6 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
     e.uses_thread = true;
     e.out.line(fmt::format("for (int i = t; i < {}; i += {}) {}[i] = {};", m.elements(), e.threads(),
                            memory_name(e, s.memory), value));
-    e.out.line("__syncthreads();");
     return;
   }
   e.lane_rows[id] = e.vector && !e.in_lane && e.facts.lanes.memory[id];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/cuda/barriers.h"
 #include "codegen/cuda/emitter.h"
 #include "codegen/cuda/text.h"
 
@@ -71,7 +72,8 @@ void emit_block_tree(Emitter& e, const ir::ForStmt& s, ir::Combiner combiner, st
   const std::int64_t lane_count = lanes ? e.lane_count() : 1, state = state_bytes(e, s, first, count);
   std::int64_t chunk = lane_count;
   while (chunk > 1 && threads * chunk * state > kPoolBytes) chunk /= 2;
-  const std::int64_t pool = stride > 1 ? threads * chunk * state : extent > 32 ? threads / 32 * lane_count * state : 0;
+  const bool meets = meets_in_shared_memory(extent, stride);
+  const std::int64_t pool = !meets ? 0 : stride > 1 ? threads * chunk * state : threads / 32 * lane_count * state;
   e.pool_bytes = std::max(e.pool_bytes, pool);
   e.uses_thread = true;
   e.tree_words += lane_count * state / 4;
@@ -80,7 +82,7 @@ void emit_block_tree(Emitter& e, const ir::ForStmt& s, ir::Combiner combiner, st
   for (std::size_t i = first; i < first + count; ++i) names.push_back(name(e, s.results[i]));
   e.out.line(fmt::format("fj_reduce_block{}<{}, {}, {}, {}{}>(t, {}, {});", lanes ? "_lanes" : "",
                          combiner_name(combiner), extent, stride, threads, lanes ? fmt::format(", {}", chunk) : "",
-                         pool > 0 ? "pool" : "nullptr", fmt::join(names, ", ")));
+                         meets ? "pool" : "nullptr", fmt::join(names, ", ")));
 }
 
 }  // namespace

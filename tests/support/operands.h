@@ -29,14 +29,15 @@ inline std::string kernel_text(const std::string& file) {
   return text.str();
 }
 
-// 64-byte aligned bytes with a guard behind them.
+// Bytes at an address that is a multiple of `align` (at most 64) and of nothing more, with a guard behind them.
 class Memory {
  public:
-  explicit Memory(std::int64_t bytes);
+  explicit Memory(std::int64_t bytes, std::int64_t align = 64);
   void* data() { return data_; }
   const void* data() const { return data_; }
   std::int64_t size() const { return size_; }
   bool guard_intact() const;
+  bool defined = true;  // before anything is written
 
  private:
   std::vector<std::byte> storage_;
@@ -81,10 +82,10 @@ inline void fill(Memory& memory, DType dtype, Values values, std::mt19937_64& ra
 
 inline bool is_nan(ir::Scalar s) { return is_float(s.dtype) && std::isnan(s.as_double()); }
 
-inline Memory::Memory(std::int64_t bytes)
-    : storage_(static_cast<std::size_t>(bytes + kGuard + 64), std::byte{0}), size_(bytes) {
+inline Memory::Memory(std::int64_t bytes, std::int64_t align)
+    : storage_(static_cast<std::size_t>(bytes + kGuard + 256), std::byte{0}), size_(bytes) {
   const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
-  data_ = storage_.data() + ((address + 63) / 64 * 64 - address);
+  data_ = storage_.data() + ((address + 127) / 128 * 128 - address) + align;
   std::fill_n(data_ + bytes, kGuard, kGuardByte);
 }
 
@@ -101,8 +102,11 @@ inline Operands random_operands(const ir::Kernel& kernel, Values values, std::ui
       continue;
     }
     const ir::Memory& memory = kernel.memories[param.memory];
-    Memory& buffer = operands.buffers.emplace_back(bytes(memory.dtype, memory.elements()));
-    if (memory.kind != ir::MemKind::write) fill(buffer, memory.dtype, values, random);
+    const std::int64_t align = memory.align > 0 ? memory.align : bytes(memory.dtype);
+    Memory& buffer =
+        operands.buffers.emplace_back(bytes(memory.dtype, memory.elements()), std::min<std::int64_t>(align, 64));
+    buffer.defined = memory.kind != ir::MemKind::write;
+    if (buffer.defined) fill(buffer, memory.dtype, values, random);
   }
   return operands;
 }

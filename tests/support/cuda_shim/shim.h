@@ -1,5 +1,6 @@
 // Runs generated CUDA programs on the CPU: the text behind cuda_shim/shim.inc, compiled by this machine's C++ compiler
-// into a shared object that this process opens, or into a program of its own under sanitizers.
+// into a shared object that this process opens, or into a program of its own under sanitizers. Every access to memory
+// is checked (cuda_shim/memory_check.inc).
 #pragma once
 
 #include <dlfcn.h>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <regex>
 
 #include "codegen/cuda/emit.h"
 #include "tests/support/operands.h"
@@ -23,10 +25,18 @@ inline std::string run_command(const std::string& command, const std::filesystem
   return fmt::format("{}\n{}", command, text.str());
 }
 
+struct ShimMemory {
+  void* address;
+  std::int64_t bytes;
+  bool defined;  // at entry
+};
+
 class Shim {
  public:
   // Throws std::runtime_error with the compiler's messages.
-  explicit Shim(std::vector<codegen::cuda::CudaSource> sources) : sources_(std::move(sources)) {
+  explicit Shim(std::vector<codegen::cuda::CudaSource> sources,
+                std::string prelude = std::string(codegen::cuda::prelude()))
+      : sources_(std::move(sources)), prelude_(std::move(prelude)) {
     static int number = 0;
     folder_ = std::filesystem::temp_directory_path() / fmt::format("fusejit-shim-{}-{}", getpid(), number++);
     std::filesystem::create_directories(folder_);
@@ -37,15 +47,21 @@ class Shim {
   }
   Shim(const Shim&) = delete;
 
-  void open() {
+  // At -O0 no access is moved or left out by the compiler.
+  void open(const char* optimise = "-O1") {
     std::ofstream(folder_ / "program.cpp") << text();
-    const std::string said = run_command(fmt::format("{} -shared -fPIC -O1 {} -o {}", compiler(),
-                                                     (folder_ / "program.cpp").string(), library().string()),
-                                         folder_ / "log");
+    // Two steps: linked with these options, the sanitizers' own libraries would answer their calls.
+    const std::string base = (folder_ / "program").string();
+    const std::string said =
+        run_command(fmt::format("{0} -c -fPIC {2} -fsanitize=thread,alignment -DFJ_CHECK_MEMORY {1}.cpp -o {1}.o && "
+                                "{0} -shared {1}.o -o {1}.so",
+                                compiler(), base, optimise),
+                    folder_ / "log");
     if (!said.empty()) throw std::runtime_error(said);
-    void* handle = dlopen(library().c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* handle = dlopen((base + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) throw std::runtime_error(dlerror());
     launch_ = reinterpret_cast<Launch>(dlsym(handle, "fj_shim_run"));
+    memory_ = reinterpret_cast<SetMemory>(dlsym(handle, "fj_shim_memory"));
   }
 
   // All launches of one kernel, with threads and blocks in this order.
@@ -54,7 +70,14 @@ class Shim {
     Memory work(source.work_bytes), counters(source.counter_bytes);
     std::memset(work.data(), 0xff, static_cast<std::size_t>(source.work_bytes));
     std::vector<void*> addresses;
-    for (Memory& buffer : operands.buffers) addresses.push_back(buffer.data());
+    std::vector<ShimMemory> memory;
+    for (Memory& buffer : operands.buffers) {
+      addresses.push_back(buffer.data());
+      memory.push_back({buffer.data(), buffer.size(), buffer.defined});
+    }
+    if (source.work_bytes > 0) memory.push_back({work.data(), work.size(), false});
+    if (source.counter_bytes > 0) memory.push_back({counters.data(), counters.size(), true});
+    begin(memory);
     std::vector<std::uint64_t> scalars;
     for (const ir::Scalar& s : operands.scalars) scalars.push_back(s.bits);
     void* work_address = work.data();
@@ -73,6 +96,16 @@ class Shim {
     if (!work.guard_intact() || !counters.guard_intact()) throw std::runtime_error("written beyond work or counters");
     for (std::int64_t i = 0; i < source.counter_bytes; ++i)
       if (static_cast<const char*>(counters.data())[i] != 0) throw std::runtime_error("a counter is not left zero");
+  }
+
+  // Before the first launch of a kernel: the memory that its launches may touch.
+  void begin(const std::vector<ShimMemory>& memory) {
+    std::vector<void*> addresses;
+    std::vector<long long> sizes;
+    std::vector<unsigned char> defined;
+    for (const ShimMemory& m : memory)
+      addresses.push_back(m.address), sizes.push_back(m.bytes), defined.push_back(m.defined);
+    memory_(static_cast<int>(memory.size()), addresses.data(), sizes.data(), defined.data());
   }
 
   // One launch of a kernel on memory of the host: its buffers, then work and counters if it has them. "" or an error.
@@ -95,7 +128,11 @@ class Shim {
   std::string text() const {
     std::ifstream file(std::string(FUSEJIT_SOURCE_DIR) + "/tests/support/cuda_shim/shim.inc");
     std::stringstream text;
-    text << file.rdbuf() << codegen::cuda::program(sources_)
+    std::string program = prelude_;
+    for (const codegen::cuda::CudaSource& source : sources_) program += "\n" + source.text;
+    // Compilers check only accesses to variables whose address is known elsewhere.
+    static const std::regex shared(R"((__shared__ [^;\n]* (\w+)(\[\d+\])?;))");
+    text << file.rdbuf() << std::regex_replace(program, shared, "$1 fj_shim_escape(&$2);")
          << "\nusing fj_shim_thunk = void (*)(void**);\nstatic const fj_shim_thunk fj_shim_entries[] = {\n";
     for (const codegen::cuda::CudaSource& source : sources_)
       for (const codegen::cuda::CudaLaunch& l : source.launches)
@@ -107,11 +144,14 @@ class Shim {
   }
   const std::vector<codegen::cuda::CudaSource>& sources() const { return sources_; }
   const std::filesystem::path& folder() const { return folder_; }
-  static std::string compiler() { return FUSEJIT_CXX_COMPILER " -std=c++17 -ffp-contract=off -fno-strict-aliasing -w"; }
+  static std::string compiler() {
+    return FUSEJIT_CXX_COMPILER " -std=c++17 -ffp-contract=off -fno-strict-aliasing -w -I " FUSEJIT_SOURCE_DIR
+                                "/tests/support/cuda_shim";
+  }
 
  private:
+  using SetMemory = void (*)(int, void**, const long long*, const unsigned char*);
   using Launch = const char* (*)(int, void**, const long long*, const long long*, long long, int);
-  std::filesystem::path library() const { return folder_ / "program.so"; }
   int first_entry(std::size_t kernel) const {
     std::size_t n = 0;
     for (std::size_t i = 0; i < kernel; ++i) n += sources_[i].launches.size();
@@ -119,8 +159,10 @@ class Shim {
   }
 
   std::vector<codegen::cuda::CudaSource> sources_;
+  std::string prelude_;
   std::filesystem::path folder_;
   Launch launch_ = nullptr;
+  SetMemory memory_ = nullptr;
 };
 
 }  // namespace fusejit::test

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "fusejit/error.h"
 #include "tests/unit/cuda/kernels.h"
@@ -59,6 +60,29 @@ TEST(CudaEmit, NamesOfEntriesAreIdentifiers) {
   const CudaSource source = emit(kernel, "a-b.c");
   EXPECT_EQ(source.launches[0].entry, "kernel_a_b_c_launch1");
   EXPECT_EQ(source.launches[1].entry, "kernel_a_b_c_launch2");
+}
+
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+// Where one thread keeps an element to itself, also from one run of a block loop to the next, or where a reduction's
+// own barriers stand between.
+TEST(CudaEmit, NoBarrierStandsWhereThreadsDoNotMeet) {
+  for (const auto& [file, barriers] :
+       std::map<std::string, std::size_t>{{"transpose", 1}, {"softmax", 0}, {"dynamic_shared", 0}, {"two_sums", 0}}) {
+    EXPECT_EQ(count(emit(cuda_kernel("cuda/" + file + ".kir")).text, "__syncthreads();"), barriers) << file;
+  }
+}
+
+// An array that other threads of the block read before one of them writes it: told that nothing else touches it, a
+// compiler could carry those reads across the barrier.
+TEST(CudaEmit, ArraysThroughWhichThreadsMeetAreNotRestrict) {
+  EXPECT_NE(emit(cuda_kernel("cuda/missing_axes.kir")).text.find("float* p1"), std::string::npos);
+  EXPECT_NE(emit(cuda_kernel("toy/j_relu_dropout_grad_cuda.kir")).text.find("float* __restrict__ p4"),
+            std::string::npos);
 }
 
 TEST(CudaEmit, SharedMemoryBeyondTheStaticLimitIsDynamic) {

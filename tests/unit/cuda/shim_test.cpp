@@ -40,27 +40,6 @@ TEST(CudaShim, EveryKernelEqualsTheInterpreterInEveryThreadOrder) {
   }
 }
 
-// What these tests are for: without its barriers a kernel is wrong in some order.
-TEST(CudaShim, AMissingBarrierShows) {
-  const ir::Kernel kernel = cuda_kernel("cuda/prefix.kir");
-  std::vector<codegen::cuda::CudaSource> sources = sources_of({kernel});
-  int removed = 0;
-  for (std::size_t at; (at = sources[0].text.find("__syncthreads();")) != std::string::npos; ++removed)
-    sources[0].text.erase(at, 16);
-  EXPECT_GT(removed, 2);
-  Shim shim(sources);
-  shim.open();
-  Operands expected = cuda_operands(kernel, Values::ordinary, 1);
-  run_interpreted(kernel, expected);
-  int wrong = 0;
-  for (const ir::TaskOrder order : kOrders) {
-    Operands actual = cuda_operands(kernel, Values::ordinary, 1);
-    shim.run(0, actual, order);
-    wrong += difference(kernel, expected, actual).empty() ? 0 : 1;
-  }
-  EXPECT_GT(wrong, 0);
-}
-
 TEST(CudaShim, SanitizersFindNothing) {
   std::vector<ir::Kernel> kernels;
   for (const char* file : {"cuda/bits_tail.kir", "cuda/chain.kir", "cuda/gather_rows.kir", "cuda/missing_axes.kir",
