@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "runtime/cuda/time_calls.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/results.h"
 
@@ -30,8 +31,16 @@ CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOp
 
 CudaBackend::~CudaBackend() = default;
 
-std::string why_no_kernels(const std::string& device, int compute_capability, const codegen::cuda::NvrtcState& nvrtc) {
+std::string why_no_kernels(const std::string& device, int compute_capability, const codegen::cuda::NvrtcState& nvrtc,
+                           int driver_version) {
   if (!nvrtc.available) return fmt::format("{}: kernels cannot be compiled: {}", device, nvrtc.why_not);
+  // Machine code is good for every driver of the compiler's major version and later ones.
+  if (const int driver = driver_version / 1000; driver > 0 && driver < nvrtc.major) {
+    return fmt::format(
+        "{}: its driver is for CUDA {} and cannot load what NVRTC {}.{} ({}) compiles; update the driver, or let "
+        "FUSEJIT_NVRTC name an NVRTC {}",
+        device, cuda::cuda_version_text(driver_version), nvrtc.major, nvrtc.minor, nvrtc.library, driver);
+  }
   const std::vector<int>& known = nvrtc.architectures;
   if (std::binary_search(known.begin(), known.end(), compute_capability)) return "";
   const bool is_old = !known.empty() && compute_capability < known.front();
@@ -78,6 +87,25 @@ void CudaBackend::note(const std::string& refusal) {
   if (std::find(refusals_.begin(), refusals_.end(), refusal) == refusals_.end()) refusals_.push_back(refusal);
 }
 
+// Each call is run once before a plan relies on it.
+std::shared_ptr<const cuda::LibraryCall> CudaBackend::make_call(const scheduler::Plan& plan,
+                                                                const scheduler::PlanStep& step, std::string& why_not) {
+  std::shared_ptr<const cuda::LibraryCall> call = caller_->make(step, plan.target, why_not);
+  if (!call) return nullptr;
+  const std::string described = call->describe();
+  {
+    const std::lock_guard lock(mutex_);
+    if (tried_.contains(described)) return call;
+  }
+  std::vector<std::int64_t> bytes;
+  for (const int value : step.values) bytes.push_back(plan.values[static_cast<std::size_t>(value)].bytes);
+  why_not = cuda::why_it_fails(*device_, *call, bytes);
+  if (!why_not.empty()) return why_not = fmt::format("{} does not run: {}", described, why_not), nullptr;
+  const std::lock_guard lock(mutex_);
+  tried_.insert(described);
+  return call;
+}
+
 CudaBackend::StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, const std::stop_token& stop) {
   StepCalls calls;
   calls.by_step.resize(plan.steps.size());
@@ -93,7 +121,7 @@ CudaBackend::StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, cons
     const scheduler::PlanStep& step = plan.steps[s];
     if (!step.library) continue;
     std::string why_not;
-    calls.by_step[s] = caller_->make(step, plan.target, why_not);
+    calls.by_step[s] = make_call(plan, step, why_not);
     if (calls.by_step[s]) continue;
     const std::lock_guard lock(mutex_);
     note(why_not);

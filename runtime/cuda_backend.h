@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -75,6 +76,8 @@ class CudaBackend {
   // The scheduler's question: what the library says it does, less what it refused when it was to be done.
   scheduler::LibraryAnswer supports(const ir::Graph& ops, const Target& target) const;
   StepCalls make_calls(const scheduler::Plan& plan, const std::stop_token& stop);
+  std::shared_ptr<const cuda::LibraryCall> make_call(const scheduler::Plan& plan, const scheduler::PlanStep& step,
+                                                     std::string& why_not);
   std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
                                               const StepCalls& calls);
   std::vector<Buffer> on_device(const scheduler::Plan& plan, std::span<const Buffer> arguments);
@@ -87,10 +90,12 @@ class CudaBackend {
   mutable std::mutex mutex_;  // of what follows
   std::vector<std::string> refusals_;
   std::unordered_map<ir::Hash, std::string, ir::HashOfHash> refused_;  // by the step's ops
+  std::set<std::string> tried_;                                        // calls that ran, as they describe themselves
 };
 
-// Why kernels cannot be compiled for a device, with what to try; empty if they can.
+// Why kernels cannot be compiled for a device, or not be loaded by its driver, with what to try; empty if they can.
 std::string why_no_kernels(const std::string& device, int compute_capability,
-                           const codegen::cuda::NvrtcState& nvrtc = codegen::cuda::nvrtc());
+                           const codegen::cuda::NvrtcState& nvrtc = codegen::cuda::nvrtc(),
+                           int driver_version = cuda::installed_driver().version);
 
 }  // namespace fusejit::runtime

@@ -12,6 +12,7 @@ namespace {
 constexpr std::int64_t kSmallUnit = 512;
 constexpr std::int64_t kLargeUnit = 64 << 10;
 constexpr std::int64_t kLarge = 1 << 20;
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;  // so that sums of sizes are numbers
 // A cached block serves a request if it wastes at most an eighth of itself (or a unit).
 constexpr std::int64_t waste_limit(std::int64_t bytes) { return std::max(bytes / 8, kSmallUnit); }
 
@@ -33,7 +34,7 @@ std::string bytes_text(std::int64_t bytes) {
 DeviceAllocator::~DeviceAllocator() { release_cached(); }
 
 CuPointer DeviceAllocator::allocate(std::int64_t bytes) {
-  const std::int64_t size = rounded(bytes);
+  const std::int64_t size = rounded(std::min(bytes, kMostBytes));
   const std::lock_guard lock(mutex_);
   ++statistics_.requests;
   CuPointer block = 0;
@@ -97,6 +98,7 @@ void DeviceAllocator::deallocate(CuPointer block) noexcept {
   try {
     free_.emplace(size, block);
   } catch (...) {  // no host memory to remember it by
+    context_.release(context_.driver().stream_synchronize, stream_);
     context_.release(context_.driver().memory_free, block);
     statistics_.reserved -= size;
   }
@@ -123,8 +125,10 @@ void DeviceAllocator::release_cached() noexcept {
   release_locked();
 }
 
-// cuMemFree waits for the device, so queued work that still uses a block is done before it goes.
+// Queued work may still use a block that was given back, and that cuMemFree waits for it is promised nowhere.
 void DeviceAllocator::release_locked() noexcept {
+  if (free_.empty()) return;
+  context_.release(context_.driver().stream_synchronize, stream_);
   for (const auto& [size, block] : free_) {
     context_.release(context_.driver().memory_free, block);
     statistics_.reserved -= size;

@@ -1,6 +1,6 @@
-// DeviceAllocator: memory of one device, kept for reuse, because cuMemAlloc waits for the device. It is ordered by one
-// stream: a block given back may be handed out at once, to later work of the same stream, though the device still works
-// with it. Big enough cached blocks serve a request if they waste little.
+// DeviceAllocator: memory of one device, kept for reuse, because cuMemAlloc and cuMemFree are slow and wait. It is
+// ordered by one stream: a block given back may be handed out at once, to later work of the same stream, though the
+// device still works with it. Big enough cached blocks serve a request if they waste little.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,20 @@ class DeviceAllocator {
   void reset_peak();
   // 0: no limit. Blocks in use stay.
   void set_limit(std::int64_t bytes);
-  // Gives cached blocks back to the driver.
+  // Gives cached blocks back to the driver, after the stream's work is done.
   void release_cached() noexcept;
+  // make(), which takes memory that is not the allocator's (modules, graphs); where the device is full, again without
+  // the cached blocks.
+  template <class Make>
+  auto with_room(const Make& make) {
+    try {
+      return make();
+    } catch (const DriverError& error) {
+      if (error.code != kOutOfMemory) throw;
+    }
+    release_cached();
+    return make();
+  }
   // For tests: blocks given back are filled with NaN, so that a use after that shows.
   void poison_freed(bool on) { poison_ = on; }
 

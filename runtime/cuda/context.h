@@ -48,6 +48,8 @@ class DeviceContext {
 
   // Makes the context current on this thread. Throws if the device is lost.
   void enter();
+  // The same for destructors: says nothing.
+  void make_current() noexcept { driver_->context_set_current.function(context_); }
   // enter(), the call, and a check of its code.
   template <typename... P, typename... A>
   void call(const Call<P...>& entry, A... arguments) {
@@ -66,7 +68,7 @@ class DeviceContext {
   // the driver reports there are earlier failures. True if nothing was reported.
   template <typename... P, typename... A>
   bool release(const Call<P...>& entry, A... arguments) noexcept {
-    driver_->context_set_current.function(context_);
+    make_current();
     return entry.function(static_cast<P>(arguments)...) == kSuccess;
   }
   // Throws DriverError unless `code` is success; after enter() for many calls in a row.

@@ -23,7 +23,7 @@ constexpr const char* kBadKernel =
 constexpr const char* kNewerDriver = "the driver is older than the compiler of the kernels; update the driver";
 
 // The codes that a run can meet, ordered; any other is described by the driver's own words alone.
-constexpr std::array<Code, 40> kCodes = {{
+constexpr std::array<Code, 42> kCodes = {{
     {1, "CUDA_ERROR_INVALID_VALUE", false, "this is a bug in fusejit"},
     {2, "CUDA_ERROR_OUT_OF_MEMORY", false, "use a smaller batch, or free memory that other programs hold"},
     {3, "CUDA_ERROR_NOT_INITIALIZED", false, "a process that was forked cannot use the driver; fork before first use"},
@@ -33,7 +33,7 @@ constexpr std::array<Code, 40> kCodes = {{
     {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", false, "another process uses the device alone; see nvidia-smi"},
     {100, "CUDA_ERROR_NO_DEVICE", false, "see nvidia-smi and CUDA_VISIBLE_DEVICES"},
     {101, "CUDA_ERROR_INVALID_DEVICE", false, "see `fusejit doctor` for the devices there are"},
-    {200, "CUDA_ERROR_INVALID_IMAGE", false, "the compiled kernel is damaged; clear the kernel cache"},
+    {200, "CUDA_ERROR_INVALID_IMAGE", false, "the compiled kernel is damaged, or newer than the driver"},
     {201, "CUDA_ERROR_INVALID_CONTEXT", false, "another library destroyed the device's context"},
     {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", false, "the kernel was compiled for another architecture than this device's"},
     {214, "CUDA_ERROR_ECC_UNCORRECTABLE", true, "the device's memory failed; see nvidia-smi -q"},
@@ -62,8 +62,10 @@ constexpr std::array<Code, 40> kCodes = {{
     {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", false, "driver library and kernel module differ; restart the machine"},
     {804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE", false,
      "this device needs the real driver, not the compatibility one"},
+    {810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", true, kRestart},
     {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", false, "a call cannot be part of a CUDA graph"},
     {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", false, "a call cannot be part of a CUDA graph"},
+    {911, "CUDA_ERROR_EXTERNAL_DEVICE", true, kRestart},
     {999, "CUDA_ERROR_UNKNOWN", false,
      "see the system's log (dmesg); nvidia-smi -r or a restart of the machine may help"},
 }};

@@ -117,7 +117,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<CudaDevice> device, std::shared_ptr<c
                               },
                               [&](const std::shared_ptr<const LibraryCall>& call) {
                                 table_->add_library(*call, plan_->steps[s], workspace_at);
-                                workspace = std::max(workspace, call->workspace_bytes());
+                                workspace = std::max({workspace, call->workspace_bytes(), kAlignment});
                                 ++statistics_.library_calls;
                               }},
                steps_[s]);
@@ -137,8 +137,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<CudaDevice> device, std::shared_ptr<c
 }
 
 CudaExecutor::~CudaExecutor() {
-  captured_.clear();
-  // Kernels may be at work whose modules go with `steps_`.
+  // What is at work needs the graphs, and the modules that go with `steps_`.
   device_->context().release(device_->context().driver().stream_synchronize, device_->stream());
 }
 
@@ -277,19 +276,19 @@ bool CudaExecutor::run_as_graph() {
       seen_.push_back(std::move(addresses));
       return false;
     }
-    captured_.push_back(capture(std::move(addresses)));
+    captured_.push_back(device_->memory().with_room([&] { return capture(addresses); }));
     if (captured_.size() > kMostGraphs) captured_.erase(captured_.begin());
   }
   replay(*captured_.back());
   return true;
 }
 
-std::unique_ptr<CudaExecutor::CapturedRun> CudaExecutor::capture(std::vector<CuPointer> library_words) {
+std::unique_ptr<CudaExecutor::CapturedRun> CudaExecutor::capture(const std::vector<CuPointer>& library_words) {
   auto captured = std::make_unique<CapturedRun>();
   Capture recording(device_->context());
   launch_all(&recording, &captured->nodes);
   captured->graph = std::make_unique<ExecutableGraph>(device_->context(), recording.finish());
-  captured->library_words = std::move(library_words);
+  captured->library_words = library_words;
   captured->words = table_->words;
   ++statistics_.captures;
   return captured;
@@ -314,7 +313,7 @@ void CudaExecutor::replay(CapturedRun& captured) {
     std::copy_n(now, action.count, then);
     ++statistics_.nodes_updated;
   }
-  captured.graph->launch(device_->stream());
+  device_->memory().with_room([&] { captured.graph->launch(device_->stream()); });
   ++statistics_.graph_launches;
 }
 

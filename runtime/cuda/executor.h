@@ -67,7 +67,7 @@ class CudaExecutor {
   void launch_all(Capture* capture, std::vector<CuGraphNode>* nodes);
   void launch_one_by_one();
   bool run_as_graph();
-  std::unique_ptr<CapturedRun> capture(std::vector<CuPointer> library_words);
+  std::unique_ptr<CapturedRun> capture(const std::vector<CuPointer>& library_words);
   void replay(CapturedRun& captured);
 
   std::shared_ptr<CudaDevice> device_;

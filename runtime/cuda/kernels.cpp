@@ -92,14 +92,17 @@ void CudaKernels::build(std::vector<Missing>& missing, int threads) {
     }
     work();
   }
+  DeviceContext& context = device_->context();
   std::vector<std::shared_ptr<Module>> modules;
   for (const Program& program : programs) {
     if (program.error) std::rethrow_exception(program.error);
-    modules.push_back(std::make_shared<Module>(device_->context(), program.binary.cubin));
+    modules.push_back(
+        device_->memory().with_room([&] { return std::make_shared<Module>(context, program.binary.cubin); }));
   }
   for (Missing& kernel : missing) {
-    kernel.loaded =
-        std::make_shared<const LoadedKernel>(load_kernel(device_->context(), modules[kernel.program], kernel.source));
+    kernel.loaded = device_->memory().with_room([&] {  // code is loaded when a function is asked for
+      return std::make_shared<const LoadedKernel>(load_kernel(context, modules[kernel.program], kernel.source));
+    });
   }
   const std::lock_guard lock(mutex_);
   for (const Missing& kernel : missing) keep(kernel.key, kernel.loaded);

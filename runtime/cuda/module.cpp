@@ -6,6 +6,7 @@ namespace fusejit::runtime::cuda {
 namespace {
 
 constexpr std::int64_t kSharedBytesUnasked = 48 << 10;
+constexpr std::int64_t kMostBlocks = 0x7fffffff, kMostBlocksYZ = 65535;
 
 }  // namespace
 
@@ -38,6 +39,8 @@ LoadedKernel load_kernel(DeviceContext& context, std::shared_ptr<Module> module,
     launch.entry = planned.entry;
     const auto& [gx, gy, gz] = planned.grid;
     const auto& [bx, by, bz] = planned.block;
+    FJ_ASSERT(gx >= 1 && gx <= kMostBlocks && gy >= 1 && gy <= kMostBlocksYZ && gz >= 1 && gz <= kMostBlocksYZ,
+              "{} has a grid of {} x {} x {} blocks", planned.entry, gx, gy, gz);
     FJ_ASSERT(bx * by * bz <= context.properties().threads_per_block, "{} has {} threads a block", planned.entry,
               bx * by * bz);
     launch.grid_x = static_cast<unsigned>(gx), launch.grid_y = static_cast<unsigned>(gy);

@@ -11,27 +11,35 @@ namespace fusejit::runtime::cuda {
 namespace {
 
 constexpr int kRounds = 5;  // the first of which is not counted
+constexpr std::int64_t kLeastWorkspace = 256;
 
-// The memory that calls are timed on. The allocator is ordered by the device's stream: what is given back may be handed
-// out to it at once, so nothing is given back before the timing stream is done.
+// A stream that calls are tried on, and their memory. The allocator is ordered by the device's stream: what is given
+// back may be handed out to it at once, so nothing is given back before the stream of this is done.
 class Scratch {
  public:
   Scratch(CudaDevice& device, std::span<const std::int64_t> bytes, std::int64_t workspace_bytes)
-      : workspace_(device.memory(), workspace_bytes) {
+      : context_(device.context()), workspace_(device.memory(), std::max(workspace_bytes, kLeastWorkspace)) {
     for (const std::int64_t size : bytes) {
       blocks_.emplace_back(device.memory(), size);
-      device.context().call(device.context().driver().fill_bytes, blocks_.back().get(), 0u, size, device.stream());
+      context_.call(context_.driver().fill_bytes, blocks_.back().get(), 0u, size, device.stream());
       addresses_.push_back(blocks_.back().get());
     }
     device.synchronize();  // whoever used the memory before, too
   }
-  std::span<const CuPointer> addresses() const { return addresses_; }
-  CuPointer workspace() const { return workspace_.get(); }
+  ~Scratch() { wait(); }
+  void execute(const LibraryCall& call) const {
+    context_.enter();
+    call.execute(stream_.get(), addresses_, workspace_.get());
+  }
+  void wait() const noexcept { context_.release(context_.driver().stream_synchronize, stream_.get()); }
+  CuStream stream() const { return stream_.get(); }
 
  private:
-  DeviceBlock workspace_;
+  DeviceContext& context_;
+  const DeviceBlock workspace_;
   std::vector<DeviceBlock> blocks_;
   std::vector<CuPointer> addresses_;
+  const Stream stream_{context_};
 };
 
 }  // namespace
@@ -43,7 +51,6 @@ std::size_t fastest(CudaDevice& device, std::span<const std::shared_ptr<const Li
   for (const auto& call : calls) workspace_bytes = std::max(workspace_bytes, call->workspace_bytes());
   DeviceContext& context = device.context();
   const Scratch scratch(device, bytes, workspace_bytes);
-  const Stream stream(context);
   Event start(context, true), end(context, true);
   std::vector<float> best(calls.size(), std::numeric_limits<float>::max());
   std::vector<bool> out(calls.size());
@@ -52,16 +59,16 @@ std::size_t fastest(CudaDevice& device, std::span<const std::shared_ptr<const Li
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (out[i]) continue;
       try {
-        start.record(stream.get());
-        calls[i]->execute(stream.get(), scratch.addresses(), scratch.workspace());
-        end.record(stream.get());
+        start.record(scratch.stream());
+        scratch.execute(*calls[i]);
+        end.record(scratch.stream());
         end.synchronize();
         const float milliseconds = end.elapsed_milliseconds(start);
         if (round > 0) best[i] = std::min(best[i], milliseconds);
       } catch (const DeviceError& error) {
         if (context.lost()) throw;
         out[i] = true, failed = error;
-        context.release(context.driver().stream_synchronize, stream.get());
+        scratch.wait();
       }
     }
   }
@@ -71,6 +78,26 @@ std::size_t fastest(CudaDevice& device, std::span<const std::shared_ptr<const Li
     if (out[chosen] || (!out[i] && best[i] < best[chosen])) chosen = i;
   }
   return chosen;
+}
+
+std::string why_it_fails(CudaDevice& device, const LibraryCall& call, std::span<const std::int64_t> bytes) {
+  DeviceContext& context = device.context();
+  try {
+    const Scratch scratch(device, bytes, call.workspace_bytes());
+    std::string why;
+    try {
+      scratch.execute(call);
+    } catch (const DriverError&) {
+      throw;
+    } catch (const DeviceError& error) {
+      why = error.what();
+    }
+    context.call(context.driver().stream_synchronize, scratch.stream());  // what goes wrong there is said here
+    return why;
+  } catch (const DriverError&) {
+    if (context.lost()) throw;
+  }
+  return "";
 }
 
 }  // namespace fusejit::runtime::cuda

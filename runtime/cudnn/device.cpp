@@ -75,13 +75,15 @@ const DeviceDescription* device_of(int compute_capability) {
   return nullptr;
 }
 
+void check_architecture(const Library& library, int compute_capability) {
+  const auto newest = static_cast<int>(library.api().cudnnGetMaxDeviceVersion()) / 10;
+  if (compute_capability >= kOldestArchitecture && compute_capability <= newest) return;
+  throw UnsupportedError(fmt::format("cuDNN {} has no code for sm_{}: it serves sm_{} to sm_{}", library.version_text(),
+                                     compute_capability, kOldestArchitecture, newest));
+}
+
 Descriptor describe_device(const std::shared_ptr<const Library>& library, const DeviceDescription& device) {
-  const auto newest = static_cast<int>(library->api().cudnnGetMaxDeviceVersion()) / 10;
-  if (device.compute_capability < kOldestArchitecture || device.compute_capability > newest) {
-    throw UnsupportedError(fmt::format("cuDNN {} has no code for sm_{}: it serves sm_{} to sm_{}",
-                                       library->version_text(), device.compute_capability, kOldestArchitecture,
-                                       newest));
-  }
+  check_architecture(*library, device.compute_capability);
   Descriptor descriptor(library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   descriptor.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, std::string_view(device.json()));
   descriptor.finalize();

@@ -37,8 +37,9 @@ const DeviceDescription& described_device(std::string_view name);
 // A described device of that architecture (80, 90, 100), or nullptr.
 const DeviceDescription* device_of(int compute_capability);
 
-// A finalised device descriptor from a description's text. Refuses (UnsupportedError) architectures for which this
-// cuDNN has no code: it would accept them and fail when run.
+// Throws UnsupportedError for an architecture for which this cuDNN has no code: it would plan and then fail when run.
+void check_architecture(const Library& library, int compute_capability);
+// A finalised device descriptor from a description's text. Checks its architecture.
 Descriptor describe_device(const std::shared_ptr<const Library>& library, const DeviceDescription& device);
 // A finalised device descriptor of an existing device.
 Descriptor read_device(const std::shared_ptr<const Library>& library, int ordinal);

@@ -55,11 +55,15 @@ std::shared_ptr<const Library> Library::load(const std::string& path) {
   const char* named = std::getenv("FUSEJIT_CUDNN");
   std::shared_ptr<Library> library(new Library);
   if (path.empty() && (!named || !*named)) {
+    // The first that can be used; if there is none, what is said is said of the first that was there at all.
+    std::shared_ptr<Library> found;
     for (const std::string& name : ir::cuda_library_names("libcudnn.so.9")) {
-      library->why_not_.clear();
-      library->open(name);
-      if (library->handle_) break;
+      const std::shared_ptr<Library> next(new Library);
+      next->open(name);
+      if (!found || (!found->handle_ && next->handle_) || next->available()) found = next;
+      if (found->available()) break;
     }
+    library = found;
   } else {
     library->open(path.empty() ? named : path);
   }

@@ -68,14 +68,23 @@ Tier tier_of(const ir::Graph& ops, const Target& target) {
   return support.ok && is_compiled(support) ? Tier::runtime_compiled : Tier::precompiled;
 }
 
-CudnnHandle::CudnnHandle(std::shared_ptr<const Library> library) : library_(std::move(library)) {
+CudnnHandle::CudnnHandle(std::shared_ptr<const Library> library, std::shared_ptr<cuda::CudaDevice> device)
+    : device_(std::move(device)), library_(std::move(library)) {
+  device_->context().enter();
   library_->check(library_->api().cudnnCreate(&handle_), "cudnnCreate");
 }
-CudnnHandle::~CudnnHandle() { library_->api().cudnnDestroy(handle_); }
+
+// On whatever thread: without a current context cuDNN would look for its memory on the first device.
+CudnnHandle::~CudnnHandle() {
+  device_->context().make_current();
+  library_->api().cudnnDestroy(handle_);
+}
 
 CudnnCaller::CudnnCaller(std::shared_ptr<cuda::CudaDevice> device, CallerOptions options)
     : device_(std::move(device)), options_(options) {}
-CudnnCaller::~CudnnCaller() = default;
+
+// Plans give code back to the context that is current.
+CudnnCaller::~CudnnCaller() { device_->context().make_current(); }
 
 CudnnCaller::Opened& CudnnCaller::open() {
   const std::lock_guard lock(mutex_);
@@ -85,13 +94,14 @@ CudnnCaller::Opened& CudnnCaller::open() {
   try {
     if (!library->available()) throw DeviceError(library->why_not());
     cuda::DeviceContext& context = device_->context();
+    check_architecture(*library, context.properties().compute_capability);
     context.enter();
     opened->planner = std::make_unique<Planner>(
         library, read_device(library, context.ordinal()), context.properties().compute_capability,
         [this](const ConvolutionCall& call, std::span<const std::shared_ptr<const Plan>> plans) {
           return choose(call, plans);
         });
-    opened->handle = std::make_shared<const CudnnHandle>(library);
+    opened->handle = std::make_shared<const CudnnHandle>(library, device_);
   } catch (const Error& error) {
     opened->why_not = error.what();
   }

@@ -18,10 +18,10 @@ scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& targe
 // Which engines a step of a plan for `target` asks for. Throws UnsupportedError if it is no call.
 Tier tier_of(const ir::Graph& ops, const Target& target);
 
-// A cudnnHandle_t of the current context. Calls hold its lock: they set its stream.
+// A cudnnHandle_t of a device, which it keeps open. Calls hold its lock: they set its stream.
 class CudnnHandle {
  public:
-  explicit CudnnHandle(std::shared_ptr<const Library> library);
+  CudnnHandle(std::shared_ptr<const Library> library, std::shared_ptr<cuda::CudaDevice> device);
   ~CudnnHandle();
   CudnnHandle(const CudnnHandle&) = delete;
   CudnnHandle& operator=(const CudnnHandle&) = delete;
@@ -30,6 +30,7 @@ class CudnnHandle {
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
  private:
+  const std::shared_ptr<cuda::CudaDevice> device_;
   const std::shared_ptr<const Library> library_;
   Handle handle_ = nullptr;
   mutable std::mutex mutex_;

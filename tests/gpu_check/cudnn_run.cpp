@@ -81,7 +81,7 @@ CudnnOnDevice::CudnnOnDevice(Machine& machine) : machine_(machine) {
   runtime::cuda::DeviceContext& context = machine.device().context();
   context.enter();
   device_ = cudnn::read_device(library, context.ordinal());
-  handle_ = std::make_shared<const cudnn::CudnnHandle>(library);
+  handle_ = std::make_shared<const cudnn::CudnnHandle>(library, machine.shared_device());
   library->check(
       library->api().cudnnSetStream(handle_->get(), reinterpret_cast<cudnn::Stream>(machine.device().stream())),
       "cudnnSetStream");

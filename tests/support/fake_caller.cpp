@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fusejit/error.h"
 #include "ir/op.h"
 #include "runtime/cudnn/step.h"
 
@@ -13,11 +14,12 @@ using runtime::cuda::CuPointer;
 class KernelCall final : public runtime::cuda::LibraryCall {
  public:
   KernelCall(std::shared_ptr<runtime::cuda::CudaDevice> device,
-             std::shared_ptr<const runtime::cuda::LoadedKernel> kernel)
-      : device_(std::move(device)), kernel_(std::move(kernel)) {}
+             std::shared_ptr<const runtime::cuda::LoadedKernel> kernel, std::string stumbles)
+      : device_(std::move(device)), kernel_(std::move(kernel)), stumbles_(std::move(stumbles)) {}
 
   void execute(runtime::cuda::CuStream stream, std::span<const CuPointer> pointers,
                CuPointer workspace) const override {
+    if (!stumbles_.empty()) throw DeviceError(stumbles_);
     std::vector<CuPointer> words(pointers.begin(), pointers.end());
     words.push_back(workspace);
     std::vector<void*> arguments;
@@ -30,11 +32,12 @@ class KernelCall final : public runtime::cuda::LibraryCall {
     }
   }
   std::int64_t workspace_bytes() const override { return kernel_->work_bytes; }
-  std::string describe() const override { return "a kernel"; }
+  std::string describe() const override { return kernel_->launches[0].entry; }
 
  private:
   const std::shared_ptr<runtime::cuda::CudaDevice> device_;
   const std::shared_ptr<const runtime::cuda::LoadedKernel> kernel_;
+  const std::string stumbles_;
 };
 
 }  // namespace
@@ -55,7 +58,7 @@ std::shared_ptr<const runtime::cuda::LibraryCall> FakeCaller::make(const schedul
   if (kernels[0]->counter_bytes > 0 || kernels[0]->scalars > 0) {
     return why_not = "a kernel with counters or scalars", nullptr;
   }
-  return std::make_shared<const KernelCall>(device_, kernels[0]);
+  return std::make_shared<const KernelCall>(device_, kernels[0], stumbles ? stumbles(step) : "");
 }
 
 std::vector<std::string> FakeCaller::asked() const {

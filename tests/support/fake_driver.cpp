@@ -16,12 +16,20 @@ constexpr std::uint64_t kDeviceBit = std::uint64_t{1} << 62;
 constexpr std::size_t kRedZone = 256;  // before and after every block, checked when it is given back
 constexpr std::size_t kAlignment = 256;
 constexpr std::byte kRed{0xa5};
-constexpr CuResult kInvalidValue = 1, kInvalidContext = 201, kInvalidHandle = 400;
-CuContext const kTheContext = reinterpret_cast<CuContext>(std::uintptr_t{0xc0});
+constexpr CuResult kInvalidValue = 1, kInvalidContext = 201;
+
+CuContext context_of(int ordinal) {
+  return reinterpret_cast<CuContext>(std::uintptr_t{0xc0} + static_cast<std::uintptr_t>(ordinal));
+}
 
 }  // namespace
 
 FakeDriver* FakeDriver::alive_ = nullptr;
+
+struct FakeDriver::Kind {
+  bool needs_context = true;
+  bool always_done = false;  // whatever it returns
+};
 
 FakeDriver::FakeDriver(FakeDevice device) : device_(std::move(device)), table_(std::make_shared<Driver>()) {
   if (alive_) std::abort();  // the table's functions could not tell two apart
@@ -31,7 +39,7 @@ FakeDriver::FakeDriver(FakeDevice device) : device_(std::move(device)), table_(s
 
 FakeDriver::~FakeDriver() { alive_ = nullptr; }
 
-CuResult FakeDriver::counted(const char* symbol, Kind kind, const std::function<CuResult()>& act) {
+CuResult FakeDriver::counted(const char* symbol, const Kind& kind, const std::function<CuResult()>& act) {
   const std::lock_guard lock(mutex_);
   ++calls_;
   ++counts_[symbol];
@@ -41,20 +49,25 @@ CuResult FakeDriver::counted(const char* symbol, Kind kind, const std::function<
     failed_symbol_ = symbol;
     if (is_sticky(fail_with_)) sticky_ = fail_with_;
   }
-  if (kind == Kind::ordinary && !current_.contains(std::this_thread::get_id())) {
+  if (kind.needs_context && here() < 0) {
     problem(fmt::format("{} without a current context", symbol));
     return kInvalidContext;
   }
   if (fails || sticky_ != kSuccess) {
-    if (kind == Kind::release) act();
+    if (kind.always_done) act();
     return fails ? fail_with_ : sticky_;
   }
   const CuResult result = act();
   return sticky_ != kSuccess ? sticky_ : result;
 }
 
+int FakeDriver::here() const {
+  const auto found = current_.find(std::this_thread::get_id());
+  return found == current_.end() ? -1 : found->second;
+}
+
 template <auto Method, typename... P>
-void FakeDriver::bind(Call<P...>& entry, Kind kind) {
+void FakeDriver::bind(Call<P...>& entry, const Kind& kind) {
   static const char* bound_symbol;
   static Kind bound_kind;
   bound_symbol = entry.symbol;
@@ -68,51 +81,52 @@ void FakeDriver::bind(Call<P...>& entry, Kind kind) {
 
 void FakeDriver::bind_all(Driver& t) {
   using F = FakeDriver;
-  bind<&F::init>(t.init, Kind::anywhere);
-  bind<&F::driver_get_version>(t.driver_get_version, Kind::anywhere);
+  constexpr Kind ordinary = {}, anywhere = {.needs_context = false}, done = {.always_done = true};
+  bind<&F::init>(t.init, anywhere);
+  bind<&F::driver_get_version>(t.driver_get_version, anywhere);
   t.get_error_name.function = [](CuResult, const char**) -> CuResult { return kInvalidValue; };
   t.get_error_string.function = [](CuResult, const char** text) -> CuResult { return *text = "as the fake says", 0; };
-  bind<&F::device_get_count>(t.device_get_count, Kind::anywhere);
-  bind<&F::device_get>(t.device_get, Kind::anywhere);
-  bind<&F::device_get_name>(t.device_get_name, Kind::anywhere);
-  bind<&F::device_get_attribute>(t.device_get_attribute, Kind::anywhere);
-  bind<&F::device_total_memory>(t.device_total_memory, Kind::anywhere);
-  bind<&F::primary_context_retain>(t.primary_context_retain, Kind::anywhere);
-  bind<&F::primary_context_release>(t.primary_context_release, Kind::release);
-  bind<&F::context_set_current>(t.context_set_current, Kind::anywhere);
-  bind<&F::memory_get_info>(t.memory_get_info);
-  bind<&F::memory_allocate>(t.memory_allocate);
-  bind<&F::memory_free>(t.memory_free, Kind::release);
-  bind<&F::host_allocate>(t.host_allocate);
-  bind<&F::host_free>(t.host_free, Kind::release);
-  bind<&F::copy_to_device>(t.copy_to_device);
-  bind<&F::copy_to_host>(t.copy_to_host);
-  bind<&F::copy_on_device>(t.copy_on_device);
-  bind<&F::fill_bytes>(t.fill_bytes);
-  bind<&F::stream_create>(t.stream_create);
-  bind<&F::stream_destroy>(t.stream_destroy, Kind::release);
-  bind<&F::stream_synchronize>(t.stream_synchronize);
-  bind<&F::stream_wait_event>(t.stream_wait_event);
-  bind<&F::event_create>(t.event_create);
-  bind<&F::event_destroy>(t.event_destroy, Kind::release);
-  bind<&F::event_record>(t.event_record);
-  bind<&F::event_query>(t.event_query);
-  bind<&F::event_synchronize>(t.event_synchronize);
-  bind<&F::event_elapsed_time>(t.event_elapsed_time);
-  bind<&F::module_load_data>(t.module_load_data);
-  bind<&F::module_unload>(t.module_unload, Kind::release);
-  bind<&F::module_get_function>(t.module_get_function);
-  bind<&F::function_get_attribute>(t.function_get_attribute);
-  bind<&F::function_set_attribute>(t.function_set_attribute);
-  bind<&F::launch_kernel>(t.launch_kernel);
-  bind<&F::stream_begin_capture>(t.stream_begin_capture);
-  bind<&F::stream_end_capture>(t.stream_end_capture, Kind::release);
-  bind<&F::stream_get_capture_info>(t.stream_get_capture_info);
-  bind<&F::graph_instantiate>(t.graph_instantiate);
-  bind<&F::graph_set_kernel_node>(t.graph_set_kernel_node);
-  bind<&F::graph_launch>(t.graph_launch);
-  bind<&F::graph_exec_destroy>(t.graph_exec_destroy, Kind::release);
-  bind<&F::graph_destroy>(t.graph_destroy, Kind::release);
+  bind<&F::device_get_count>(t.device_get_count, anywhere);
+  bind<&F::device_get>(t.device_get, anywhere);
+  bind<&F::device_get_name>(t.device_get_name, anywhere);
+  bind<&F::device_get_attribute>(t.device_get_attribute, anywhere);
+  bind<&F::device_total_memory>(t.device_total_memory, anywhere);
+  bind<&F::primary_context_retain>(t.primary_context_retain, anywhere);
+  bind<&F::primary_context_release>(t.primary_context_release, {.needs_context = false, .always_done = true});
+  bind<&F::context_set_current>(t.context_set_current, anywhere);
+  bind<&F::memory_get_info>(t.memory_get_info, ordinary);
+  bind<&F::memory_allocate>(t.memory_allocate, ordinary);
+  bind<&F::memory_free>(t.memory_free, done);
+  bind<&F::host_allocate>(t.host_allocate, ordinary);
+  bind<&F::host_free>(t.host_free, done);
+  bind<&F::copy_to_device>(t.copy_to_device, ordinary);
+  bind<&F::copy_to_host>(t.copy_to_host, ordinary);
+  bind<&F::copy_on_device>(t.copy_on_device, ordinary);
+  bind<&F::fill_bytes>(t.fill_bytes, ordinary);
+  bind<&F::stream_create>(t.stream_create, ordinary);
+  bind<&F::stream_destroy>(t.stream_destroy, done);
+  bind<&F::stream_synchronize>(t.stream_synchronize, done);
+  bind<&F::stream_wait_event>(t.stream_wait_event, ordinary);
+  bind<&F::event_create>(t.event_create, ordinary);
+  bind<&F::event_destroy>(t.event_destroy, done);
+  bind<&F::event_record>(t.event_record, ordinary);
+  bind<&F::event_query>(t.event_query, ordinary);
+  bind<&F::event_synchronize>(t.event_synchronize, done);
+  bind<&F::event_elapsed_time>(t.event_elapsed_time, ordinary);
+  bind<&F::module_load_data>(t.module_load_data, ordinary);
+  bind<&F::module_unload>(t.module_unload, done);
+  bind<&F::module_get_function>(t.module_get_function, ordinary);
+  bind<&F::function_get_attribute>(t.function_get_attribute, ordinary);
+  bind<&F::function_set_attribute>(t.function_set_attribute, ordinary);
+  bind<&F::launch_kernel>(t.launch_kernel, ordinary);
+  bind<&F::stream_begin_capture>(t.stream_begin_capture, ordinary);
+  bind<&F::stream_end_capture>(t.stream_end_capture, done);
+  bind<&F::stream_get_capture_info>(t.stream_get_capture_info, ordinary);
+  bind<&F::graph_instantiate>(t.graph_instantiate, ordinary);
+  bind<&F::graph_set_kernel_node>(t.graph_set_kernel_node, ordinary);
+  bind<&F::graph_launch>(t.graph_launch, ordinary);
+  bind<&F::graph_exec_destroy>(t.graph_exec_destroy, done);
+  bind<&F::graph_destroy>(t.graph_destroy, done);
 }
 
 void FakeDriver::problem(std::string sentence) { problems_.push_back(std::move(sentence)); }
@@ -140,8 +154,16 @@ std::vector<std::string> FakeDriver::leaks() const {
   note(modules_.size(), "modules");
   note(graphs_.size(), "graphs");
   note(execs_.size(), "executable graphs");
-  note(static_cast<std::size_t>(retained_), "retained contexts");
+  for (const auto& [ordinal, count] : retained_) note(static_cast<std::size_t>(count), "retained contexts");
   return found;
+}
+
+std::size_t FakeDriver::alive_on(int ordinal) const {
+  const auto of = [&](const auto& object) { return object.second->ordinal == ordinal; };
+  const auto at = [&](const auto& block) { return block.second.ordinal == ordinal; };
+  return static_cast<std::size_t>(std::count_if(streams_.begin(), streams_.end(), of) +
+                                  std::count_if(modules_.begin(), modules_.end(), of) +
+                                  std::count_if(memory_.begin(), memory_.end(), at));
 }
 
 // ---- devices
@@ -177,18 +199,23 @@ CuResult FakeDriver::device_get_attribute(int* value, int attribute, CuDevice) {
 CuResult FakeDriver::device_total_memory(std::size_t* bytes, CuDevice) {
   return *bytes = device_.memory_bytes, kSuccess;
 }
-CuResult FakeDriver::primary_context_retain(CuContext* context, CuDevice) {
-  return ++retained_, *context = kTheContext, kSuccess;
+CuResult FakeDriver::primary_context_retain(CuContext* context, CuDevice device) {
+  return ++retained_[device], *context = context_of(device), kSuccess;
 }
-CuResult FakeDriver::primary_context_release(CuDevice) {
-  if (retained_ == 0) problem("cuDevicePrimaryCtxRelease of a context that is not retained");
-  if (retained_ > 0 && --retained_ == 0) current_.clear();
+CuResult FakeDriver::primary_context_release(CuDevice device) {
+  int& retained = retained_[device];
+  if (retained == 0) return problem("cuDevicePrimaryCtxRelease of a context that is not retained"), kInvalidContext;
+  if (--retained > 0) return kSuccess;
+  drain_all();  // what is still to be done shows what it misses
+  if (alive_on(device) > 0) problem("cuDevicePrimaryCtxRelease while streams, modules or memory of it are alive");
+  std::erase_if(current_, [&](const auto& thread) { return thread.second == device; });
   return kSuccess;
 }
 CuResult FakeDriver::context_set_current(CuContext context) {
-  if (context != kTheContext || retained_ == 0) return problem("cuCtxSetCurrent of no context"), kInvalidContext;
-  current_.insert(std::this_thread::get_id());
-  return kSuccess;
+  for (const auto& [ordinal, count] : retained_) {
+    if (count > 0 && context == context_of(ordinal)) return current_[std::this_thread::get_id()] = ordinal, kSuccess;
+  }
+  return problem("cuCtxSetCurrent of no context"), kInvalidContext;
 }
 
 // ---- memory
@@ -216,8 +243,13 @@ std::byte* first_byte(std::byte* raw) {
 
 }  // namespace
 
-bool FakeDriver::on_device(CuPointer address, std::size_t bytes, const char* who) {
-  if ((address & kDeviceBit) != 0 && block_of(memory_, host_address(address), bytes) != memory_.end()) return true;
+bool FakeDriver::on_device(CuPointer address, std::size_t bytes, const char* who, int ordinal) {
+  const auto block = (address & kDeviceBit) != 0 ? block_of(memory_, host_address(address), bytes) : memory_.end();
+  if (block != memory_.end() && block->second.ordinal == ordinal) return true;
+  if (block != memory_.end()) {
+    problem(fmt::format("{}: memory of cuda:{} in work of cuda:{}", who, block->second.ordinal, ordinal));
+    return false;
+  }
   problem(fmt::format("{}: {} bytes at {:#x} are not in device memory that is alive", who, bytes, address));
   return false;
 }
@@ -236,7 +268,7 @@ CuResult FakeDriver::memory_allocate(CuPointer* address, std::size_t bytes) {
   if (capture_forbids("cuMemAlloc")) return 900;
   if (bytes == 0) return problem("cuMemAlloc of 0 bytes"), kInvalidValue;
   if (bytes > device_.memory_bytes - in_use_) return kOutOfMemory;
-  Memory memory{std::make_unique<std::byte[]>(bytes + 2 * kRedZone + kAlignment), bytes};
+  Memory memory{std::make_unique<std::byte[]>(bytes + 2 * kRedZone + kAlignment), bytes, here()};
   std::byte* raw = memory.bytes.get();
   std::fill(raw, raw + bytes + 2 * kRedZone + kAlignment, kRed);
   std::byte* first = first_byte(raw);
@@ -247,7 +279,7 @@ CuResult FakeDriver::memory_allocate(CuPointer* address, std::size_t bytes) {
 }
 
 CuResult FakeDriver::memory_free(CuPointer address) {
-  if (sticky_ == kSuccess) drain_all();  // as the driver does
+  if (capture_forbids("cuMemFree")) return 900;
   const auto found = memory_.find(host_address(address));
   if ((address & kDeviceBit) == 0 || found == memory_.end()) {
     problem(fmt::format("cuMemFree of {:#x}, which is no block that is alive (double free?)", address));
@@ -265,14 +297,15 @@ CuResult FakeDriver::memory_free(CuPointer address) {
 
 CuResult FakeDriver::host_allocate(void** address, std::size_t bytes, unsigned) {
   if (capture_forbids("cuMemHostAlloc")) return 900;
-  Memory memory{std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes};
+  if (bytes == 0) return problem("cuMemHostAlloc of 0 bytes"), kInvalidValue;
+  Memory memory{std::unique_ptr<std::byte[]>(new std::byte[bytes]), bytes, here()};
   *address = memory.bytes.get();
   host_memory_.emplace(memory.bytes.get(), std::move(memory));
   return kSuccess;
 }
 
 CuResult FakeDriver::host_free(void* address) {
-  if (sticky_ == kSuccess) drain_all();
+  if (capture_forbids("cuMemFreeHost")) return 900;
   if (host_memory_.erase(static_cast<std::byte*>(address)) == 1) return kSuccess;
   return problem("cuMemFreeHost of no block that is alive (double free?)"), kInvalidValue;
 }

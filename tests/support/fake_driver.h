@@ -1,7 +1,9 @@
 // A CUDA driver without a device: a table of functions that keeps memory, streams, events, modules and graphs of its
 // own and checks how they are used. Work is queued and done only when somebody waits for it, so that a missing wait
-// shows as wrong numbers; fresh memory holds NaN; device addresses are no addresses of the host. Wrong use ends in
-// problems(), what was not given back in leaks(). Any call can be made to fail.
+// shows as wrong numbers; giving memory, pinned memory, modules or streams back is no wait, and what work still needs
+// must be there when it is done. Fresh memory holds NaN; device addresses are no addresses of the host; handles belong
+// to the context that was current when they were made. Wrong use ends in problems(), what was not given back in
+// leaks(). Any call can be made to fail.
 #pragma once
 
 #include <array>
@@ -10,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -58,6 +59,7 @@ struct FakeDevice {
   int version = 13000;
   int devices = 1;
   CuResult init = kSuccess;
+  std::size_t module_bytes = 0;  // of device memory that a loaded module takes
 };
 
 class FakeDriver {
@@ -74,8 +76,8 @@ class FakeDriver {
     kernels_[entry] = std::move(kernel);
   }
 
-  // The k-th call from now (1: the next) returns `code` and does nothing, unless it gives something back: that is done
-  // all the same. A sticky code makes every later call return it too.
+  // The k-th call from now (1: the next) returns `code` and does nothing, unless it gives something back or waits: that
+  // is done all the same. A sticky code makes every later call return it too.
   void fail_call(std::int64_t k, CuResult code);
   void fail_nothing() { fail_at_ = -1; }
   // The next kernel that runs goes wrong: every later call that could notice returns `code`.
@@ -94,7 +96,7 @@ class FakeDriver {
   void forget_launches() { launches_.clear(); }
 
  private:
-  enum class Kind { ordinary, release, anywhere };  // anywhere: needs no context
+  struct Kind;
   struct Work {
     std::string what;
     std::function<void()> run;
@@ -104,6 +106,7 @@ class FakeDriver {
     CuFunction function = nullptr;
     Extents grid = {}, block = {};
     std::vector<std::uint64_t> arguments;
+    int ordinal = 0;
     Work work(FakeDriver& fake, bool from_graph) const;
   };
   struct StreamState;
@@ -115,24 +118,31 @@ class FakeDriver {
   struct Memory {
     std::unique_ptr<std::byte[]> bytes;
     std::size_t size = 0;
+    int ordinal = 0;
   };
 
   template <auto Method, typename... P>
-  void bind(Call<P...>& entry, Kind kind = Kind::ordinary);
+  void bind(Call<P...>& entry, const Kind& kind);
   void bind_all(Driver& table);
-  CuResult counted(const char* symbol, Kind kind, const std::function<CuResult()>& act);
+  CuResult counted(const char* symbol, const Kind& kind, const std::function<CuResult()>& act);
+  int here() const;  // the device whose context is current; -1: none
+  std::size_t alive_on(int ordinal) const;
 
   // Device addresses are host addresses with a bit set that no host address has.
   static CuPointer device_address(const void* host);
   static std::byte* host_address(CuPointer address);
-  bool on_device(CuPointer address, std::size_t bytes, const char* who);
+  bool on_device(CuPointer address, std::size_t bytes, const char* who, int ordinal);
   bool pinned(const void* address, std::size_t bytes, const char* who);
   StreamState* stream(CuStream handle, const char* who);
   void enqueue(StreamState& stream, Work work);
   void drain(StreamState& stream, std::size_t until);
   void drain_all();
   bool capture_forbids(const char* who);
-  CuResult copy(CuStream stream, std::byte* to, const std::byte* from, std::size_t bytes, const char* who);
+  CuResult copy(CuStream stream, std::byte* to, const std::byte* from, std::size_t bytes, const char* who,
+                const std::function<bool(int ordinal)>& is_good);
+  FunctionState* function(CuFunction handle);
+  bool can_launch(CuFunction handle, const Extents& grid, const Extents& block, unsigned shared, void** arguments,
+                  KernelWork& work);
   bool read_arguments(const FunctionState& function, void** arguments, KernelWork& work);
 
   CuResult init(unsigned);
@@ -142,8 +152,8 @@ class FakeDriver {
   CuResult device_get_name(char* name, int bytes, CuDevice);
   CuResult device_get_attribute(int* value, int attribute, CuDevice);
   CuResult device_total_memory(std::size_t* bytes, CuDevice);
-  CuResult primary_context_retain(CuContext* context, CuDevice);
-  CuResult primary_context_release(CuDevice);
+  CuResult primary_context_retain(CuContext* context, CuDevice device);
+  CuResult primary_context_release(CuDevice device);
   CuResult context_set_current(CuContext context);
   CuResult memory_get_info(std::size_t* free, std::size_t* total);
   CuResult memory_allocate(CuPointer* address, std::size_t bytes);
@@ -154,11 +164,11 @@ class FakeDriver {
   CuResult copy_to_host(void* to, CuPointer from, std::size_t bytes, CuStream stream);
   CuResult copy_on_device(CuPointer to, CuPointer from, std::size_t bytes, CuStream stream);
   CuResult fill_bytes(CuPointer to, unsigned char value, std::size_t bytes, CuStream stream);
-  CuResult stream_create(CuStream* stream, unsigned);
+  CuResult stream_create(CuStream* stream, unsigned flags);
   CuResult stream_destroy(CuStream handle);
   CuResult stream_synchronize(CuStream handle);
   CuResult stream_wait_event(CuStream handle, CuEvent event, unsigned);
-  CuResult event_create(CuEvent* event, unsigned);
+  CuResult event_create(CuEvent* event, unsigned flags);
   CuResult event_destroy(CuEvent event);
   CuResult event_record(CuEvent event, CuStream handle);
   CuResult event_query(CuEvent event);
@@ -195,10 +205,11 @@ class FakeDriver {
   std::vector<std::string> problems_;
   std::vector<FakeLaunch> launches_;
   std::size_t in_use_ = 0, graph_updates_ = 0;
-  int retained_ = 0;
-  std::set<std::thread::id> current_;  // threads with the context current
+  std::map<int, int> retained_;             // contexts, by device
+  std::map<std::thread::id, int> current_;  // whose context a thread has current
   std::map<std::byte*, Memory> memory_, host_memory_;
   std::map<StreamState*, std::unique_ptr<StreamState>> streams_;
+  std::vector<std::unique_ptr<StreamState>> ended_;  // destroyed; what was put on them is done all the same
   std::map<EventState*, std::unique_ptr<EventState>> events_;
   std::map<ModuleState*, std::unique_ptr<ModuleState>> modules_;
   std::map<GraphState*, std::unique_ptr<GraphState>> graphs_;

@@ -1,4 +1,4 @@
-// FakeDriver: streams, events, copies, modules, launches and graphs.
+// FakeDriver: streams, events, copies, modules and launches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,25 +11,12 @@ namespace fusejit::test {
 namespace {
 
 constexpr CuResult kInvalidValue = 1, kInvalidImage = 200, kInvalidHandle = 400, kNotFound = 500;
-constexpr CuResult kCaptureUnsupported = 900, kCaptureInvalidated = 901;
+constexpr CuResult kCaptureUnsupported = 900, kCaptureIsolation = 905, kCapturedEvent = 907;
 constexpr std::int64_t kMostThreads = 1024;
+constexpr unsigned kMostBlocks = 0x7fffffff;  // along x
 constexpr std::string_view kImageMark =
     "\x7f"
     "ELF";
-
-// The handle of a live object, or null.
-template <typename State, typename Handle>
-State* find(const std::map<State*, std::unique_ptr<State>>& alive, Handle handle) {
-  const auto found = alive.find(reinterpret_cast<State*>(handle));
-  return found == alive.end() ? nullptr : found->first;
-}
-
-template <typename Handle, typename State>
-Handle add(std::map<State*, std::unique_ptr<State>>& alive, std::unique_ptr<State> state) {
-  State* raw = state.get();
-  alive.emplace(raw, std::move(state));
-  return reinterpret_cast<Handle>(raw);
-}
 
 }  // namespace
 
@@ -37,8 +24,9 @@ Handle add(std::map<State*, std::unique_ptr<State>>& alive, std::unique_ptr<Stat
 
 FakeDriver::StreamState* FakeDriver::stream(CuStream handle, const char* who) {
   StreamState* found = find(streams_, handle);
-  if (!found) problem(fmt::format("{} on a stream that is not alive", who));
-  return found;
+  if (!found) return problem(fmt::format("{} on a stream that is not alive", who)), nullptr;
+  if (found->ordinal == here()) return found;
+  return problem(fmt::format("{} on a stream of cuda:{} with cuda:{} current", who, found->ordinal, here())), nullptr;
 }
 
 void FakeDriver::enqueue(StreamState& stream, Work work) {
@@ -58,6 +46,7 @@ void FakeDriver::drain(StreamState& stream, std::size_t until) {
 
 void FakeDriver::drain_all() {
   for (auto& [raw, state] : streams_) drain(*raw, raw->queue.size());
+  for (auto& state : ended_) drain(*state, state->queue.size());
 }
 
 // True, and the capture is broken, if this thread is capturing a stream: the call cannot be made then.
@@ -71,19 +60,18 @@ bool FakeDriver::capture_forbids(const char* who) {
   return any;
 }
 
-CuResult FakeDriver::stream_create(CuStream* stream, unsigned) {
-  return *stream = add<CuStream>(streams_, std::make_unique<StreamState>()), kSuccess;
+CuResult FakeDriver::stream_create(CuStream* stream, unsigned flags) {
+  if (flags != kStreamNonBlocking) problem("cuStreamCreate of a stream that waits for the default stream");
+  auto state = std::make_unique<StreamState>();
+  state->ordinal = here();
+  return *stream = add<CuStream>(streams_, std::move(state)), kSuccess;
 }
 
 CuResult FakeDriver::stream_destroy(CuStream handle) {
   StreamState* found = stream(handle, "cuStreamDestroy");
   if (!found) return kInvalidHandle;
   if (found->capturing) problem("cuStreamDestroy of a stream that is captured");
-  drain(*found, found->queue.size());
-  for (auto& [raw, event] : events_) {
-    if (raw->stream == found) raw->stream = nullptr;
-  }
-  streams_.erase(found);
+  ended_.push_back(std::move(streams_.extract(found).mapped()));
   return kSuccess;
 }
 
@@ -99,12 +87,17 @@ CuResult FakeDriver::stream_wait_event(CuStream handle, CuEvent event, unsigned)
   EventState* waited = find(events_, event);
   if (!found || !waited) return kInvalidHandle;
   if (!waited->stream) return kSuccess;
+  if (found->capturing != waited->captured) {
+    return problem("cuStreamWaitEvent across the bounds of a capture"), kCaptureIsolation;
+  }
   enqueue(*found, {"wait", [this, other = waited->stream, position = waited->position] { drain(*other, position); }});
   return kSuccess;
 }
 
-CuResult FakeDriver::event_create(CuEvent* event, unsigned) {
-  return *event = add<CuEvent>(events_, std::make_unique<EventState>()), kSuccess;
+CuResult FakeDriver::event_create(CuEvent* event, unsigned flags) {
+  auto state = std::make_unique<EventState>();
+  state->timing = (flags & kEventDisableTiming) == 0;
+  return *event = add<CuEvent>(events_, std::move(state)), kSuccess;
 }
 CuResult FakeDriver::event_destroy(CuEvent event) {
   EventState* found = find(events_, event);
@@ -117,25 +110,34 @@ CuResult FakeDriver::event_record(CuEvent event, CuStream handle) {
   if (!found || !at) return kInvalidHandle;
   found->stream = at;
   found->position = at->queue.size();
+  found->captured = at->capturing;
   return kSuccess;
 }
 CuResult FakeDriver::event_query(CuEvent event) {
   const EventState* found = find(events_, event);
   if (!found) return kInvalidHandle;
+  if (capture_forbids("cuEventQuery")) return kCaptureUnsupported;
+  if (found->captured) return problem("cuEventQuery of an event of a capture"), kCapturedEvent;
   return !found->stream || found->stream->done >= found->position ? kSuccess : kNotReady;
 }
 CuResult FakeDriver::event_synchronize(CuEvent event) {
   const EventState* found = find(events_, event);
   if (!found) return kInvalidHandle;
   if (capture_forbids("cuEventSynchronize")) return kCaptureUnsupported;
+  if (found->captured) return problem("cuEventSynchronize of an event of a capture"), kCapturedEvent;
   if (found->stream) drain(*found->stream, found->position);
   return kSuccess;
 }
 CuResult FakeDriver::event_elapsed_time(float* milliseconds, CuEvent start, CuEvent end) {
   const EventState *from = find(events_, start), *to = find(events_, end);
   if (!from || !to) return kInvalidHandle;
+  for (const EventState* event : {from, to}) {
+    if (!event->timing || !event->stream)
+      return problem("cuEventElapsedTime of an event without a time"), kInvalidHandle;
+    if (event->stream->done < event->position) return kNotReady;
+  }
   float taken = 0;
-  for (std::size_t i = from->position; from->stream && from->stream == to->stream && i < to->position; ++i) {
+  for (std::size_t i = from->position; from->stream == to->stream && i < to->position; ++i) {
     taken += from->stream->queue[i].milliseconds;
   }
   return *milliseconds = taken > 0 ? taken : 1, kSuccess;
@@ -143,28 +145,40 @@ CuResult FakeDriver::event_elapsed_time(float* milliseconds, CuEvent start, CuEv
 
 // ---- copies
 
-CuResult FakeDriver::copy(CuStream handle, std::byte* to, const std::byte* from, std::size_t bytes, const char* who) {
+// What a copy needs must be there when it is called and when it is done.
+CuResult FakeDriver::copy(CuStream handle, std::byte* to, const std::byte* from, std::size_t bytes, const char* who,
+                          const std::function<bool(int ordinal)>& is_good) {
   StreamState* found = stream(handle, who);
   if (!found) return kInvalidHandle;
-  enqueue(*found, {who, [=] { std::memmove(to, from, bytes); }});
+  if (!is_good(found->ordinal)) return kInvalidValue;
+  enqueue(*found, {who, [=, ordinal = found->ordinal] {
+                     if (is_good(ordinal)) std::memmove(to, from, bytes);
+                   }});
   return kSuccess;
 }
 CuResult FakeDriver::copy_to_device(CuPointer to, const void* from, std::size_t bytes, CuStream stream) {
-  if (!on_device(to, bytes, "cuMemcpyHtoDAsync") || !pinned(from, bytes, "cuMemcpyHtoDAsync")) return kInvalidValue;
-  return copy(stream, host_address(to), static_cast<const std::byte*>(from), bytes, "cuMemcpyHtoDAsync");
+  const char* who = "cuMemcpyHtoDAsync";
+  return copy(stream, host_address(to), static_cast<const std::byte*>(from), bytes, who,
+              [=, this](int ordinal) { return on_device(to, bytes, who, ordinal) && pinned(from, bytes, who); });
 }
 CuResult FakeDriver::copy_to_host(void* to, CuPointer from, std::size_t bytes, CuStream stream) {
-  if (!on_device(from, bytes, "cuMemcpyDtoHAsync") || !pinned(to, bytes, "cuMemcpyDtoHAsync")) return kInvalidValue;
-  return copy(stream, static_cast<std::byte*>(to), host_address(from), bytes, "cuMemcpyDtoHAsync");
+  const char* who = "cuMemcpyDtoHAsync";
+  return copy(stream, static_cast<std::byte*>(to), host_address(from), bytes, who,
+              [=, this](int ordinal) { return on_device(from, bytes, who, ordinal) && pinned(to, bytes, who); });
 }
 CuResult FakeDriver::copy_on_device(CuPointer to, CuPointer from, std::size_t bytes, CuStream stream) {
-  if (!on_device(to, bytes, "cuMemcpyDtoDAsync") || !on_device(from, bytes, "cuMemcpyDtoDAsync")) return kInvalidValue;
-  return copy(stream, host_address(to), host_address(from), bytes, "cuMemcpyDtoDAsync");
+  const char* who = "cuMemcpyDtoDAsync";
+  return copy(stream, host_address(to), host_address(from), bytes, who, [=, this](int ordinal) {
+    return on_device(to, bytes, who, ordinal) && on_device(from, bytes, who, ordinal);
+  });
 }
 CuResult FakeDriver::fill_bytes(CuPointer to, unsigned char value, std::size_t bytes, CuStream handle) {
-  StreamState* found = stream(handle, "cuMemsetD8Async");
-  if (!found || !on_device(to, bytes, "cuMemsetD8Async")) return kInvalidValue;
-  enqueue(*found, {"cuMemsetD8Async", [at = host_address(to), value, bytes] { std::memset(at, value, bytes); }});
+  const char* who = "cuMemsetD8Async";
+  StreamState* found = stream(handle, who);
+  if (!found || !on_device(to, bytes, who, found->ordinal)) return kInvalidValue;
+  enqueue(*found, {who, [=, this, ordinal = found->ordinal] {
+                     if (on_device(to, bytes, who, ordinal)) std::memset(host_address(to), value, bytes);
+                   }});
   return kSuccess;
 }
 
@@ -174,14 +188,18 @@ CuResult FakeDriver::module_load_data(CuModule* module, const void* image) {
   if (capture_forbids("cuModuleLoadData")) return kCaptureUnsupported;
   const char* text = static_cast<const char*>(image);
   if (std::strncmp(text, kImageMark.data(), kImageMark.size()) != 0) return kInvalidImage;
+  if (device_.module_bytes > device_.memory_bytes - in_use_) return kOutOfMemory;
+  in_use_ += device_.module_bytes;
   auto state = std::make_unique<ModuleState>();
+  state->ordinal = here();
   return *module = add<CuModule>(modules_, std::move(state)), kSuccess;
 }
 
 CuResult FakeDriver::module_unload(CuModule module) {
   ModuleState* found = find(modules_, module);
   if (!found) return problem("cuModuleUnload of a module that is not alive"), kInvalidHandle;
-  if (sticky_ == kSuccess) drain_all();
+  if (capture_forbids("cuModuleUnload")) return kCaptureUnsupported;
+  in_use_ -= device_.module_bytes;
   return modules_.erase(found), kSuccess;
 }
 
@@ -191,8 +209,18 @@ CuResult FakeDriver::module_get_function(CuFunction* function, CuModule module, 
   const auto kernel = kernels_.find(name);
   if (kernel == kernels_.end()) return kNotFound;
   std::unique_ptr<FunctionState>& state = found->functions[name];
-  if (!state) state.reset(new FunctionState{name, &kernel->second});
+  if (!state) state.reset(new FunctionState{.entry = name, .kernel = &kernel->second, .ordinal = found->ordinal});
   return *function = reinterpret_cast<CuFunction>(state.get()), kSuccess;
+}
+
+// The entry of a module that is loaded, or null.
+FakeDriver::FunctionState* FakeDriver::function(CuFunction handle) {
+  for (auto& [raw, module] : modules_) {
+    for (auto& [name, state] : module->functions) {
+      if (state.get() == reinterpret_cast<FunctionState*>(handle)) return state.get();
+    }
+  }
+  return nullptr;
 }
 
 CuResult FakeDriver::function_get_attribute(int* value, int attribute, CuFunction) {
@@ -209,9 +237,11 @@ CuResult FakeDriver::function_get_attribute(int* value, int attribute, CuFunctio
   }
 }
 
-CuResult FakeDriver::function_set_attribute(CuFunction function, int attribute, int value) {
+CuResult FakeDriver::function_set_attribute(CuFunction handle, int attribute, int value) {
+  FunctionState* state = function(handle);
+  if (!state) return problem("cuFuncSetAttribute of a function whose module is not loaded"), kInvalidHandle;
   if (attribute != kFunctionMaxDynamicSharedBytes || value > (227 << 10)) return kInvalidValue;
-  return reinterpret_cast<FunctionState*>(function)->dynamic_shared_bytes = value, kSuccess;
+  return state->dynamic_shared_bytes = value, kSuccess;
 }
 
 // Copies the arguments, as the driver does at the call, and looks at every pointer.
@@ -228,7 +258,7 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
     if (scalar) continue;
     const FakePointer& wanted = kernel.pointers[i < before ? i : i - scalars];
     const std::string who = fmt::format("{}, argument {}", function.entry, i);
-    if (!on_device(value, static_cast<std::size_t>(wanted.bytes), who.c_str())) return false;
+    if (!on_device(value, static_cast<std::size_t>(wanted.bytes), who.c_str(), work.ordinal)) return false;
     if (value % static_cast<std::uint64_t>(wanted.align) != 0) {
       problem(fmt::format("{}: {:#x} is not aligned to {}", who, value, wanted.align));
       return false;
@@ -240,7 +270,9 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
 FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph) const {
   return {"kernel",
           [&fake, from_graph, copy = *this] {
-            const auto& state = *reinterpret_cast<const FunctionState*>(copy.function);
+            const FunctionState* alive = fake.function(copy.function);
+            if (!alive) return fake.problem("a kernel is to run whose module is not loaded any more");
+            const FunctionState& state = *alive;
             const FakeKernel& kernel = *state.kernel;
             fake.launches_.push_back({state.entry, copy.grid, copy.block, from_graph});
             if (fake.break_kernel_ != kSuccess) {
@@ -258,8 +290,10 @@ FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph)
               }
               const FakePointer& wanted = kernel.pointers[i < before ? i : i - scalars];
               // Alive when it was launched; still alive now that it runs?
-              if (!fake.on_device(copy.arguments[i], static_cast<std::size_t>(wanted.bytes), state.entry.c_str()))
+              if (!fake.on_device(copy.arguments[i], static_cast<std::size_t>(wanted.bytes), state.entry.c_str(),
+                                  copy.ordinal)) {
                 return;
+              }
               pointers.push_back(host_address(copy.arguments[i]));
             }
             if (kernel.run) kernel.run(pointers, values);
@@ -267,128 +301,46 @@ FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph)
           reinterpret_cast<const FunctionState*>(function)->kernel->milliseconds};
 }
 
+// What every launch must keep to, directly or as a node of a graph.
+bool FakeDriver::can_launch(CuFunction handle, const Extents& grid, const Extents& block, unsigned shared,
+                            void** arguments, KernelWork& work) {
+  const FunctionState* state = function(handle);
+  if (!state) return problem("a launch of a function whose module is not loaded"), false;
+  if (state->ordinal != work.ordinal) {
+    return problem(
+               fmt::format("{}: a function of cuda:{} in work of cuda:{}", state->entry, state->ordinal, work.ordinal)),
+           false;
+  }
+  const FakeKernel& kernel = *state->kernel;
+  const auto wrong = [&](const Extents& given, const Extents& wanted) { return wanted[0] != 0 && given != wanted; };
+  if (wrong(grid, kernel.grid) || wrong(block, kernel.block)) {
+    return problem(fmt::format("{}: launched with other extents than it was compiled for", state->entry)), false;
+  }
+  const std::int64_t threads = std::int64_t{block[0]} * block[1] * block[2];
+  const auto& [gx, gy, gz] = grid;
+  if (gx == 0 || gy == 0 || gz == 0 || threads == 0 || threads > kMostThreads || gx > kMostBlocks || gy > 65535 ||
+      gz > 65535 || block[2] > 64) {
+    problem(
+        fmt::format("{}: no device has a grid of {}x{}x{} blocks of {} threads", state->entry, gx, gy, gz, threads));
+    return false;
+  }
+  if (shared != kernel.shared_bytes || static_cast<int>(shared) > state->dynamic_shared_bytes) {
+    problem(fmt::format("{}: {} bytes of shared memory, {} wanted, {} allowed", state->entry, shared,
+                        kernel.shared_bytes, state->dynamic_shared_bytes));
+    return false;
+  }
+  return read_arguments(*state, arguments, work);
+}
+
 CuResult FakeDriver::launch_kernel(CuFunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                    unsigned bz, unsigned shared, CuStream handle, void** arguments, void** extra) {
   StreamState* found = stream(handle, "cuLaunchKernel");
-  bool alive = false;
-  for (auto& [raw, module] : modules_) {
-    for (auto& [name, state] : module->functions) alive |= state.get() == reinterpret_cast<FunctionState*>(function);
-  }
-  if (!alive) problem("cuLaunchKernel of a function whose module is not loaded");
-  if (!alive || !found || extra) return kInvalidHandle;
-  const auto& state = *reinterpret_cast<FunctionState*>(function);
-  const FakeKernel& kernel = *state.kernel;
-  KernelWork work{function, {gx, gy, gz}, {bx, by, bz}, {}};
-  const auto wrong = [&](const Extents& given, const Extents& wanted) { return wanted[0] != 0 && given != wanted; };
-  if (wrong(work.grid, kernel.grid) || wrong(work.block, kernel.block)) {
-    problem(fmt::format("{}: launched with other extents than it was compiled for", state.entry));
-    return kInvalidValue;
-  }
-  const std::int64_t threads = std::int64_t{bx} * by * bz;
-  if (gx == 0 || gy == 0 || gz == 0 || threads == 0 || threads > kMostThreads || gy > 65535 || gz > 65535 || bz > 64) {
-    problem(fmt::format("{}: no device has a grid of {}x{}x{} blocks of {} threads", state.entry, gx, gy, gz, threads));
-    return kInvalidValue;
-  }
-  if (shared != kernel.shared_bytes || static_cast<int>(shared) > state.dynamic_shared_bytes) {
-    problem(fmt::format("{}: {} bytes of shared memory, {} wanted, {} allowed", state.entry, shared,
-                        kernel.shared_bytes, state.dynamic_shared_bytes));
-    return kInvalidValue;
-  }
-  if (!read_arguments(state, arguments, work)) return kInvalidValue;
+  if (!found || extra) return kInvalidHandle;
+  KernelWork work{function, {gx, gy, gz}, {bx, by, bz}, {}, found->ordinal};
+  if (!can_launch(function, work.grid, work.block, shared, arguments, work)) return kInvalidValue;
   if (!found->capturing) return found->queue.push_back(work.work(*this, false)), kSuccess;
   found->captured->nodes.push_back(std::make_unique<GraphState::Node>(GraphState::Node{{}, std::move(work), true}));
   return kSuccess;
-}
-
-// ---- graphs
-
-CuResult FakeDriver::stream_begin_capture(CuStream handle, int mode) {
-  StreamState* found = stream(handle, "cuStreamBeginCapture");
-  if (!found || mode != kCaptureThreadLocal || found->capturing) return kInvalidValue;
-  found->capturing = true;
-  found->captured_by = std::this_thread::get_id();
-  found->capture_broken = false;
-  found->captured = std::make_unique<GraphState>();
-  return kSuccess;
-}
-
-CuResult FakeDriver::stream_end_capture(CuStream handle, CuGraph* graph) {
-  StreamState* found = stream(handle, "cuStreamEndCapture");
-  if (!found || !found->capturing) return kInvalidValue;
-  found->capturing = false;
-  *graph = nullptr;
-  // A call that fails gives no graph out.
-  if (found->capture_broken || sticky_ != kSuccess || (failed_ && calls_ == fail_at_)) {
-    found->captured.reset();
-    return kCaptureInvalidated;
-  }
-  return *graph = add<CuGraph>(graphs_, std::move(found->captured)), kSuccess;
-}
-
-CuResult FakeDriver::stream_get_capture_info(CuStream handle, int* status, std::uint64_t* id, CuGraph* graph,
-                                             const CuGraphNode** nodes, std::size_t* count) {
-  StreamState* found = stream(handle, "cuStreamGetCaptureInfo");
-  if (!found) return kInvalidHandle;
-  *status = found->capturing ? kCaptureStatusActive : kCaptureStatusNone;
-  if (!found->capturing) return kSuccess;
-  if (id) *id = 1;
-  if (graph) *graph = reinterpret_cast<CuGraph>(found->captured.get());
-  static thread_local CuGraphNode last;
-  last = found->captured->nodes.empty() ? nullptr : reinterpret_cast<CuGraphNode>(found->captured->nodes.back().get());
-  if (nodes) *nodes = &last;
-  if (count) *count = last ? 1 : 0;
-  return kSuccess;
-}
-
-CuResult FakeDriver::graph_instantiate(CuGraphExec* exec, CuGraph graph, unsigned long long) {
-  const GraphState* found = find(graphs_, graph);
-  if (!found) return kInvalidHandle;
-  auto state = std::make_unique<ExecState>();
-  for (const auto& node : found->nodes) state->steps.push_back({node.get(), *node});
-  return *exec = add<CuGraphExec>(execs_, std::move(state)), kSuccess;
-}
-
-CuResult FakeDriver::graph_set_kernel_node(CuGraphExec exec, CuGraphNode node, const CuKernelNodeParams* parameters) {
-  ExecState* found = find(execs_, exec);
-  if (!found) return kInvalidHandle;
-  const bool graph_alive = std::any_of(graphs_.begin(), graphs_.end(), [&](auto& graph) {
-    return std::any_of(graph.first->nodes.begin(), graph.first->nodes.end(),
-                       [&](auto& n) { return n.get() == reinterpret_cast<const GraphState::Node*>(node); });
-  });
-  if (!graph_alive) return problem("a node is set whose graph is not alive"), kInvalidHandle;
-  for (ExecState::Step& step : found->steps) {
-    if (step.node != node || !step.what.is_kernel) continue;
-    KernelWork& kernel = step.what.kernel;
-    if (parameters->function != kernel.function) return kInvalidValue;
-    KernelWork changed{kernel.function, kernel.grid, kernel.block, {}};
-    const auto& function = *reinterpret_cast<const FunctionState*>(kernel.function);
-    if (!read_arguments(function, parameters->arguments, changed)) return kInvalidValue;
-    kernel = std::move(changed);
-    return ++graph_updates_, kSuccess;
-  }
-  return problem("a node is set that the executable graph does not have"), kInvalidHandle;
-}
-
-CuResult FakeDriver::graph_launch(CuGraphExec exec, CuStream handle) {
-  StreamState* found = stream(handle, "cuGraphLaunch");
-  const ExecState* launched = find(execs_, exec);
-  if (!found || !launched) return kInvalidHandle;
-  for (const ExecState::Step& step : launched->steps) {
-    found->queue.push_back(step.what.is_kernel ? step.what.kernel.work(*this, true) : step.what.work);
-  }
-  return kSuccess;
-}
-
-CuResult FakeDriver::graph_exec_destroy(CuGraphExec exec) {
-  ExecState* found = find(execs_, exec);
-  if (!found) return problem("cuGraphExecDestroy of a graph that is not alive"), kInvalidHandle;
-  return execs_.erase(found), kSuccess;
-}
-
-CuResult FakeDriver::graph_destroy(CuGraph graph) {
-  GraphState* found = find(graphs_, graph);
-  if (!found) return problem("cuGraphDestroy of a graph that is not alive"), kInvalidHandle;
-  return graphs_.erase(found), kSuccess;
 }
 
 }  // namespace fusejit::test

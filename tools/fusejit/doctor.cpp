@@ -7,13 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "codegen/cuda/nvrtc.h"
 #include "fusejit/error.h"
 #include "fusejit/target.h"
 #include "runtime/cuda/allocator.h"
 #include "runtime/cuda/context.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/cudnn/library.h"
+#include "runtime/cuda_backend.h"
+#include "runtime/cudnn/device.h"
 
 #if defined(FUSEJIT_X86)
 #include "codegen/x86/compile.h"
@@ -21,6 +20,12 @@
 
 namespace fusejit::tools {
 namespace {
+
+struct Libraries {
+  const runtime::cuda::DriverState& driver;
+  const codegen::cuda::NvrtcState& nvrtc;
+  const runtime::cudnn::Library& cudnn;
+};
 
 // "model name : AMD EPYC 9654" in /proc/cpuinfo.
 std::string processor_name() {
@@ -51,34 +56,53 @@ void find_llvm(Diagnosis& diagnosis) {
 #endif
 }
 
-void find_devices(Diagnosis& diagnosis) {
+// What stands in the way of cuDNN on a device; empty: nothing, or cuDNN is not there at all.
+std::string why_no_cudnn(const runtime::cudnn::Library& cudnn, int compute_capability) {
+  try {
+    if (cudnn.available()) runtime::cudnn::check_architecture(cudnn, compute_capability);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+Finding find_device(const Libraries& libraries, int ordinal) {
   using namespace runtime::cuda;
-  const DriverState& state = installed_driver();
+  Finding found{fmt::format("cuda:{}", ordinal), State::works, "", "", ""};
+  try {
+    const DeviceProperties p = device_properties(*libraries.driver.driver, ordinal);
+    found.what =
+        fmt::format("{}, sm_{}, {} multiprocessors, {} of memory, {} of L2 cache", p.name, p.compute_capability,
+                    p.multiprocessors, bytes_text(p.memory_bytes), bytes_text(p.l2_bytes));
+    if (p.memory_gigabytes_per_second > 0) found.what += fmt::format(", {:.0f} GB/s", p.memory_gigabytes_per_second);
+    if (libraries.nvrtc.available) {
+      found.help = runtime::why_no_kernels(found.part, p.compute_capability, libraries.nvrtc, libraries.driver.version);
+    }
+    if (!found.help.empty()) found.state = State::missing;
+    if (found.help.empty()) found.help = why_no_cudnn(libraries.cudnn, p.compute_capability);
+  } catch (const Error& error) {
+    found.state = State::missing;
+    found.what = error.what();
+  }
+  return found;
+}
+
+void find_devices(Diagnosis& diagnosis, const Libraries& libraries) {
+  const runtime::cuda::DriverState& state = libraries.driver;
   if (!state.driver) {
     diagnosis.findings.push_back({"driver", State::missing, state.why_not, state.path, ""});
     return;
   }
-  diagnosis.findings.push_back(
-      {"driver", State::works, fmt::format("for CUDA {}", cuda_version_text(state.version)), state.path, ""});
+  diagnosis.findings.push_back({"driver", State::works,
+                                fmt::format("for CUDA {}", runtime::cuda::cuda_version_text(state.version)), state.path,
+                                ""});
   for (int ordinal = 0; ordinal < state.devices; ++ordinal) {
-    Finding found{fmt::format("cuda:{}", ordinal), State::works, "", "", ""};
-    try {
-      const DeviceProperties p = device_properties(*state.driver, ordinal);
-      found.what =
-          fmt::format("{}, sm_{}, {} multiprocessors, {} of memory, {} of L2 cache", p.name, p.compute_capability,
-                      p.multiprocessors, bytes_text(p.memory_bytes), bytes_text(p.l2_bytes));
-      if (p.memory_gigabytes_per_second > 0) found.what += fmt::format(", {:.0f} GB/s", p.memory_gigabytes_per_second);
-      diagnosis.cuda = true;
-    } catch (const Error& error) {
-      found.state = State::missing;
-      found.what = error.what();
-    }
-    diagnosis.findings.push_back(std::move(found));
+    diagnosis.findings.push_back(find_device(libraries, ordinal));
+    diagnosis.cuda |= diagnosis.findings.back().state == State::works;
   }
 }
 
-void find_nvrtc(Diagnosis& diagnosis) {
-  const codegen::cuda::NvrtcState& state = codegen::cuda::nvrtc();
+void find_nvrtc(Diagnosis& diagnosis, const codegen::cuda::NvrtcState& state) {
   if (!state.available) {
     diagnosis.findings.push_back({"NVRTC", State::missing, state.why_not, state.library, ""});
     return;
@@ -87,45 +111,44 @@ void find_nvrtc(Diagnosis& diagnosis) {
   if (!state.architectures.empty()) {
     found.what += fmt::format(", for sm_{} to sm_{}", state.architectures.front(), state.architectures.back());
   }
-  const int driver = runtime::cuda::installed_driver().version;
-  if (diagnosis.cuda && driver / 1000 < state.major) {
-    found.state = State::missing;
-    found.what +=
-        fmt::format(", whose kernels the driver for CUDA {} cannot load", runtime::cuda::cuda_version_text(driver));
-    found.help = fmt::format("a newer driver, or NVRTC {} in FUSEJIT_NVRTC", driver / 1000);
-  }
   diagnosis.cuda_code = true;
-  diagnosis.cuda &= found.state == State::works;
   diagnosis.findings.push_back(std::move(found));
 }
 
-void find_cudnn(Diagnosis& diagnosis) {
-  const auto library = runtime::cudnn::Library::load();
-  if (library->available()) {
-    diagnosis.findings.push_back({"cuDNN", State::works, library->version_text(), library->path(), ""});
+void find_cudnn(Diagnosis& diagnosis, const runtime::cudnn::Library& library) {
+  if (library.available()) {
+    diagnosis.findings.push_back({"cuDNN", State::works, library.version_text(), library.path(), ""});
   } else {
-    diagnosis.findings.push_back({"cuDNN", State::missing, library->why_not(), library->path(), ""});
+    diagnosis.findings.push_back({"cuDNN", State::missing, library.why_not(), library.path(), ""});
   }
 }
 
 std::string summary(const Diagnosis& d) {
   std::string line = d.x86 ? "Runs on this processor" : "Runs on this processor by the interpreters only";
   if (d.cuda && d.cuda_code) return line + " and on the GPU.";
+  const bool gpu = std::any_of(d.findings.begin(), d.findings.end(),
+                               [](const Finding& finding) { return finding.part.starts_with("cuda:"); });
+  if (d.cuda_code && gpu) return line + "; CUDA kernels can be compiled, but not run: what is MISSING above says why.";
   if (d.cuda_code) return line + "; CUDA kernels can be compiled and looked at, but there is no GPU to run them.";
-  return line + (d.cuda ? "; there is a GPU, but no NVRTC to compile for it." : "; nothing for CUDA.");
+  return line + (gpu ? "; there is a GPU, but no NVRTC to compile for it." : "; nothing for CUDA.");
 }
 
 }  // namespace
 
-Diagnosis diagnose() {
+Diagnosis diagnose(const runtime::cuda::DriverState& driver, const codegen::cuda::NvrtcState& nvrtc,
+                   const runtime::cudnn::Library& cudnn) {
   Diagnosis diagnosis;
   find_processor(diagnosis);
   find_llvm(diagnosis);
-  find_devices(diagnosis);
-  find_nvrtc(diagnosis);
-  find_cudnn(diagnosis);
+  find_devices(diagnosis, {driver, nvrtc, cudnn});
+  find_nvrtc(diagnosis, nvrtc);
+  find_cudnn(diagnosis, cudnn);
   diagnosis.cuda &= diagnosis.cuda_code;
   return diagnosis;
+}
+
+Diagnosis diagnose() {
+  return diagnose(runtime::cuda::installed_driver(), codegen::cuda::nvrtc(), *runtime::cudnn::Library::load());
 }
 
 std::string text(const Diagnosis& diagnosis) {

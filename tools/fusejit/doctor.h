@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "codegen/cuda/nvrtc.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cudnn/library.h"
+
 namespace fusejit::tools {
 
 enum class State { works, missing };
@@ -27,6 +31,9 @@ struct Diagnosis {
 
 // Looks at the machine. Never throws: what cannot be found out is a finding.
 Diagnosis diagnose();
+// The same of other libraries than the machine's.
+Diagnosis diagnose(const runtime::cuda::DriverState& driver, const codegen::cuda::NvrtcState& nvrtc,
+                   const runtime::cudnn::Library& cudnn);
 
 // A readable table, with a last line that says what can be done here.
 std::string text(const Diagnosis& diagnosis);

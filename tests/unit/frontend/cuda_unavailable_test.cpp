@@ -73,11 +73,16 @@ TEST(CudaUnavailable, SaysWhyKernelsCannotBeCompiled) {
   const std::string missing = runtime::why_no_kernels("cuda:0", 90, codegen::cuda::look_for_nvrtc("/no/libnvrtc.so"));
   EXPECT_TRUE(missing.starts_with("cuda:0: kernels cannot be compiled: NVRTC was not found")) << missing;
   codegen::cuda::NvrtcState nvrtc{true, "", "libnvrtc.so.13", 13, 0, {75, 80, 90}};
-  EXPECT_EQ(runtime::why_no_kernels("cuda:0", 80, nvrtc), "");
-  EXPECT_EQ(runtime::why_no_kernels("cuda:0", 61, nvrtc),
+  for (const int driver : {13000, 13010, 14000, 0}) {
+    EXPECT_EQ(runtime::why_no_kernels("cuda:0", 80, nvrtc, driver), "") << driver;
+  }
+  EXPECT_EQ(runtime::why_no_kernels("cuda:0", 80, nvrtc, 12080),
+            "cuda:0: its driver is for CUDA 12.8 and cannot load what NVRTC 13.0 (libnvrtc.so.13) compiles; update the "
+            "driver, or let FUSEJIT_NVRTC name an NVRTC 12");
+  EXPECT_EQ(runtime::why_no_kernels("cuda:0", 61, nvrtc, 13000),
             "cuda:0 is of the architecture sm_61, for which NVRTC 13.0 (libnvrtc.so.13) does not compile (it does for "
             "sm_75, sm_80, sm_90); let FUSEJIT_NVRTC name an older NVRTC, or use a newer device");
-  EXPECT_NE(runtime::why_no_kernels("cuda:0", 200, nvrtc).find("install a newer NVRTC"), std::string::npos);
+  EXPECT_NE(runtime::why_no_kernels("cuda:0", 200, nvrtc, 13000).find("install a newer NVRTC"), std::string::npos);
 }
 
 }  // namespace

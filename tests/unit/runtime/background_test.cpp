@@ -200,7 +200,7 @@ TEST_F(BackgroundPlans, AnyCallOfTheDriverMayFail) {
       return std::string();
     };
     expect_right(session, "before");
-    fake_.fail_call(k, cuda::kOutOfMemory);
+    fake_.fail_call(k, 999);
     go.set_value();
     session.finish_background();
     const bool failed = fake_.failed();

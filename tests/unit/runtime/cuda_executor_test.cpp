@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <optional>
+#include <thread>
 
 #include "runtime/cuda/executor.h"
 #include "tests/support/fake_kernels.h"
@@ -47,13 +48,16 @@ class AddCall : public LibraryCall {
     std::vector<CuPointer> copies(pointers.begin(), pointers.end());
     std::vector<void*> arguments;
     for (CuPointer& copy : copies) arguments.push_back(&copy);
-    context_.call(context_.driver().fill_bytes, workspace, 7, workspace_bytes(), stream);
+    this->workspace = workspace;
+    if (wants_workspace) context_.call(context_.driver().fill_bytes, workspace, 7, workspace_bytes(), stream);
     context_.call(context_.driver().launch_kernel, kernel_.launches[0].function, 4, 1, 1, 256, 1, 1, 0, stream,
                   arguments.data(), nullptr);
   }
-  std::int64_t workspace_bytes() const override { return 3000; }
+  std::int64_t workspace_bytes() const override { return wants_workspace ? 3000 : 0; }
   std::string describe() const override { return "adds"; }
   mutable int executed = 0;
+  mutable CuPointer workspace = 0;
+  bool wants_workspace = true;
   bool fails_in_capture = false;
 
  private:
@@ -93,8 +97,8 @@ std::shared_ptr<const Plan> plan_of_step() {
 }
 
 struct Step {
-  explicit Step(FakeDriver& fake) : fake(fake) {
-    device = CudaDevice::open(fake.table(), 0);
+  explicit Step(FakeDriver& fake, int ordinal = 0) : fake(fake) {
+    device = CudaDevice::open(fake.table(), ordinal);
     device->memory().poison_freed(true);
     const auto module = std::make_shared<Module>(device->context(), test::kFakeImage);
     const auto load = [&](const char* text, int launches = 1, std::int64_t work = 0, std::int64_t counters = 0) {
@@ -104,11 +108,13 @@ struct Step {
       return std::make_shared<const LoadedKernel>(load_kernel(device->context(), module, source));
     };
     library = std::make_shared<AddCall>(device->context(), *load(kAdd));
-    executor.emplace(device, plan_of_step(),
-                     std::vector<CudaStep>{load(kScale), library, load(kSum, 2, 512, 16), load(kUpdate)});
+    steps = {load(kScale), library, load(kSum, 2, 512, 16), load(kUpdate)};
+    make_executor();
     weights = device->upload(filled(1));
     expected_weights = 1;
   }
+
+  void make_executor() { executor.emplace(device, plan_of_step(), steps); }
 
   static Type floats(std::int64_t count) { return Type{DType::f32, Shape{count}}; }
   static Buffer filled(float value) {
@@ -142,6 +148,7 @@ struct Step {
   FakeDriver& fake;
   std::shared_ptr<CudaDevice> device;
   std::shared_ptr<AddCall> library;
+  std::vector<CudaStep> steps;
   std::optional<CudaExecutor> executor;
   Buffer weights, last_argument, last_loss;
   float expected_weights = 0;
@@ -263,6 +270,94 @@ TEST(CudaExecutor, ABrokenKernelLosesTheDeviceAndNothingElse) {
   }
   EXPECT_EQ(fake.problems(), Strings());
   EXPECT_EQ(fake.leaks(), Strings());
+}
+
+// The full device is made room on: for a graph, as for everything that is not the allocator's.
+TEST(CudaExecutor, FullDevicesGiveCachedBlocksUpForAGraph) {
+  for (const char* call : {"cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuStreamCreate"}) {
+    bool seen = false;
+    for (std::int64_t k = 1; !seen && k < 1000; ++k) {
+      FakeDriver fake;
+      Step step(fake);
+      EXPECT_TRUE(step.run(1));
+      fake.fail_call(k, kOutOfMemory);
+      bool right = false;
+      try {
+        right = step.run(1);
+      } catch (const DeviceError&) {
+      }
+      ASSERT_TRUE(fake.failed()) << call;
+      if (fake.failed_symbol() != call) continue;
+      EXPECT_TRUE(right) << call;
+      seen = true;
+      EXPECT_EQ(step.executor->statistics().why_no_graph, "") << call;
+      EXPECT_EQ(step.executor->statistics().graph_launches, 1) << call;
+    }
+    EXPECT_TRUE(seen) << call;
+  }
+}
+
+TEST(CudaExecutor, DevicesTakeTurnsOnAnyThread) {
+  FakeDriver fake({.devices = 2});
+  {
+    Step first(fake, 0), second(fake, 1);
+    for (int run = 0; run < 4; ++run) {
+      EXPECT_TRUE(first.run(1)) << run;
+      EXPECT_TRUE(second.run(2)) << run;
+      std::thread([&] {
+        EXPECT_TRUE(second.run(3)) << run;
+        EXPECT_TRUE(first.run(4)) << run;
+      }).join();
+    }
+    EXPECT_EQ(first.executor->statistics().captures, 1);
+    EXPECT_EQ(second.executor->statistics().captures, 1);
+    EXPECT_TRUE(first.weights_are_right() && second.weights_are_right());
+  }
+  EXPECT_EQ(fake.problems(), Strings());
+  EXPECT_EQ(fake.leaks(), Strings());
+}
+
+TEST(CudaExecutor, ALibraryHasAWorkspaceThatAsksForNone) {
+  FakeDriver fake;
+  Step step(fake);
+  step.library->wants_workspace = false;
+  step.make_executor();
+  EXPECT_TRUE(step.run(1));
+  EXPECT_NE(step.library->workspace, 0u);
+  EXPECT_EQ(step.library->workspace % 256, 0u);
+  step.device->context().call(step.device->context().driver().fill_bytes, step.library->workspace, 1, 256,
+                              step.device->stream());
+  EXPECT_EQ(fake.problems(), Strings());
+}
+
+// The device is lost at any call, in making the executor or in one of the runs: from then on every run says so, all is
+// given back, and nothing is used that is gone.
+TEST(CudaExecutor, MayLoseTheDeviceAtAnyCall) {
+  bool reached = true;
+  for (std::int64_t k = 1; reached; ++k) {
+    FakeDriver fake;
+    {
+      std::optional<Step> step;
+      fake.fail_call(k, 700);
+      for (int run = 0; run < 4; ++run) {
+        try {
+          if (!step) step.emplace(fake);
+          EXPECT_TRUE(step->run(1) || fake.failed()) << "call " << k;
+        } catch (const DeviceError& error) {
+          EXPECT_TRUE(fake.failed());
+          EXPECT_NE(std::string(error.what()).find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos)
+              << error.what();
+        }
+      }
+      reached = fake.failed();
+      if (reached && step) {
+        EXPECT_THROW(step->run(1), DeviceError) << "call " << k << ", " << fake.failed_symbol();
+        EXPECT_TRUE(step->device->context().lost()) << fake.failed_symbol();
+      }
+    }
+    EXPECT_EQ(fake.problems(), Strings()) << "call " << k << ", " << fake.failed_symbol();
+    EXPECT_EQ(fake.leaks(), Strings()) << "call " << k << ", " << fake.failed_symbol();
+  }
 }
 
 // Any call fails, in making the executor or in one of the runs: a DeviceError or nothing, and the next run is right.

@@ -2,10 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "runtime/cuda/device.h"
-#include "tests/support/fake_driver.h"
+#include "tests/support/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
 namespace {
@@ -33,6 +34,12 @@ bool is_counted(const Buffer& buffer) {
 void expect_clean(const FakeDriver& fake) {
   EXPECT_EQ(fake.problems(), Strings());
   EXPECT_EQ(fake.leaks(), Strings());
+}
+
+// Nothing was used wrongly by work that is done now.
+void expect_clean_after(const FakeDriver& fake, CudaDevice& device) {
+  device.synchronize();
+  EXPECT_EQ(fake.problems(), Strings());
 }
 
 TEST(DeviceAllocator, ReusesBlocksAndCounts) {
@@ -97,6 +104,58 @@ TEST(DeviceAllocator, KeepsToItsLimit) {
   }
   memory.set_limit(0);
   memory.deallocate(memory.allocate(5 << 20));
+}
+
+TEST(DeviceAllocator, WaitsForTheStreamBeforeItGivesBlocksBack) {
+  FakeDriver fake;
+  const auto device = CudaDevice::open(fake.table(), 0);
+  DeviceAllocator& memory = device->memory();
+  const std::function<void()> ways[] = {
+      [&] { memory.release_cached(); },
+      [&] { memory.set_limit(1), memory.set_limit(0); },
+      [&] { EXPECT_THROW(memory.allocate(std::int64_t{1} << 40), DeviceError); },
+  };
+  for (const auto& give_back : ways) {
+    const CuPointer block = memory.allocate(1000);
+    device->context().call(device->context().driver().fill_bytes, block, 1, 1000, device->stream());
+    memory.deallocate(block);
+    give_back();
+    EXPECT_EQ(memory.statistics().reserved, 0);
+    EXPECT_EQ(fake.memory_in_use(), 0u);
+  }
+  expect_clean_after(fake, *device);
+}
+
+TEST(DeviceAllocator, NoSizeIsTooBigToBeRefused) {
+  FakeDriver fake;
+  const auto device = CudaDevice::open(fake.table(), 0);
+  for (const std::int64_t limit : {std::int64_t{0}, std::int64_t{1} << 20}) {
+    device->memory().set_limit(limit);
+    for (const std::int64_t bytes : {INT64_MAX, INT64_MAX - 70000, INT64_MAX / 2, std::int64_t{1} << 50}) {
+      EXPECT_THROW(device->memory().allocate(bytes), DeviceError) << bytes;
+    }
+    EXPECT_NO_THROW(device->memory().deallocate(device->memory().allocate(1000)));
+  }
+}
+
+TEST(DeviceAllocator, MakesRoomForWhatIsNotItsOwn) {
+  FakeDriver fake({.memory_bytes = 16 << 20, .module_bytes = 8 << 20});
+  const auto device = CudaDevice::open(fake.table(), 0);
+  DeviceAllocator& memory = device->memory();
+  const auto load = [&] {
+    CuModule module = nullptr;
+    device->context().call(device->context().driver().module_load_data, &module, test::kFakeImage.c_str());
+    return module;
+  };
+  const CuPointer small = memory.allocate(1 << 20);
+  memory.deallocate(memory.allocate(10 << 20));
+  EXPECT_THROW(load(), DriverError);
+  const CuModule module = memory.with_room(load);
+  EXPECT_EQ(memory.statistics().reserved, 1 << 20) << "what is in use stays";
+  EXPECT_THROW(memory.with_room(load), DriverError) << "there is no room at all";
+  device->context().release(device->context().driver().module_unload, module);
+  memory.deallocate(small);
+  expect_clean_after(fake, *device);
 }
 
 TEST(CudaDevice, CopiesThereAndBack) {
