@@ -93,6 +93,11 @@ class FakeDriver {
   const std::vector<FakeLaunch>& launches() const { return launches_; }
   std::size_t memory_in_use() const { return in_use_; }
   std::size_t graph_updates() const { return graph_updates_; }
+  // Of this thread: the device whose context is current; -1: none.
+  int current_device() const {
+    const std::lock_guard lock(mutex_);
+    return here();
+  }
   void forget_launches() { launches_.clear(); }
 
  private:
