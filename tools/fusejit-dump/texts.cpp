@@ -33,9 +33,9 @@ std::unordered_map<std::string, std::string> computed_values(const scheduler::Pl
 }
 
 // What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter.
-std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step) {
+std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment) {
   const std::unordered_map<std::string, std::string> ops = computed_values(plan);
-  std::string lines = fmt::format("; {}\n", fmt::join(step.ops, ", "));
+  std::string lines = fmt::format("{} {}\n", comment, fmt::join(step.ops, ", "));
   int number = -1;
   std::size_t buffer = 0;
   for (const ir::KernelParam& param : step.kernel->params) {
@@ -47,7 +47,8 @@ std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step)
     const char* const access = memory.kind == ir::MemKind::read     ? "reads"
                                : memory.kind == ir::MemKind::update ? "updates"
                                                                     : "writes";
-    lines += fmt::format(";   {:7} %p{:<2} = {}\n", access, number, op == ops.end() ? value.label : op->second);
+    lines +=
+        fmt::format("{}   {:7} %p{:<2} = {}\n", comment, access, number, op == ops.end() ? value.label : op->second);
   }
   return lines;
 }
@@ -69,7 +70,8 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
     const ir::Kernel& kernel = *step.kernel;
     std::string one = kernel_text(options.stage, kernel, plan.target);
-    if (options.stage == "kernel") one = legend(plan, step) + one;
+    if (options.stage == "kernel") one = legend(plan, step, ";") + one;
+    if (options.stage == "cuda") one = legend(plan, step, "//") + one;
     if (!options.json()) all += (all.empty() ? "" : "\n") + one;
     if (options.json()) kernels.push_back({{"index", s}, {"name", kernel.name}, {"text", std::move(one)}});
   }
@@ -80,7 +82,8 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
   return put(text(json));
 }
 
-int put_stage(const TextOptions& options, Invocation& invocation) {
+int put_stage(TextOptions options, Invocation& invocation) {
+  if (options.stage.empty()) options.stage = parse_target(options.target).isa == Isa::cuda ? "cuda" : "kernel";
   const bool of_graph = options.stage == "graph" || options.stage == "optimised";
   if (!of_graph && options.stage != "plan") return put_kernels(options, invocation);
   if (!options.kernel.empty()) throw UsageError{fmt::format("--kernel: stage {} is not a kernel's", options.stage)};
@@ -111,8 +114,8 @@ void add_source(CLI::App& program, Invocation& invocation) {
   command
       ->add_option(
           "--stage", options->stage,
-          "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++)")
-      ->required()
+          "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++); where "
+          "none is said, cuda for a cuda target, else kernel")
       ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm", "cuda"}));
   add_texts(*command, options, invocation);
 }

@@ -133,6 +133,7 @@ TEST_F(Dump, SourceHasEveryStage) {
   EXPECT_TRUE(contains(text("source --stage optimised $g.fj"), "matmul("));
   EXPECT_TRUE(contains(text("source --stage plan $g.fj"), "plan @g"));
   EXPECT_TRUE(contains(text("source --stage kernel $g.fj"), "kernel @"));
+  EXPECT_EQ(text("source $g.fj"), text("source --stage kernel $g.fj"));
   EXPECT_EQ(json("source --stage graph $g.fj")["text"], content(folder_ / "g.fj"));
   const Json kernels = json("source --stage kernel $g.fj")["kernels"];
   ASSERT_GE(kernels.size(), 2u);
@@ -153,6 +154,8 @@ TEST_F(Dump, MachineCodeHasTexts) {
 TEST_F(Dump, CudaCanBeReadAtEveryStage) {
   const std::string cuda = " --target cuda:sm_90 $g.fj";
   EXPECT_TRUE(contains(text("source --stage cuda" + cuda), "extern \"C\" __global__"));
+  EXPECT_EQ(text("source" + cuda), text("source --stage cuda" + cuda));
+  EXPECT_TRUE(contains(text("source" + cuda), "//   reads   %p0  = "));
   EXPECT_EQ(dump("source --stage llvm" + cuda).code, 2);
   EXPECT_EQ(dump("source --stage cuda $g.fj").code, 2);
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << codegen::cuda::nvrtc().why_not;
@@ -206,7 +209,7 @@ TEST_F(Dump, EveryMistakeHasItsCodeAndSentence) {
       {"show $g.fj --rules some", 1, "--rules"},
       {"show $g.fj --target vax", 1, "--target vax: "},
       {"show $g.fj --grad x,", 1, "--grad x,: a name is empty"},
-      {"source $g.fj", 1, "--stage is required"},
+      {"source --stage ptx $g.fj", 1, "--stage: ptx not in {"},
       {"source --stage plan --kernel 1 $g.fj", 1, "--kernel: stage plan is not a kernel's"},
       {"show $bad.fj", 2, "bad.fj:2:8: error: relu: takes 1 operand, 2 were given"},
       {"why $empty.fj", 2, "empty.fj:1:1: error: "},
