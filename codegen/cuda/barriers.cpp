@@ -13,15 +13,15 @@ namespace {
 using ir::Block;
 using ir::MemId;
 
-// An access since the last barrier, and the innermost block loop around it (null: none). `together`: made by all
-// threads, whichever loops are around it.
+// An access since the last barrier, and the innermost block loop around it (null: none). `own`: each iteration of that
+// loop has one thread which does it. A load outside of some block loop is done by all threads of that axis.
 struct Access {
   MemId memory;
   bool write;
   const ir::ForStmt* loop;
-  bool together;
+  bool own;
   friend bool operator<(const Access& a, const Access& b) {
-    return std::tie(a.memory, a.write, a.loop, a.together) < std::tie(b.memory, b.write, b.loop, b.together);
+    return std::tie(a.memory, a.write, a.loop, a.own) < std::tie(b.memory, b.write, b.loop, b.own);
   }
 };
 using State = std::map<Access, int>;  // and when the last such access was
@@ -35,7 +35,7 @@ void join(State& into, const State& other) {
 
 class Pass {
  public:
-  Pass(const ir::Kernel& kernel, const ir::Phase& phase) : kernel_(kernel) {
+  Pass(const ir::Kernel& kernel, const ir::Phase& phase, const Tails& tails) : kernel_(kernel), tails_(tails) {
     ir::for_each_stmt(phase.body, [&](const ir::Stmt& s) {
       if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) stored_.insert(store->place.memory);
       const auto* loop = std::get_if<ir::ForStmt>(&s.node);
@@ -54,8 +54,11 @@ class Pass {
   void visit(const Block& block, State& state) {
     for (const ir::Stmt& s : block.statements) {
       path_.emplace_back(&s, ++clock_);
-      if (const auto* load = std::get_if<ir::LoadStmt>(&s.node)) touch(load->place.memory, false, state);
-      if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) touch(store->place.memory, true, state);
+      const auto tail = tails_.statements.find(&s);
+      if (tail != tails_.statements.end() && tail->second == &s) begun_[&s] = clock_;
+      const bool own = depth_ == static_cast<int>(axes_.size()) || tail != tails_.statements.end();
+      if (const auto* load = std::get_if<ir::LoadStmt>(&s.node)) touch(load->place.memory, false, own, state);
+      if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) touch(store->place.memory, true, true, state);
       if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) declare(local->memory, state);
       if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) visit(*loop, state);
       if (const auto* branch = std::get_if<ir::IfStmt>(&s.node)) {
@@ -99,44 +102,47 @@ class Pass {
   // Initial values are set by all threads together.
   void declare(MemId memory, State& state) {
     const ir::Memory& m = kernel_.memories[static_cast<std::size_t>(memory)];
-    if (m.kind == ir::MemKind::scratch_local && m.has_init) touch(memory, true, state, true);
+    if (m.kind == ir::MemKind::scratch_local && m.has_init) touch(memory, true, false, state);
   }
 
-  void touch(MemId memory, bool write, State& state, bool together = false) {
+  void touch(MemId memory, bool write, bool own, State& state) {
     const ir::Memory& m = kernel_.memories[static_cast<std::size_t>(memory)];
     if (m.kind == ir::MemKind::register_local || axes_.empty()) return;
     if (!stored_.contains(memory) && !m.has_init) return;
-    const bool own = depth_ == static_cast<int>(axes_.size());  // every thread for itself
     int last = -1;
     for (const auto& [a, time] : state) {
       if (a.memory != memory || !(a.write || write)) continue;
       // In one block loop, also in its next run, an element is one iteration's (V1, V2).
-      const bool one_thread = !together && !a.together && a.loop == loop_ && (own || (a.write && write));
+      const bool one_thread = a.own && own && a.loop == loop_;
       if (!one_thread) last = std::max(last, time);
     }
     if (last >= 0) {
       // Before the outermost statement that began after that access: the least often, and where all threads come.
       const auto at = std::find_if(path_.begin(), path_.end(), [&](const auto& entry) { return entry.second > last; });
-      marks_.insert(at->first);
-      std::erase_if(state, [&](const auto& entry) { return entry.second < at->second; });
+      const auto tail = tails_.statements.find(at->first);  // where not all threads come
+      marks_.insert(tail == tails_.statements.end() ? at->first : tail->second);
+      const int time = tail == tails_.statements.end() ? at->second : begun_.at(tail->second);
+      std::erase_if(state, [&](const auto& entry) { return entry.second < time; });
     }
-    join(state, {{{memory, write, loop_, together}, clock_}});
+    join(state, {{{memory, write, loop_, own}, clock_}});
   }
 
   const ir::Kernel& kernel_;
+  const Tails& tails_;
   std::map<ir::Binding, std::int64_t> axes_;  // of more than one thread
   int depth_ = 0;                             // block loops around
   const ir::ForStmt* loop_ = nullptr;         // the innermost of them
   int clock_ = 0;
   std::vector<std::pair<const ir::Stmt*, int>> path_;  // enclosing statements, and when they began
+  std::map<const ir::Stmt*, int> begun_;               // when tails began
   std::set<MemId> stored_;
   std::set<const ir::Stmt*> marks_;
 };
 
 }  // namespace
 
-std::set<const ir::Stmt*> barriers(const ir::Kernel& kernel, const ir::Phase& phase) {
-  return Pass(kernel, phase).run(phase);
+std::set<const ir::Stmt*> barriers(const ir::Kernel& kernel, const ir::Phase& phase, const Tails& tails) {
+  return Pass(kernel, phase, tails).run(phase);
 }
 
 }  // namespace fusejit::codegen::cuda

@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "codegen/cuda/emitter.h"
 #include "codegen/cuda/text.h"
@@ -151,12 +153,27 @@ void emit_barrier(Emitter& e, const ir::Stmt& s) {
   e.out.line("__syncthreads();");
 }
 
+// What one thread of the axes that are missing does alone.
+static void emit_lone(Emitter& e, std::span<const ir::Stmt> statements) {
+  if (e.barriers.contains(&statements[0])) emit_barrier(e, statements[0]);
+  e.out.open(fmt::format("if ({}) {{", lone_condition(e)));
+  const std::array<bool, 3> covered = std::exchange(e.covered, {true, true, true});
+  ++e.divergent;
+  for (const ir::Stmt& s : statements) emit_statement(e, s);
+  --e.divergent;
+  e.covered = covered;
+  e.out.close();
+}
+
 void emit_block(Emitter& e, const ir::Block& block, const Tail& tail) {
   if (lockstep(e)) return emit_lockstep(e, block, tail);
-  for (const ir::Stmt& s : block.statements) {
-    if (e.barriers.contains(&s)) emit_barrier(e, s);
-    emit_statement(e, s);
+  const auto lone = e.tails.begin.find(&block);
+  const std::size_t all = block.statements.size(), together = lone == e.tails.begin.end() ? all : lone->second;
+  for (std::size_t i = 0; i < together; ++i) {
+    if (e.barriers.contains(&block.statements[i])) emit_barrier(e, block.statements[i]);
+    emit_statement(e, block.statements[i]);
   }
+  if (together < all) emit_lone(e, std::span(block.statements).subspan(together));
   if (tail.lanes) tail.lanes();
   if (tail.uniform) tail.uniform();
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <limits>
+#include <map>
 
 #include "codegen/cuda/barriers.h"
 #include "codegen/cuda/emitter.h"
@@ -70,6 +71,10 @@ std::vector<std::vector<PhaseShape>> launches_of(const ir::Kernel& kernel) {
   return launches;
 }
 
+std::string offset(std::string_view base, std::int64_t elements) {
+  return elements == 0 ? std::string(base) : fmt::format("{} + {}", base, elements);
+}
+
 std::string identifier(std::string_view name) {
   std::string text = "kernel_";
   for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
@@ -86,7 +91,8 @@ std::array<std::string, 3> coordinates(const PhaseShape& phase, const PhaseShape
 
 void emit_phase(Emitter& e, const PhaseShape& shape, const PhaseShape& launch) {
   e.block = shape.block;
-  e.barriers = barriers(e.kernel, *shape.phase);
+  e.tails = lone_tails(e.kernel, *shape.phase);
+  e.barriers = barriers(e.kernel, *shape.phase, e.tails);
   e.coordinates = coordinates(shape, launch);
   e.uses_thread = e.uses_thread || shape.block != launch.block;
   const ir::Block* body = &shape.phase->body;
@@ -109,7 +115,8 @@ std::int64_t emit_phases(Emitter& e, const std::vector<PhaseShape>& phases, std:
   for (std::size_t i = 0; i < phases.size(); ++i) {
     if (i == 1 && launch.blocks() > 1) {
       e.uses_thread = true;
-      e.out.line(fmt::format("if (!fj_last_block(t, counters + {}, {}u)) return;", counter / 4, launch.blocks()));
+      e.out.line(
+          fmt::format("if (!fj_last_block(t, {}, {}u)) return;", offset("counters", counter / 4), launch.blocks()));
       counters = 4;
     } else if (i > 0) {
       e.out.line("__syncthreads();");
@@ -132,6 +139,8 @@ bool is_restrict(const Emitter& e, const std::vector<PhaseShape>& phases, ir::Me
   const ir::Place* only = nullptr;
   const ir::ForStmt* only_loop = nullptr;
   bool same = true, own = true, loaded = false;
+  std::map<const ir::Phase*, Tails> tails;
+  for (const PhaseShape& phase : phases) tails[phase.phase] = lone_tails(e.kernel, *phase.phase);
   ir::for_each_with_path(e.kernel, [&](const ir::Stmt& s, const ir::Path& path, std::size_t number) {
     const ir::Place* place = ir::touched(s);
     const auto phase = std::find_if(phases.begin(), phases.end(),
@@ -144,9 +153,11 @@ bool is_restrict(const Emitter& e, const std::vector<PhaseShape>& phases, ir::Me
       loop = enclosing.loop;
       threads *= loop->high[0].constant();
     }
+    const bool load = std::holds_alternative<ir::LoadStmt>(s.node);
+    const bool alone = threads == phase->threads() || tails.at(phase->phase).statements.contains(&s);
     same = same && (!only || only->index == place->index);
-    own = own && threads == phase->threads() && (!only || only_loop == loop);
-    loaded = loaded || std::holds_alternative<ir::LoadStmt>(s.node);
+    own = own && (alone || !load) && (!only || only_loop == loop);
+    loaded = loaded || load;
     only = place, only_loop = loop;
   });
   return same && (own || !loaded);
@@ -171,8 +182,8 @@ std::string parameters(const Emitter& e, const std::vector<PhaseShape>& phases, 
 void work_pointers(const Emitter& e, ir::Writer& out) {
   for (ir::MemId id : e.kernel.works) {
     const ir::Memory& m = e.kernel.memories[static_cast<std::size_t>(id)];
-    out.line(fmt::format("{0}* const {1} = reinterpret_cast<{0}*>(work + {2});", type_name(m.dtype), memory_name(e, id),
-                         e.facts.arena.offset[static_cast<std::size_t>(id)]));
+    out.line(fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2});", type_name(m.dtype), memory_name(e, id),
+                         offset("work", e.facts.arena.offset[static_cast<std::size_t>(id)])));
   }
 }
 
@@ -188,22 +199,22 @@ std::int64_t shared_memory(const Emitter& e, ir::Writer& out) {
     throw UnsupportedError(fmt::format("kernel {}: {} bytes of shared memory; at most {} are there for a block",
                                        e.kernel.name, total, kMostShared));
   const bool dynamic = total > kStaticShared;
-  std::int64_t offset = 0;
+  std::int64_t used = 0;
   if (dynamic) out.line("FJ_DYNAMIC_SHARED(shared);");
   const auto array = [&](std::string_view type, const std::string& id, std::int64_t count, std::int64_t size) {
     if (dynamic) {
-      out.line(fmt::format("{0}* const {1} = reinterpret_cast<{0}*>(shared + {2});", type, id, offset));
+      out.line(fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2});", type, id, offset("shared", used)));
     } else {
       out.line(fmt::format("__shared__ __align__(16) {} {}[{}];", type, id, count));
     }
-    offset += size;
+    used += size;
   };
   for (ir::MemId id : e.shared) {
     const ir::Memory& m = e.kernel.memories[static_cast<std::size_t>(id)];
     array(type_name(m.dtype), memory_name(e, id), bytes(m.dtype, m.elements()) / bytes(m.dtype, 1), padded(id));
   }
   if (e.pool_bytes > 0) array("unsigned char", "pool", e.pool_bytes, e.pool_bytes);
-  return dynamic ? offset : 0;
+  return dynamic ? used : 0;
 }
 
 std::string thread_number(const Extents& block) {

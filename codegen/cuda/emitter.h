@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "codegen/arena.h"
+#include "codegen/cuda/tails.h"
 #include "codegen/lanes.h"
 #include "ir/base/text.h"
 #include "ir/kernel/names.h"
@@ -53,6 +54,7 @@ struct Emitter {
   std::set<ir::VarId> thread_variables = {};
 
   // The phase that is being emitted.
+  Tails tails = {};
   std::set<const ir::Stmt*> barriers = {};
   Extents block = {1, 1, 1};               // threads
   std::array<std::string, 3> coordinates;  // of this thread, as text
@@ -96,6 +98,8 @@ bool is_contiguous(const Emitter& e, const ir::Place& place);
 ir::Index first_lane(const Emitter& e, const ir::Place& place);
 
 // memory.cpp
+// The thread with index 0 on the axes whose loops are not around; "" where they all are.
+std::string lone_condition(const Emitter& e);
 void emit_local(Emitter& e, const ir::LocalStmt& s);
 void emit_load(Emitter& e, const ir::LoadStmt& s);
 void emit_store(Emitter& e, const ir::StoreStmt& s);

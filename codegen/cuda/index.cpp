@@ -52,8 +52,11 @@ std::string atom_text(const Emitter& e, const IndexAtom& atom) {
   const bool narrow = fits_int(e, *atom.inner);
   const auto range = atom.inner->interval(e.ranges);
   const bool quotient = atom.kind == AtomKind::quotient;
+  const bool bare = atom.inner->terms().size() == 1 && atom.inner->constant() == 0 &&
+                    atom.inner->terms()[0].coefficient == 1 && (narrow || !is_int(e, atom.inner->terms()[0].atom));
   const std::string inner = index_text(e, *atom.inner), divisor = fmt::format("{}{}", atom.divisor, narrow ? "" : "LL");
-  if (range && range->low >= 0) return fmt::format("(({}) {} {})", inner, quotient ? '/' : '%', divisor);
+  if (range && range->low >= 0)
+    return fmt::format("({} {} {})", bare ? inner : fmt::format("({})", inner), quotient ? '/' : '%', divisor);
   return fmt::format("fj_floor_{}<{}>({}, {})", quotient ? "div" : "mod", narrow ? "int" : "long long", inner, divisor);
 }
 

@@ -34,13 +34,8 @@ std::string address(const Emitter& e, const ir::Place& place) {
 
 // Stores outside of some block loop are done by the thread with index 0 on its axis.
 std::string guard(const Emitter& e, const ir::Memory& m) {
-  if (m.kind == MemKind::register_local) return "";
-  std::string condition;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (e.block[axis] == 1 || e.covered[axis]) continue;
-    condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", e.coordinates[axis]);
-  }
-  return condition.empty() ? "" : "if (" + condition + ") ";
+  const std::string condition = m.kind == MemKind::register_local ? "" : lone_condition(e);
+  return condition.empty() ? "" : fmt::format("if ({}) ", condition);
 }
 
 // A value in all lanes.
@@ -62,6 +57,15 @@ void for_each_bit_store(const Emitter& e, const ir::Stmt& s, const F& visit) {
 }
 
 }  // namespace
+
+std::string lone_condition(const Emitter& e) {
+  std::string condition;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (e.block[axis] == 1 || e.covered[axis]) continue;
+    condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", e.coordinates[axis]);
+  }
+  return condition;
+}
 
 void emit_local(Emitter& e, const ir::LocalStmt& s) {
   const auto id = static_cast<std::size_t>(s.memory);

@@ -41,7 +41,7 @@
 //   }
 // }
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float* __restrict__ p0, float* __restrict__ p1, float* __restrict__ p2, unsigned char* work, unsigned* counters) {
-  float* const w0 = reinterpret_cast<float*>(work + 0);
+  float* const w0 = reinterpret_cast<float*>(work);
   float* const w1 = reinterpret_cast<float*>(work + 50176);
   __shared__ __align__(16) unsigned char pool[12288];
   const int t = threadIdx.x + 32 * threadIdx.y;
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
   fj_reduce_block_lanes<fj_welford, 8, 32, 256, 4>(t, pool, v0, v1, v2);
   if (threadIdx.y == 0) fj_store(w0 + (i0*128 + i1*4), v1);
   if (threadIdx.y == 0) fj_store(w1 + (i0*128 + i1*4), v2);
-  if (!fj_last_block(t, counters + 0, 98u)) return;
+  if (!fj_last_block(t, counters, 98u)) return;
   if (t >= 128) return;
   const int i5 = 0;
   const int i6 = t;

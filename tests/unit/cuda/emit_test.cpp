@@ -77,6 +77,14 @@ TEST(CudaEmit, NoBarrierStandsWhereThreadsDoNotMeet) {
   }
 }
 
+// What follows the last reduction serves stores that one thread does: the others leave all of it out.
+TEST(CudaEmit, WhatOneThreadStoresItComputesAlone) {
+  const std::string text = emit(cuda_kernel("cuda/missing_axes.kir")).text;
+  const std::size_t alone = text.find("  if (threadIdx.x == 0 && threadIdx.y == 0) {\n    float v7 = 0.0f;");
+  EXPECT_NE(alone, std::string::npos) << text;
+  EXPECT_NE(text.find("    p2[i0] = v7;\n  }\n}", alone), std::string::npos) << text;
+}
+
 // An array that other threads of the block read before one of them writes it: told that nothing else touches it, a
 // compiler could carry those reads across the barrier.
 TEST(CudaEmit, ArraysThroughWhichThreadsMeetAreNotRestrict) {
