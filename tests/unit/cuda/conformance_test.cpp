@@ -1,0 +1,109 @@
+// Every kernel that lowering makes of the conformance graphs, as CUDA text: on the CPU it equals the interpreter in
+// every order of threads, bit for bit but for CUDA's own functions; and ptxas takes it without spills. By day for one
+// architecture; FUSEJIT_NIGHTLY=1 asks for all four.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <set>
+#include <thread>
+
+#include "codegen/cuda/nvrtc.h"
+#include "ir/kernel/walk.h"
+#include "scheduler/schedule.h"
+#include "tests/conformance/graphs.h"
+#include "tests/support/cuda_shim/shim.h"
+#include "tests/unit/cuda/kernels.h"
+
+namespace fusejit::test {
+namespace {
+
+struct Lowered {
+  std::vector<ir::Kernel> kernels;  // each once
+  std::vector<std::string> names;
+  std::vector<codegen::cuda::CudaSource> sources;
+};
+
+Lowered lowered() {
+  Lowered all;
+  std::set<std::string> known;
+  for (const testing::GraphCase& c : testing::kGraphCases) {
+    const scheduler::Plan plan =
+        scheduler::schedule(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), "all", {}, {}});
+    for (const scheduler::PlanStep& step : plan.steps) {
+      if (!known.insert(ir::kernel_key_text(*step.kernel)).second) continue;
+      all.kernels.push_back(*step.kernel);
+      all.names.push_back(std::string(c.name) + ": " + step.kernel->name);
+      all.sources.push_back(codegen::cuda::emit(*step.kernel, fmt::format("c{}", all.sources.size())));
+    }
+  }
+  return all;
+}
+
+// exp and its like are CUDA's own; their error is carried through what follows.
+double tolerance(const ir::Kernel& kernel) {
+  double ulp = 0;
+  for (const ir::Phase& phase : kernel.phases) {
+    ir::for_each_stmt(phase.body, [&](const ir::Stmt& s) {
+      if (const auto* def = std::get_if<ir::DefStmt>(&s.node)) ulp = std::max<double>(ulp, ir::op_def(def->op).ulp);
+    });
+  }
+  return ulp > 0.5 ? 32 : 0;
+}
+
+TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
+  const Lowered all = lowered();
+  EXPECT_GT(all.kernels.size(), 100u);
+  Shim shim(all.sources);
+  shim.open();
+  std::size_t exact = 0;
+  for (std::size_t k = 0; k < all.kernels.size(); ++k) {
+    SCOPED_TRACE(all.names[k]);
+    const double ulp = tolerance(all.kernels[k]);
+    exact += ulp == 0 ? 1 : 0;
+    Operands expected = cuda_operands(all.kernels[k], Values::ordinary, 5);
+    run_interpreted(all.kernels[k], expected);
+    for (const ir::TaskOrder order : {ir::TaskOrder::ascending, ir::TaskOrder::descending, ir::TaskOrder::shuffled}) {
+      Operands actual = cuda_operands(all.kernels[k], Values::ordinary, 5);
+      shim.run(k, actual, order);
+      ASSERT_EQ(difference_in_ulp(all.kernels[k], expected, actual, [&](std::size_t) { return ulp; }), "")
+          << "order " << static_cast<int>(order) << "\n"
+          << shim.sources()[k].text;
+    }
+  }
+  EXPECT_GT(exact, all.kernels.size() * 3 / 4);
+}
+
+TEST(CudaConformance, KernelsCompileWithoutSpills) {
+  if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
+  constexpr std::size_t kTogether = 10;
+  const Lowered all = lowered();
+  const auto check = [&](std::size_t first, int capability) {
+    const std::size_t count = std::min(kTogether, all.sources.size() - first);
+    const std::string program = codegen::cuda::program(std::span(all.sources).subspan(first, count));
+    for (const codegen::cuda::Resources& r : codegen::cuda::compile(program, capability).entries) {
+      EXPECT_EQ(r.spill_bytes, 0) << r.entry << " for sm_" << capability;
+      EXPECT_EQ(r.stack_bytes, 0) << r.entry << " for sm_" << capability;
+      EXPECT_LE(r.registers, 128) << r.entry << " for sm_" << capability;
+    }
+  };
+  const std::vector<int> capabilities =
+      std::getenv("FUSEJIT_NIGHTLY") != nullptr ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
+  for (const int capability : capabilities) {
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::thread> threads(std::max(1u, std::thread::hardware_concurrency()));
+    for (std::thread& thread : threads) {
+      thread = std::thread([&] {
+        try {
+          for (std::size_t first; (first = next.fetch_add(kTogether)) < all.sources.size();) check(first, capability);
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::test
