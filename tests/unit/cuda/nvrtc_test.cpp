@@ -88,6 +88,22 @@ TEST_F(Nvrtc, OnlyAWrittenFmaIsOne) {
   }
 }
 
+// Division and root are IEEE's, denormals are kept, and numbers of one width stay of that width.
+TEST_F(Nvrtc, ArithmeticIsRoundedAsWritten) {
+  const CudaSource source = codegen::cuda::emit(ir::parse_kernel(
+      "kernel @k(%x: f32[256] read, %h: f16[256] read, %b: bf16[256] read, %y: f32[256] write, %p: f16[256] write, "
+      "%q: bf16[256] write) on cuda { phase { for %g in 0..1 grid.x { for %t in 0..256 block.x { "
+      "%0 = load %x[%t] : f32 %1 = load %h[%t] : f16 %2 = cast(%1) : f32 %3 = load %b[%t] : bf16 %4 = cast(%3) : f32 "
+      "%5 = div(%0, %2) : f32 %6 = sqrt(%5) : f32 %7 = mul(%6, %4) : f32 %8 = add(%7, 0.1) : f32 "
+      "%9 = maximum(%8, 0) : f32 %10 = cast(%9) : f16 %11 = cast(%9) : bf16 "
+      "store %y[%t], %9 store %p[%t], %10 store %q[%t], %11 } } } }"));
+  const std::string ptx = codegen::cuda::compile_to_ptx(codegen::cuda::program({&source, 1}), 90);
+  for (const char* instruction : {"div.rn.f32", "sqrt.rn.f32", "cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rn.bf16.f32"})
+    EXPECT_EQ(count(ptx, instruction), 1u) << instruction << "\n" << ptx;
+  for (const char* instruction : {".ftz", ".approx", "fma.", ".f64", "max.f32", ".local"})
+    EXPECT_EQ(count(ptx, instruction), 0u) << instruction << "\n" << ptx;
+}
+
 TEST_F(Nvrtc, ACompileErrorShowsLogLineAndKernel) {
   CudaSource source = codegen::cuda::emit(cuda_kernel("cuda/transpose.kir"));
   const std::size_t at = source.text.find("const int i0");
