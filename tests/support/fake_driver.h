@@ -29,6 +29,7 @@ using Extents = std::array<unsigned, 3>;
 struct FakePointer {
   std::int64_t bytes = 0;
   std::int64_t align = 1;
+  bool written = false;  // then no other pointer may reach its bytes
 };
 
 // An entry of a module. Arguments are pointers, then scalars (8 bytes are read for each; their width is

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "tests/support/fake_driver_state.h"
 
@@ -244,11 +246,24 @@ CuResult FakeDriver::function_set_attribute(CuFunction handle, int attribute, in
   return state->dynamic_shared_bytes = value, kSuccess;
 }
 
+// Kernels are compiled for pointers of which a written one shares no byte with another. "" or what is wrong.
+static std::string overlap(std::span<const FakePointer> pointers, std::span<const std::uint64_t> addresses) {
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    for (std::size_t j = 0; pointers[i].written && j < pointers.size(); ++j) {
+      const bool apart = i == j || addresses[i] + static_cast<std::uint64_t>(pointers[i].bytes) <= addresses[j] ||
+                         addresses[j] + static_cast<std::uint64_t>(pointers[j].bytes) <= addresses[i];
+      if (!apart) return fmt::format("pointer {} is written and overlaps pointer {}", i, j);
+    }
+  }
+  return "";
+}
+
 // Copies the arguments, as the driver does at the call, and looks at every pointer.
 bool FakeDriver::read_arguments(const FunctionState& function, void** arguments, KernelWork& work) {
   const FakeKernel& kernel = *function.kernel;
   const std::size_t pointers = kernel.pointers.size(), scalars = kernel.scalar_bytes.size();
   const std::size_t before = pointers - static_cast<std::size_t>(kernel.pointers_after_scalars);
+  std::vector<std::uint64_t> addresses;
   for (std::size_t i = 0; i < pointers + scalars; ++i) {
     const bool scalar = i >= before && i < before + scalars;
     const int bytes = scalar ? kernel.scalar_bytes[i - before] : 8;
@@ -256,6 +271,7 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
     std::memcpy(&value, arguments[i], static_cast<std::size_t>(bytes));
     work.arguments.push_back(value);
     if (scalar) continue;
+    addresses.push_back(value);
     const FakePointer& wanted = kernel.pointers[i < before ? i : i - scalars];
     const std::string who = fmt::format("{}, argument {}", function.entry, i);
     if (!on_device(value, static_cast<std::size_t>(wanted.bytes), who.c_str(), work.ordinal)) return false;
@@ -264,7 +280,9 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
       return false;
     }
   }
-  return true;
+  const std::string wrong = overlap(kernel.pointers, addresses);
+  if (!wrong.empty()) problem(fmt::format("{}: {}", function.entry, wrong));
+  return wrong.empty();
 }
 
 FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph) const {

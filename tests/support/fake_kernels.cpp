@@ -27,7 +27,8 @@ struct Shared {
 
 FakePointer pointer_of(const ir::Memory& memory) {
   const std::int64_t element = bytes(memory.dtype);
-  return {bytes(memory.dtype, memory.elements()), memory.align > 0 ? memory.align : element};
+  return {bytes(memory.dtype, memory.elements()), memory.align > 0 ? memory.align : element,
+          memory.kind != ir::MemKind::read};
 }
 
 // Interpreting is slow, and tests repeat themselves: equal buffers give equal results.
@@ -125,8 +126,9 @@ void define_kernel(FakeDriver& fake, std::shared_ptr<const ir::Kernel> kernel, c
       entry.pointers.push_back(pointer_of(kernel->memories[static_cast<std::size_t>(param.memory)]));
   }
   for (const DType dtype : source.scalars) entry.scalar_bytes.push_back(static_cast<int>(bytes(dtype)));
-  if (source.work_bytes > 0) entry.pointers.push_back({source.work_bytes, 64}), ++entry.pointers_after_scalars;
-  if (source.counter_bytes > 0) entry.pointers.push_back({source.counter_bytes, 4}), ++entry.pointers_after_scalars;
+  if (source.work_bytes > 0) entry.pointers.push_back({source.work_bytes, 64, true}), ++entry.pointers_after_scalars;
+  if (source.counter_bytes > 0)
+    entry.pointers.push_back({source.counter_bytes, 4, true}), ++entry.pointers_after_scalars;
   for (std::size_t number = 0; number < source.launches.size(); ++number) {
     const codegen::cuda::CudaLaunch& launch = source.launches[number];
     const auto extents = [](const std::array<std::int64_t, 3>& e) {

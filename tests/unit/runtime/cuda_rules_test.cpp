@@ -72,6 +72,22 @@ TEST_F(DriverRules, RightUseHasNoProblem) {
   EXPECT_EQ(problem(), "");
 }
 
+TEST_F(DriverRules, WhatAKernelWritesItReachesByOnePointer) {
+  test::FakeKernel kernel;
+  kernel.pointers = {{256, 16}, {256, 16, true}, {256, 16}};
+  fake_.define("three", kernel);
+  CuFunction three = nullptr;
+  call(d_.module_get_function, &three, module_, "three");
+  const auto launch_at = [&](CuPointer read, CuPointer written, CuPointer read_too) {
+    void* arguments[] = {&read, &written, &read_too};
+    return call(d_.launch_kernel, three, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream_.get(), arguments, nullptr);
+  };
+  EXPECT_EQ(launch_at(memory_, memory_ + 256, memory_), kSuccess);
+  EXPECT_EQ(problem(), "");
+  EXPECT_NE(launch_at(memory_, memory_ + 256, memory_ + 16), kSuccess);
+  expect_problem("pointer 1 is written and overlaps pointer 2");
+}
+
 TEST_F(DriverRules, MemoryStaysUntilWorkIsDone) {
   launch(plain_);
   call(d_.memory_free, std::exchange(memory_, 0));
