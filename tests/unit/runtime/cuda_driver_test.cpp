@@ -5,7 +5,8 @@
 
 #include "runtime/cuda/context.h"
 #include "runtime/cuda/driver.h"
-#include "tests/support/fake_driver.h"
+#include "runtime/cuda/module.h"
+#include "tests/support/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
 namespace {
@@ -141,6 +142,48 @@ TEST(DeviceContext, GoesOnAfterAnErrorThatIsNotSticky) {
   EXPECT_THROW(context.call(context.driver().memory_get_info, &free, &total), DriverError);
   EXPECT_FALSE(context.lost());
   EXPECT_NO_THROW(context.call(context.driver().memory_get_info, &free, &total));
+}
+
+TEST(Module, AsksForSharedMemoryAndKnowsTheLimitsOfADevice) {
+  FakeDriver fake;
+  {
+    DeviceContext context(fake.table(), 0);
+    const auto module = std::make_shared<Module>(context, test::kFakeImage);
+    const auto kernel =
+        std::make_shared<const ir::Kernel>(ir::parse_kernel("kernel @k(%x: f32[4] write) on any { phase { } }"));
+    codegen::cuda::CudaSource source = test::described(*kernel);
+    codegen::cuda::CudaLaunch& launch = source.launches[0];
+    for (const std::int64_t shared : {0, 48 << 10, 49 << 10, 227 << 10}) {
+      launch.shared_bytes = shared;
+      define_kernel(fake, kernel, source);
+      EXPECT_EQ(load_kernel(context, module, source).launches[0].shared_bytes, shared);
+      EXPECT_EQ(fake.count("cuFuncSetAttribute") > 0, shared > 48 << 10) << "nothing is asked for without need";
+    }
+    launch.shared_bytes = 228 << 10;
+    try {
+      load_kernel(context, module, source);
+      FAIL();
+    } catch (const UnsupportedError& error) {
+      EXPECT_STREQ(error.what(), "kernel k needs 233472 bytes of shared memory a block, cuda:0 (Fake GPU) has 232448");
+    }
+    launch.shared_bytes = 0;
+    using Extents = std::array<std::int64_t, 3>;
+    for (const Extents& grid : {Extents{0, 1, 1},
+                                {std::int64_t{1} << 31, 1, 1},
+                                {std::int64_t{1} << 33, 1, 1},
+                                {1, 65536, 1},
+                                {1, 1, 65536},
+                                {-1, 1, 1}}) {
+      launch.grid = grid;
+      EXPECT_THROW(load_kernel(context, module, source), InternalError) << grid[0] << " " << grid[1];
+    }
+    launch.grid = {(std::int64_t{1} << 31) - 1, 65535, 65535};
+    EXPECT_NO_THROW(load_kernel(context, module, source));
+    launch.block = {1025, 1, 1};
+    EXPECT_THROW(load_kernel(context, module, source), InternalError);
+  }
+  EXPECT_EQ(fake.problems(), std::vector<std::string>());
+  EXPECT_EQ(fake.leaks(), std::vector<std::string>());
 }
 
 }  // namespace

@@ -52,12 +52,14 @@ class AddCall : public LibraryCall {
     if (wants_workspace) context_.call(context_.driver().fill_bytes, workspace, 7, workspace_bytes(), stream);
     context_.call(context_.driver().launch_kernel, kernel_.launches[0].function, 4, 1, 1, 256, 1, 1, 0, stream,
                   arguments.data(), nullptr);
+    if (leaves_current) leaves_current->enter();
   }
   std::int64_t workspace_bytes() const override { return wants_workspace ? 3000 : 0; }
   std::string describe() const override { return "adds"; }
   mutable int executed = 0;
   mutable CuPointer workspace = 0;
   bool wants_workspace = true;
+  DeviceContext* leaves_current = nullptr;  // as libraries do that go from device to device
   bool fails_in_capture = false;
 
  private:
@@ -301,6 +303,7 @@ TEST(CudaExecutor, DevicesTakeTurnsOnAnyThread) {
   FakeDriver fake({.devices = 2});
   {
     Step first(fake, 0), second(fake, 1);
+    first.library->leaves_current = &second.device->context();
     for (int run = 0; run < 4; ++run) {
       EXPECT_TRUE(first.run(1)) << run;
       EXPECT_TRUE(second.run(2)) << run;
