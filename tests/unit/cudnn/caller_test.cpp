@@ -245,7 +245,23 @@ TEST_F(CudnnOnFakes, WithoutAHandleKernelsDoTheWork) {
 TEST_F(CudnnOnFakes, TheEndMayComeOnAnotherThread) {
   open();
   EXPECT_TRUE(run());
+  auto handle = std::make_shared<CudnnHandle>(Library::load(), device_);
+  std::thread([&] { handle.reset(); }).join();
   std::thread([&] { session_.reset(), backend_.reset(); }).join();
+  expect_clean();
+}
+
+TEST_F(CudnnOnFakes, ATextOfAnEngineThatIsNotAllowedIsPlannedAnew) {
+  open();
+  EXPECT_TRUE(run());
+  const std::string text = backend_->engine_texts().at(0), line = text.substr(0, text.find('\n'));
+  const std::string key = line.substr(line.find("cudnn 91900"));
+  fake_.engines = {{.index = 2, .numerical_notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}}, {.index = 7}};
+  open();
+  EXPECT_TRUE(backend_->add_engine_text(plan_text(key, "engine 2")));
+  fake_.executions.clear();
+  EXPECT_TRUE(run());
+  EXPECT_EQ(engines_run(), std::vector<std::int64_t>(2, 7));
   expect_clean();
 }
 

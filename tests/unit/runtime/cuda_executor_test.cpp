@@ -320,6 +320,23 @@ TEST(CudaExecutor, DevicesTakeTurnsOnAnyThread) {
   EXPECT_EQ(fake.leaks(), Strings());
 }
 
+TEST(CudaExecutor, MayGoWhileItsWorkIsUnderWay) {
+  for (const int runs : {1, 2}) {  // launched, and as a graph
+    FakeDriver fake;
+    {
+      Step step(fake);
+      const Buffer x = step.device->upload(Step::filled(1)), loss = step.device->allocate(Type{DType::f32, Shape{}});
+      const std::vector<Buffer> arguments = {x, step.weights}, results = {loss, step.weights};
+      for (int run = 0; run < runs; ++run) step.executor->run(arguments, results, std::vector<std::uint64_t>{0});
+      step.executor.reset();
+      step.steps.clear(), step.library.reset();  // with them the module
+      EXPECT_EQ(*static_cast<float*>(step.device->download(loss).data()), 3 * kCount);
+    }
+    EXPECT_EQ(fake.problems(), Strings()) << runs;
+    EXPECT_EQ(fake.leaks(), Strings()) << runs;
+  }
+}
+
 TEST(CudaExecutor, ALibraryHasAWorkspaceThatAsksForNone) {
   FakeDriver fake;
   Step step(fake);

@@ -132,11 +132,11 @@ TEST_F(CudaFailures, WhatALibraryPlansAndDoesNotRunIsAKernel) {
 
 // A device that is nearly full: what is cached goes before anything fails.
 TEST_F(CudaFailures, AFullDeviceGivesUpWhatIsCached) {
-  test::FakeDriver fake({.memory_bytes = 4 << 20, .module_bytes = 1 << 20});
+  test::FakeDriver fake({.memory_bytes = 32 << 20, .module_bytes = 4 << 20});
   {
     const auto session = open(fake);
     cuda::DeviceAllocator& memory = backend_->device().memory();
-    memory.deallocate(memory.allocate(3 << 20));
+    memory.deallocate(memory.allocate(30 << 20));
     for (int run = 0; run < 3; ++run) EXPECT_LT(difference(*session), 1e-4) << run;
     backend_.reset();
   }
