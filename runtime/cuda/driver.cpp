@@ -68,6 +68,7 @@ DriverState examine_driver(const Driver& table, const std::string& path) {
 DriverState open_driver(const char* library) {
   DriverState state;
   const char* named = library != nullptr ? library : std::getenv("FUSEJIT_CUDA_DRIVER");
+  if (named != nullptr && *named == '\0') named = nullptr;
   const char* wanted = named != nullptr ? named : kSoname;
   void* handle = dlopen(wanted, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {

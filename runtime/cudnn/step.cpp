@@ -10,6 +10,25 @@
 namespace fusejit::runtime::cudnn {
 namespace {
 
+// For as long as it lives, a handle puts its work on another stream: that of a capture, or of a trial, which ends
+// before the handle does.
+class OnStream {
+ public:
+  OnStream(const CudnnHandle& handle, cuda::CuStream stream) : handle_(handle), own_(stream == handle.own_stream()) {
+    handle.use(stream);
+  }
+  ~OnStream() {
+    const Library& library = *handle_.library();
+    if (!own_) library.api().cudnnSetStream(handle_.get(), reinterpret_cast<Stream>(handle_.own_stream()));
+  }
+  OnStream(const OnStream&) = delete;
+  OnStream& operator=(const OnStream&) = delete;
+
+ private:
+  const CudnnHandle& handle_;
+  const bool own_;
+};
+
 class StepOnCudnn final : public cuda::LibraryCall {
  public:
   StepOnCudnn(std::shared_ptr<const CudnnHandle> handle, std::shared_ptr<const Plan> plan,
@@ -18,9 +37,8 @@ class StepOnCudnn final : public cuda::LibraryCall {
 
   void execute(cuda::CuStream stream, std::span<const cuda::CuPointer> pointers,
                cuda::CuPointer workspace) const override {
-    const Library& library = *handle_->library();
     const auto lock = handle_->lock();
-    library.check(library.api().cudnnSetStream(handle_->get(), reinterpret_cast<Stream>(stream)), "cudnnSetStream");
+    const OnStream on_stream(*handle_, stream);
     const auto address_of = [&](Role role) {
       const auto at = static_cast<std::size_t>(std::find(roles_.begin(), roles_.end(), role) - roles_.begin());
       FJ_ASSERT(at < roles_.size(), "cudnn: no value of the step is {} ({})", name(role), plan_->call);
@@ -72,12 +90,17 @@ CudnnHandle::CudnnHandle(std::shared_ptr<const Library> library, std::shared_ptr
     : device_(std::move(device)), library_(std::move(library)) {
   device_->context().enter();
   library_->check(library_->api().cudnnCreate(&handle_), "cudnnCreate");
+  library_->api().cudnnSetStream(handle_, reinterpret_cast<Stream>(own_stream()));  // every use says so again
 }
 
 // On whatever thread: without a current context cuDNN would look for its memory on the first device.
 CudnnHandle::~CudnnHandle() {
   device_->context().make_current();
   library_->api().cudnnDestroy(handle_);
+}
+
+void CudnnHandle::use(cuda::CuStream stream) const {
+  library_->check(library_->api().cudnnSetStream(handle_, reinterpret_cast<Stream>(stream)), "cudnnSetStream");
 }
 
 CudnnCaller::CudnnCaller(std::shared_ptr<cuda::CudaDevice> device, CallerOptions options)

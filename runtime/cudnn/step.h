@@ -18,7 +18,8 @@ scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& targe
 // Which engines a step of a plan for `target` asks for. Throws UnsupportedError if it is no call.
 Tier tier_of(const ir::Graph& ops, const Target& target);
 
-// A cudnnHandle_t of a device, which it keeps open. Calls hold its lock: they set its stream.
+// A cudnnHandle_t of a device, which it keeps open. Calls hold its lock: they set its stream, and leave the device's
+// there, which lives as long as the handle.
 class CudnnHandle {
  public:
   CudnnHandle(std::shared_ptr<const Library> library, std::shared_ptr<cuda::CudaDevice> device);
@@ -27,6 +28,9 @@ class CudnnHandle {
   CudnnHandle& operator=(const CudnnHandle&) = delete;
   Handle get() const { return handle_; }
   const std::shared_ptr<const Library>& library() const { return library_; }
+  // Work of calls goes there now. Throws DeviceError.
+  void use(cuda::CuStream stream) const;
+  cuda::CuStream own_stream() const { return device_->stream(); }
   std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex_); }
 
  private:

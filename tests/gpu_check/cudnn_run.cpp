@@ -82,9 +82,7 @@ CudnnOnDevice::CudnnOnDevice(Machine& machine) : machine_(machine) {
   context.enter();
   device_ = cudnn::read_device(library, context.ordinal());
   handle_ = std::make_shared<const cudnn::CudnnHandle>(library, machine.shared_device());
-  library->check(
-      library->api().cudnnSetStream(handle_->get(), reinterpret_cast<cudnn::Stream>(machine.device().stream())),
-      "cudnnSetStream");
+  handle_->use(handle_->own_stream());
 }
 
 CudnnOnDevice::Ready CudnnOnDevice::ready(const cudnn::Plan& plan) {

@@ -99,6 +99,10 @@ class FakeDriver {
     const std::lock_guard lock(mutex_);
     return here();
   }
+  bool is_alive(CuStream stream) const {
+    const std::lock_guard lock(mutex_);
+    return streams_.contains(reinterpret_cast<StreamState*>(stream));
+  }
   void forget_launches() { launches_.clear(); }
 
  private:

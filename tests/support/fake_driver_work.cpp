@@ -15,7 +15,8 @@ namespace {
 constexpr CuResult kInvalidValue = 1, kInvalidImage = 200, kInvalidHandle = 400, kNotFound = 500;
 constexpr CuResult kCaptureUnsupported = 900, kCaptureIsolation = 905, kCapturedEvent = 907;
 constexpr std::int64_t kMostThreads = 1024;
-constexpr unsigned kMostBlocks = 0x7fffffff;  // along x
+constexpr unsigned kMostBlocks = 0x7fffffff;       // along x
+constexpr std::size_t kMostParameterBytes = 4096;  // before CUDA 12.1, for every driver that is served
 constexpr std::string_view kImageMark =
     "\x7f"
     "ELF";
@@ -264,6 +265,9 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
   const std::size_t pointers = kernel.pointers.size(), scalars = kernel.scalar_bytes.size();
   const std::size_t before = pointers - static_cast<std::size_t>(kernel.pointers_after_scalars);
   std::vector<std::uint64_t> addresses;
+  if (8 * (pointers + scalars) > kMostParameterBytes) {
+    return problem(fmt::format("{}: {} parameters", function.entry, pointers + scalars)), false;
+  }
   for (std::size_t i = 0; i < pointers + scalars; ++i) {
     const bool scalar = i >= before && i < before + scalars;
     const int bytes = scalar ? kernel.scalar_bytes[i - before] : 8;

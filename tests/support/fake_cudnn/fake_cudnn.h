@@ -31,6 +31,7 @@ struct FakeCudnn {
   std::vector<FakeEngine> engines;                     // the heuristics' list, best first
   std::function<void(const FakeExecution&)> execute;   // puts the work on the stream
   std::function<bool()> context_is_current = nullptr;  // asked where the real one needs it
+  std::function<bool(void*)> is_alive = nullptr;       // a stream that a handle has
   std::size_t version = 91900, newest_device = 1210;
   std::int64_t fail_at = -1;  // the call of that number (`calls` counts from 1) fails
   std::int64_t calls = 0;

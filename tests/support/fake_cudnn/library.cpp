@@ -47,6 +47,11 @@ bool fails(const char* call) {
 }
 bool has_context() { return !state.context_is_current || state.context_is_current(); }
 
+void check_stream(const FakeHandle& handle, const char* call) {
+  if (!handle.stream || !state.is_alive || state.is_alive(handle.stream)) return;
+  problem(std::string(call) + " of a handle whose stream is not alive any more");
+}
+
 Descriptor* find(RawDescriptor raw) {
   const auto found = alive.find(static_cast<Descriptor*>(raw));
   return found == alive.end() ? nullptr : *found;
@@ -179,6 +184,7 @@ Status cudnnDestroy(Handle handle) {
   auto* given = reinterpret_cast<FakeHandle*>(handle);
   if (handles.erase(given) == 0) return problem("cudnnDestroy of no handle");
   if (!has_context()) problem("cudnnDestroy without a current context");
+  check_stream(*given, "cudnnDestroy");
   --state.handles;
   delete given;
   return 0;
@@ -186,7 +192,8 @@ Status cudnnDestroy(Handle handle) {
 Status cudnnSetStream(Handle handle, Stream stream) {
   auto* given = reinterpret_cast<FakeHandle*>(handle);
   if (!handles.count(given)) return problem("cudnnSetStream of no handle");
-  if (fails("cudnnSetStream")) return kInjected;
+  check_stream(*given, "cudnnSetStream");
+  if (fails("cudnnSetStream")) return given->stream = nullptr, kInjected;
   return given->stream = stream, 0;
 }
 

@@ -35,6 +35,7 @@ class CudnnOnFakes : public testing::Test {
     setenv("FUSEJIT_CUDNN", FUSEJIT_FAKE_CUDNN, 1);
     fake_ = {};
     fake_.context_is_current = [this] { return driver_.current_device() == 0; };
+    fake_.is_alive = [this](void* stream) { return driver_.is_alive(static_cast<cuda::CuStream>(stream)); };
     fake_.execute = [this](const test::FakeExecution& execution) { execute(execution); };
     fake_.engines = {{.index = 7, .workspace_bytes = 1000}};
     for (const auto& [name, milliseconds] : {std::pair("slow", 3.0f), {"fast", 1.0f}}) {
