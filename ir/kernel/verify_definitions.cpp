@@ -92,6 +92,10 @@ class Definitions {
   Position at_;
 };
 
+bool is_lanes(const ForStmt& loop) {
+  return (loop.binding == Binding::vector || is_block_axis(loop.binding)) && loop.high[0].constant() > 1;
+}
+
 }  // namespace
 
 void verify_definitions(const Kernel& kernel) { Definitions(kernel).run(); }
@@ -113,6 +117,20 @@ std::vector<bool> varying_values(const Kernel& kernel) {
       set[static_cast<std::size_t>(id)] = true;
       changed = true;
     };
+    // A branch or loop that some take and some do not.
+    const auto chosen = [&](const Path& path) {
+      return std::any_of(path.begin(), path.end(), [&](const Enclosing& e) {
+        bool found = false;
+        if (e.choice) {
+          found = e.choice->condition >= 0 && varying[static_cast<std::size_t>(e.choice->condition)];
+          for (const Compare& c : e.choice->compares) found = found || varies(c.left, path, varying);
+        } else {
+          for (const auto* bounds : {&e.loop->low, &e.loop->high})
+            for (const Index& i : *bounds) found = found || varies(i, path, varying);
+        }
+        return found;
+      });
+    };
     for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t) {
       bool varies_here = false;
       for_each_arg(stmt, [&](const Arg& a) { varies_here = varies_here || is_varying(a); });
@@ -124,11 +142,15 @@ std::vector<bool> varying_values(const Kernel& kernel) {
         varies_here = varies_here || (choice->condition >= 0 && varying[static_cast<std::size_t>(choice->condition)]);
         for (const Compare& c : choice->compares) varies_here = varies_here || varies(c.left, path, varying);
       } else if (const auto* loop = std::get_if<ForStmt>(&stmt.node)) {
-        if (loop->binding == Binding::vector || is_block_axis(loop->binding))
-          varies_here = false;  // the tree's result is uniform
+        // The tree's result is uniform, unless other lanes or threads around have trees of their own.
+        if (is_lanes(*loop)) {
+          varies_here = varies_here && std::any_of(path.begin(), path.end(),
+                                                   [](const Enclosing& e) { return e.loop && is_lanes(*e.loop); });
+        }
       } else if (const auto* store = std::get_if<StoreStmt>(&stmt.node)) {
         const Memory& m = kernel.memories[static_cast<std::size_t>(store->place.memory)];
-        if (m.is_local() && varies_here && !lane_place(store->place, path)) mark(local_varies, store->place.memory);
+        if (m.is_local() && !lane_place(store->place, path) && (varies_here || chosen(path)))
+          mark(local_varies, store->place.memory);
       }
       if (varies_here)
         for (ValueId id : results(stmt)) mark(varying, id);

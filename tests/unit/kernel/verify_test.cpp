@@ -145,6 +145,17 @@ const Case kCases[] = {
     {"block_under_lane_if", "V4",
      on_cuda("for %g in 0..1 grid.x { for %b in 0..8 block.x { if %b < 3 { for %c in 0..8 block.y { store %y[%b*8 + "
              "%c], 1 } } } }")},
+    {"block_under_a_choice_kept_in_a_local", "V4",
+     on_cuda("for %g in 0..1 grid.x { for %b in 0..2 block.y { %0 = load %x[%b] : f32  %1 = lt(%0, 0) : bool\n"
+             "local %a: f32[1] register = 0  if %1 { store %a[0], 1 }  %2 = load %a[0] : f32  %3 = gt(%2, 0) : bool\n"
+             "if %3 { for %t in 0..32 block.x { store %y[%b*32 + %t], 1 } } } }")},
+    {"block_under_a_tree_of_a_few_threads", "V4",
+     on_cuda("for %g in 0..1 grid.x { for %b in 0..2 block.y { %s = for %t in 0..32 block.x reduce add : f32 {\n"
+             "%0 = load %x[%b*32 + %t] : f32  yield %0 }  %1 = gt(%s, 0) : bool\n"
+             "if %1 { for %t in 0..32 block.x { store %y[%b*32 + %t], 1 } } } }")},
+    {"block_under_a_tree_of_all_threads", "",
+     on_cuda("for %g in 0..1 grid.x { %s = for %t in 0..64 block.x reduce add : f32 { %0 = load %x[%t] : f32\n"
+             "yield %0 }  %1 = gt(%s, 0) : bool  if %1 { for %t in 0..64 block.x { store %y[%t], 1 } } }")},
     {"block_reduce_of_three", "V4",
      on_cuda("for %g in 0..64 grid.x { %a = for %b in 0..3 block.x reduce add : f32 { yield 1 } store %y[%g], %a }")},
     {"nt_on_cuda", "V4", on_cuda("for %g in 0..16 grid.x { for %l in 0..4 vector { store %y[%g*4 + %l], 1 nt } }")},
