@@ -101,7 +101,8 @@ void CudaKernels::build(std::vector<Missing>& missing, int threads) {
   }
   for (Missing& kernel : missing) {
     kernel.loaded = device_->memory().with_room([&] {  // code is loaded when a function is asked for
-      return std::make_shared<const LoadedKernel>(load_kernel(context, modules[kernel.program], kernel.source));
+      return std::make_shared<const LoadedKernel>(
+          load_kernel(context, modules[kernel.program], kernel.source, programs[kernel.program].binary.entries));
     });
   }
   const std::lock_guard lock(mutex_);

@@ -32,7 +32,7 @@ CuFunction Module::function(const std::string& entry, std::int64_t shared_bytes)
 }
 
 LoadedKernel load_kernel(DeviceContext& context, std::shared_ptr<Module> module,
-                         const codegen::cuda::CudaSource& source) {
+                         const codegen::cuda::CudaSource& source, std::span<const codegen::cuda::Resources> resources) {
   LoadedKernel kernel;
   for (const codegen::cuda::CudaLaunch& planned : source.launches) {
     Launch launch;
@@ -48,6 +48,8 @@ LoadedKernel load_kernel(DeviceContext& context, std::shared_ptr<Module> module,
     launch.block_x = static_cast<unsigned>(bx), launch.block_y = static_cast<unsigned>(by);
     launch.block_z = static_cast<unsigned>(bz);
     launch.shared_bytes = static_cast<unsigned>(planned.shared_bytes);
+    for (const codegen::cuda::Resources& r : resources)
+      if (r.entry == launch.entry) launch.resources = r;
     launch.function = module->function(planned.entry, planned.shared_bytes);
     kernel.launches.push_back(std::move(launch));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "codegen/cuda/emit.h"
+#include "codegen/cuda/nvrtc.h"
 #include "runtime/cuda/context.h"
 
 namespace fusejit::runtime::cuda {
@@ -34,6 +35,7 @@ struct Launch {
   unsigned grid_x = 1, grid_y = 1, grid_z = 1;
   unsigned block_x = 1, block_y = 1, block_z = 1;
   unsigned shared_bytes = 0;
+  codegen::cuda::Resources resources;  // as the compiler said
 };
 
 // A kernel whose launches all take: buffers, scalars, work memory if any, counters if any.
@@ -46,8 +48,9 @@ struct LoadedKernel {
   std::int64_t counter_bytes = 0;
 };
 
-// The kernel that `source` describes, from the module that holds its entries.
+// The kernel that `source` describes, from the module that holds its entries; `resources` are those of the module's.
 LoadedKernel load_kernel(DeviceContext& context, std::shared_ptr<Module> module,
-                         const codegen::cuda::CudaSource& source);
+                         const codegen::cuda::CudaSource& source,
+                         std::span<const codegen::cuda::Resources> resources = {});
 
 }  // namespace fusejit::runtime::cuda
