@@ -39,6 +39,7 @@ struct Nvrtc {
   NvrtcState state;
 };
 
+constexpr int kOldestMajor = 12, kNewestMajor = 13;
 constexpr const char* kSourceName = "fusejit.cu";
 constexpr const char* kAdvice =
     "install the CUDA toolkit, or the wheel nvidia-cuda-nvrtc (`./dev setup --cuda`), or set FUSEJIT_NVRTC to the "
@@ -98,6 +99,11 @@ Nvrtc open(const std::string& path) {
   int count = 0;
   if (result.table.version(&state.major, &state.minor) != 0 || result.table.arch_count(&count) != 0 || count <= 0) {
     state.why_not = fmt::format("{} does not say its version; {}", state.library, kAdvice);
+    return result;
+  }
+  if (state.major < kOldestMajor || state.major > kNewestMajor) {
+    state.why_not = fmt::format("{} is NVRTC {}.{}, {} or {} is needed; {}", state.library, state.major, state.minor,
+                                kOldestMajor, kNewestMajor, kAdvice);
     return result;
   }
   state.architectures.resize(static_cast<std::size_t>(count));

@@ -2,7 +2,10 @@
 // failed.
 #include "codegen/cuda/nvrtc.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <cstdlib>
 
 #include "fusejit/error.h"
 #include "tests/unit/cuda/kernels.h"
@@ -130,6 +133,18 @@ TEST_F(Nvrtc, AnUnknownArchitectureIsNamed) {
   } catch (const UnsupportedError& error) {
     EXPECT_NE(std::string(error.what()).find("cannot compile for sm_53"), std::string::npos) << error.what();
   }
+}
+
+TEST(NvrtcSearch, TakesTheMajorVersionsThatItKnows) {
+  for (const char* major : {"11", "12", "13", "14"}) {
+    setenv("FAKE_NVRTC_MAJOR", major, 1);
+    const codegen::cuda::NvrtcState state = codegen::cuda::look_for_nvrtc(FUSEJIT_FAKE_NVRTC);
+    const bool known = major == std::string_view("12") || major == std::string_view("13");
+    EXPECT_EQ(state.available, known) << state.why_not;
+    const std::string sentence = fmt::format(" is NVRTC {}.2, 12 or 13 is needed; install the CUDA toolkit", major);
+    EXPECT_EQ(state.why_not.find(sentence) == std::string::npos, known) << state.why_not;
+  }
+  unsetenv("FAKE_NVRTC_MAJOR");
 }
 
 TEST(NvrtcSearch, SaysWhatIsMissingAndWhatToDo) {
