@@ -129,6 +129,22 @@ void emit_lanes(Emitter& e, const Segment& segment, const Tail& tail) {
   e.out.close();
 }
 
+// Several that one thread does alone stand under one condition.
+void emit_stores(Emitter& e, const Segment& segment) {
+  std::vector<const ir::StoreStmt*> stores;
+  for (const Item& item : segment)
+    if (item.place == Place::after) stores.push_back(&std::get<ir::StoreStmt>(item.stmt->node));
+  const bool together = stores.size() > 1 && !lone_condition(e).empty();
+  const std::array<bool, 3> covered = e.covered;
+  if (together) {
+    e.out.open(fmt::format("if ({}) {{", lone_condition(e)));
+    e.covered = {true, true, true};
+  }
+  for (const ir::StoreStmt* store : stores) emit_vector_store(e, *store);
+  e.covered = covered;
+  if (together) e.out.close();
+}
+
 void flush(Emitter& e, Segment& segment, const Tail& tail = {}) {
   for (const Item& item : segment) {
     if (item.place != Place::before) continue;
@@ -142,10 +158,8 @@ void flush(Emitter& e, Segment& segment, const Tail& tail = {}) {
   declare_escaping(e, segment, tail);
   const bool any = std::any_of(segment.begin(), segment.end(), [](const Item& i) { return i.place == Place::lanes; });
   if (any || tail.lanes) emit_lanes(e, segment, tail);
-  for (const Item& item : segment) {
-    close_bit_stores(e, *item.stmt);
-    if (item.place == Place::after) emit_vector_store(e, std::get<ir::StoreStmt>(item.stmt->node));
-  }
+  for (const Item& item : segment) close_bit_stores(e, *item.stmt);
+  emit_stores(e, segment);
   segment.clear();
 }
 

@@ -70,8 +70,10 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
     v2[i2] = v5[i2];
   }
   fj_reduce_block_lanes<fj_welford, 8, 32, 256, 4>(t, pool, v0, v1, v2);
-  if (threadIdx.y == 0) fj_store(w0 + (i0*128 + i1*4), v1);
-  if (threadIdx.y == 0) fj_store(w1 + (i0*128 + i1*4), v2);
+  if (threadIdx.y == 0) {
+    fj_store(w0 + (i0*128 + i1*4), v1);
+    fj_store(w1 + (i0*128 + i1*4), v2);
+  }
   if (!fj_last_block(t, counters, 98u)) return;
   if (t >= 128) return;
   const int i5 = 0;

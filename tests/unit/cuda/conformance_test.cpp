@@ -13,6 +13,8 @@
 #include "scheduler/schedule.h"
 #include "tests/conformance/graphs.h"
 #include "tests/support/cuda_shim/shim.h"
+#include "tests/support/op_kernels.h"
+#include "tests/support/random_kernel.h"
 #include "tests/unit/cuda/kernels.h"
 
 namespace fusejit::test {
@@ -77,18 +79,29 @@ TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
 TEST(CudaConformance, KernelsCompileWithoutSpills) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
   constexpr std::size_t kTogether = 10;
-  const Lowered all = lowered();
+  const bool nightly = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
+  Lowered all = lowered();
+  if (nightly) {  // what the other tests write by hand or draw
+    for (const OpKernel& op : op_kernels())
+      all.sources.push_back(codegen::cuda::emit(op.kernel, fmt::format("op{}", all.sources.size())));
+    std::mt19937 random(77);
+    for (int i = 0; i < 30; ++i) {
+      const ir::Kernel kernel = ir::simplify(ir::parse_kernel(RandomKernel::text(random, Isa::cuda)));
+      all.sources.push_back(codegen::cuda::emit(kernel, fmt::format("random{}", all.sources.size())));
+    }
+  }
   const auto check = [&](std::size_t first, int capability) {
     const std::size_t count = std::min(kTogether, all.sources.size() - first);
     const std::string program = codegen::cuda::program(std::span(all.sources).subspan(first, count));
     for (const codegen::cuda::Resources& r : codegen::cuda::compile(program, capability).entries) {
       EXPECT_EQ(r.spill_bytes, 0) << r.entry << " for sm_" << capability;
-      EXPECT_EQ(r.stack_bytes, 0) << r.entry << " for sm_" << capability;
+      // CUDA's sin and cos reduce huge arguments with an array.
+      const bool array = r.entry.starts_with("kernel_op") && r.stack_bytes <= 72;
+      EXPECT_TRUE(r.stack_bytes == 0 || array) << r.entry << " for sm_" << capability << ": " << r.stack_bytes;
       EXPECT_LE(r.registers, 128) << r.entry << " for sm_" << capability;
     }
   };
-  const std::vector<int> capabilities =
-      std::getenv("FUSEJIT_NIGHTLY") != nullptr ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
+  const std::vector<int> capabilities = nightly ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
   for (const int capability : capabilities) {
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads(std::max(1u, std::thread::hardware_concurrency()));

@@ -24,12 +24,14 @@ TEST(CudaOps, EveryRowOnEveryDType) {
   for (std::size_t k = 0; k < ops.size(); ++k) {
     for (const Values values : {Values::ordinary, Values::special}) {
       Operands expected = random_operands(ops[k].kernel, values, 11);
-      Operands actual = random_operands(ops[k].kernel, values, 11);
       run_interpreted(ops[k].kernel, expected);
-      shim.run(k, actual, ir::TaskOrder::ascending);
-      const std::string found =
-          difference_in_ulp(ops[k].kernel, expected, actual, [&](std::size_t i) { return ops[k].ulps[i]; });
-      EXPECT_EQ(found, "") << ops[k].labels[found.empty() ? 0 : std::stoul(found.substr(7))];
+      for (const ir::TaskOrder order : {ir::TaskOrder::ascending, ir::TaskOrder::descending, ir::TaskOrder::shuffled}) {
+        Operands actual = random_operands(ops[k].kernel, values, 11);
+        shim.run(k, actual, order);
+        const std::string found =
+            difference_in_ulp(ops[k].kernel, expected, actual, [&](std::size_t i) { return ops[k].ulps[i]; });
+        EXPECT_EQ(found, "") << ops[k].labels[found.empty() ? 0 : std::stoul(found.substr(7))];
+      }
     }
   }
   // CUDA's own front end takes the same text: the rows that are not arithmetic alone in one program.

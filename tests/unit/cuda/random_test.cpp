@@ -25,7 +25,7 @@ TEST(CudaRandom, TextEqualsInterpreter) {
   for (std::size_t k = 0; k < kernels.size(); ++k) {
     Operands expected = random_operands(kernels[k], Values::ordinary, k + 1);
     run_interpreted(kernels[k], expected);
-    for (const ir::TaskOrder order : {ir::TaskOrder::ascending, ir::TaskOrder::shuffled}) {
+    for (const ir::TaskOrder order : {ir::TaskOrder::ascending, ir::TaskOrder::descending, ir::TaskOrder::shuffled}) {
       Operands actual = random_operands(kernels[k], Values::ordinary, k + 1);
       shim.run(k, actual, order);
       ASSERT_EQ(difference(kernels[k], expected, actual), "") << "kernel " << k << "\n" << sources[k].text;
