@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "codegen/cuda/nvrtc.h"
+#include "frontend/models/named.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/schedule.h"
 #include "tests/conformance/graphs.h"
@@ -20,24 +21,48 @@
 namespace fusejit::test {
 namespace {
 
+bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
+
 struct Lowered {
   std::vector<ir::Kernel> kernels;  // each once
   std::vector<std::string> names;
   std::vector<codegen::cuda::CudaSource> sources;
-};
+  std::set<std::string> known = {};
 
-Lowered lowered() {
-  Lowered all;
-  std::set<std::string> known;
-  for (const testing::GraphCase& c : testing::kGraphCases) {
-    const scheduler::Plan plan =
-        scheduler::schedule(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), "all", {}, {}});
+  void add(const scheduler::Plan& plan, const std::string& name) {
     for (const scheduler::PlanStep& step : plan.steps) {
       if (!known.insert(ir::kernel_key_text(*step.kernel)).second) continue;
-      all.kernels.push_back(*step.kernel);
-      all.names.push_back(std::string(c.name) + ": " + step.kernel->name);
-      all.sources.push_back(codegen::cuda::emit(*step.kernel, fmt::format("c{}", all.sources.size())));
+      kernels.push_back(*step.kernel);
+      names.push_back(name + ": " + step.kernel->name);
+      sources.push_back(codegen::cuda::emit(*step.kernel, fmt::format("c{}", sources.size())));
     }
+  }
+};
+
+Lowered graphs() {
+  Lowered all;
+  for (const testing::GraphCase& c : testing::kGraphCases)
+    all.add(scheduler::schedule(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), "all", {}, {}}), c.name);
+  return all;
+}
+
+// Training steps on small images.
+Lowered models() {
+  struct Case {
+    const char* model;
+    DType dtype;
+  };
+  std::vector<Case> cases = {{"convnet@2:train", DType::bf16}};
+  if (nightly()) {
+    for (const char* model : {"convnet@3:train", "resnet50@1x3x32x32:train", "mobilenet_v2@2x3x32x32:train"})
+      for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) cases.push_back({model, dtype});
+  }
+  Lowered all;
+  for (const Case& c : cases) {
+    const models::ModelGraph model = models::model_graph(c.model, c.dtype);
+    all.add(scheduler::schedule(model.graph,
+                                {Target::parse("cuda:sm_90"), "all", {model.donated.begin(), model.donated.end()}, {}}),
+            fmt::format("{} {}", c.model, name(c.dtype)));
   }
   return all;
 }
@@ -53,16 +78,13 @@ double tolerance(const ir::Kernel& kernel) {
   return ulp > 0.5 ? 32 : 0;
 }
 
-TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
-  const Lowered all = lowered();
-  EXPECT_GT(all.kernels.size(), 100u);
+// Every so manieth.
+void expect_equal(const Lowered& all, std::size_t stride = 1) {
   Shim shim(all.sources);
   shim.open();
-  std::size_t exact = 0;
-  for (std::size_t k = 0; k < all.kernels.size(); ++k) {
+  for (std::size_t k = 0; k < all.kernels.size(); k += stride) {
     SCOPED_TRACE(all.names[k]);
     const double ulp = tolerance(all.kernels[k]);
-    exact += ulp == 0 ? 1 : 0;
     Operands expected = cuda_operands(all.kernels[k], Values::ordinary, 5);
     run_interpreted(all.kernels[k], expected);
     for (const ir::TaskOrder order : {ir::TaskOrder::ascending, ir::TaskOrder::descending, ir::TaskOrder::shuffled}) {
@@ -73,15 +95,25 @@ TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
           << shim.sources()[k].text;
     }
   }
-  EXPECT_GT(exact, all.kernels.size() * 3 / 4);
+}
+
+TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
+  const Lowered all = graphs();
+  EXPECT_GT(all.kernels.size(), 100u);
+  EXPECT_GT(std::count_if(all.kernels.begin(), all.kernels.end(), [](const auto& k) { return tolerance(k) == 0; }),
+            100);
+  expect_equal(all);
+}
+
+TEST(CudaConformance, KernelsOfModelsEqualTheInterpreterInEveryThreadOrder) {
+  expect_equal(models(), nightly() ? 1 : 4);
 }
 
 TEST(CudaConformance, KernelsCompileWithoutSpills) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
   constexpr std::size_t kTogether = 10;
-  const bool nightly = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
-  Lowered all = lowered();
-  if (nightly) {  // what the other tests write by hand or draw
+  Lowered all = graphs();
+  if (nightly()) {  // what the other tests write by hand or draw
     for (const OpKernel& op : op_kernels())
       all.sources.push_back(codegen::cuda::emit(op.kernel, fmt::format("op{}", all.sources.size())));
     std::mt19937 random(77);
@@ -101,7 +133,7 @@ TEST(CudaConformance, KernelsCompileWithoutSpills) {
       EXPECT_LE(r.registers, 128) << r.entry << " for sm_" << capability;
     }
   };
-  const std::vector<int> capabilities = nightly ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
+  const std::vector<int> capabilities = nightly() ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
   for (const int capability : capabilities) {
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads(std::max(1u, std::thread::hardware_concurrency()));
