@@ -163,7 +163,23 @@ bool is_restrict(const Emitter& e, const std::vector<PhaseShape>& phases, ir::Me
   return same && (own || !loaded);
 }
 
-std::string parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counters) {
+// "head first, second) {", in lines that fit a screen.
+std::string wrapped(std::string head, const std::vector<std::string>& list) {
+  constexpr std::size_t kColumns = 120;
+  if (list.empty()) return head + ") {";
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string item = list[i] + (i + 1 < list.size() ? "," : ") {");
+    if (i > 0 && head.size() - start + 1 + item.size() > kColumns) {
+      start = head.size() + 1;
+      head += "\n   ";
+    }
+    head += (i > 0 ? " " : "") + item;
+  }
+  return head;
+}
+
+std::vector<std::string> parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counters) {
   std::vector<std::string> list;
   for (const ir::KernelParam& p : e.kernel.params) {
     if (p.memory < 0) continue;
@@ -176,7 +192,7 @@ std::string parameters(const Emitter& e, const std::vector<PhaseShape>& phases, 
     if (p.memory < 0) list.push_back(fmt::format("{} {}", type_name(dtype_of(e, p.scalar)), name(e, p.scalar)));
   if (work) list.push_back("unsigned char* work");
   if (counters) list.push_back("unsigned* counters");
-  return fmt::format("{}", fmt::join(list, ", "));
+  return list;
 }
 
 void work_pointers(const Emitter& e, ir::Writer& out) {
@@ -317,9 +333,9 @@ CudaSource emit(const ir::Kernel& original, std::string_view given_name) {
     const PhaseShape& shape = launches[i][0];
     CudaLaunch launch{launches.size() == 1 ? entry : fmt::format("{}_launch{}", entry, i + 1), shape.grid, shape.block};
     ir::Writer head;
-    head.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}({}) {{",
-                          launch_bounds(e, shape.threads()), launch.entry,
-                          parameters(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
+    head.open(wrapped(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(",
+                                  launch_bounds(e, shape.threads()), launch.entry),
+                      parameters(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
     work_pointers(e, head);
     launch.shared_bytes = shared_memory(e, head);
     if (e.uses_thread) head.line(fmt::format("const int t = {};", thread_number(shape.block)));

@@ -22,7 +22,8 @@
 //     }
 //   }
 // }
-extern "C" __global__ void __launch_bounds__(256) kernel_bias_relu_bits(const fj_bf16* __restrict__ p0, const float* __restrict__ p1, fj_bf16* __restrict__ p2, unsigned char* __restrict__ p3) {
+extern "C" __global__ void __launch_bounds__(256) kernel_bias_relu_bits(const fj_bf16* __restrict__ p0,
+    const float* __restrict__ p1, fj_bf16* __restrict__ p2, unsigned char* __restrict__ p3) {
   const int i0 = blockIdx.x;
   const int i1 = threadIdx.y;
   const int i2 = threadIdx.x;

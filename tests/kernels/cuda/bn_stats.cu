@@ -40,7 +40,8 @@
 //     }
 //   }
 // }
-extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float* __restrict__ p0, float* __restrict__ p1, float* __restrict__ p2, unsigned char* work, unsigned* counters) {
+extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float* __restrict__ p0,
+    float* __restrict__ p1, float* __restrict__ p2, unsigned char* work, unsigned* counters) {
   float* const w0 = reinterpret_cast<float*>(work);
   float* const w1 = reinterpret_cast<float*>(work + 50176);
   __shared__ __align__(16) unsigned char pool[12288];

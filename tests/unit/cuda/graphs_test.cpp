@@ -84,7 +84,9 @@ TEST(CudaGraphs, PartsMeetInOneOrder) {
       sources.push_back(codegen::cuda::emit(*step.kernel, fmt::format("k{}", sources.size())));
       launches += sources.back().launches.size();
     }
-    if (c.launches > 0) EXPECT_EQ(launches, c.launches);
+    if (c.launches > 0) {
+      EXPECT_EQ(launches, c.launches);
+    }
     Shim shim(sources);
     shim.open();
     for (std::size_t k = 0; k < plan.steps.size(); ++k) {
