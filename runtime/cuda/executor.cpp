@@ -277,10 +277,17 @@ bool CudaExecutor::run_as_graph() {
       return false;
     }
     captured_.push_back(device_->memory().with_room([&] { return capture(addresses); }));
-    if (captured_.size() > kMostGraphs) captured_.erase(captured_.begin());
+    keep_graphs(kMostGraphs);
   }
   replay(*captured_.back());
   return true;
+}
+
+// So many that were used last. Those that go may still be under way.
+void CudaExecutor::keep_graphs(std::size_t count) {
+  if (captured_.size() <= count) return;
+  device_->context().release(device_->context().driver().stream_synchronize, device_->stream());
+  captured_.erase(captured_.begin(), captured_.end() - static_cast<std::ptrdiff_t>(count));
 }
 
 std::unique_ptr<CudaExecutor::CapturedRun> CudaExecutor::capture(const std::vector<CuPointer>& library_words) {
@@ -335,7 +342,7 @@ void CudaExecutor::run(std::span<const Buffer> arguments, std::span<const Buffer
       // Nothing was put on the stream. A library that cannot be captured is no reason to fail; launches can be, and the
       // next run tries again.
       if (statistics_.library_calls > 0) statistics_.why_no_graph = error.what();
-      captured_.clear();
+      keep_graphs(0);
     }
   }
   if (!done) launch_one_by_one();

@@ -69,6 +69,7 @@ class CudaExecutor {
   bool run_as_graph();
   std::unique_ptr<CapturedRun> capture(const std::vector<CuPointer>& library_words);
   void replay(CapturedRun& captured);
+  void keep_graphs(std::size_t count);
 
   std::shared_ptr<CudaDevice> device_;
   std::shared_ptr<const scheduler::Plan> plan_;

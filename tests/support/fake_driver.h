@@ -111,6 +111,7 @@ class FakeDriver {
     std::string what;
     std::function<void()> run;
     float milliseconds = 0;
+    const void* graph = nullptr;  // the executable one that it is of
   };
   struct KernelWork {
     CuFunction function = nullptr;

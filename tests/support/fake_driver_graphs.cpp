@@ -98,6 +98,7 @@ CuResult FakeDriver::graph_launch(CuGraphExec exec, CuStream handle) {
       return problem("cuGraphLaunch of a graph whose module is not loaded any more"), kInvalidHandle;
     }
     found->queue.push_back(step.what.is_kernel ? step.what.kernel.work(*this, true) : step.what.work);
+    found->queue.back().graph = launched;
   }
   return kSuccess;
 }
@@ -105,6 +106,13 @@ CuResult FakeDriver::graph_launch(CuGraphExec exec, CuStream handle) {
 CuResult FakeDriver::graph_exec_destroy(CuGraphExec exec) {
   ExecState* found = find(execs_, exec);
   if (!found) return problem("cuGraphExecDestroy of a graph that is not alive"), kInvalidHandle;
+  for (const auto& [raw, stream] : streams_) {
+    const auto pending = stream->queue.begin() + static_cast<std::ptrdiff_t>(stream->done);
+    const auto of_it = [&](const Work& work) { return work.graph == found; };
+    if (sticky_ == kSuccess && std::any_of(pending, stream->queue.end(), of_it)) {
+      problem("cuGraphExecDestroy of a graph that is under way");
+    }
+  }
   return execs_.erase(found), kSuccess;
 }
 

@@ -337,6 +337,27 @@ TEST(CudaExecutor, MayGoWhileItsWorkIsUnderWay) {
   }
 }
 
+// More addresses than graphs are kept for, without a wait in between.
+TEST(CudaExecutor, GraphsGoWhenTheirWorkIsDone) {
+  FakeDriver fake;
+  {
+    Step step(fake);
+    const Buffer x = step.device->upload(Step::filled(1)), loss = step.device->allocate(Type{DType::f32, Shape{}});
+    std::vector<Buffer> weights;
+    for (int i = 0; i < 7; ++i) weights.push_back(step.device->upload(Step::filled(static_cast<float>(i))));
+    for (const Buffer& w : weights) {
+      for (int run = 0; run < 3; ++run) {
+        step.executor->run(std::vector<Buffer>{x, w}, std::vector<Buffer>{loss, w}, std::vector<std::uint64_t>{0});
+      }
+    }
+    EXPECT_EQ(step.executor->statistics().captures, 7);
+    EXPECT_EQ(step.executor->statistics().graph_launches, 14);
+    EXPECT_EQ(*static_cast<float*>(step.device->download(loss).data()), 8 * kCount);
+  }
+  EXPECT_EQ(fake.problems(), Strings());
+  EXPECT_EQ(fake.leaks(), Strings());
+}
+
 TEST(CudaExecutor, ALibraryHasAWorkspaceThatAsksForNone) {
   FakeDriver fake;
   Step step(fake);

@@ -159,6 +159,21 @@ TEST_F(DriverRules, ANodeIsLaunchedAsItIsSet) {
   expect_problem("other extents than it was compiled for");
 }
 
+TEST_F(DriverRules, AGraphStaysUntilItsWorkIsDone) {
+  Capture capture(context_);
+  launch(plain_, 1, 1, 32, 0, capture.stream());
+  ExecutableGraph first(context_, capture.finish());
+  first.launch(stream_.get());
+  EXPECT_EQ(problem(), "") << "it was waited for";
+  {
+    Capture again(context_);
+    launch(plain_, 1, 1, 32, 0, again.stream());
+    ExecutableGraph second(context_, again.finish());
+    second.launch(stream_.get());
+  }
+  expect_problem("of a graph that is under way");
+}
+
 TEST_F(DriverRules, ACaptureForbidsWhatWaits) {
   CuEvent event = nullptr;
   call(d_.event_create, &event, kEventDisableTiming);
