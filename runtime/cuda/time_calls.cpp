@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,18 +14,20 @@ namespace {
 constexpr int kRounds = 5;  // the first of which is not counted
 constexpr std::int64_t kLeastWorkspace = 256;
 
-// A stream that calls are tried on, and their memory. The allocator is ordered by the device's stream: what is given
-// back may be handed out to it at once, so nothing is given back before the stream of this is done.
+// A stream that calls are tried on, and their memory, which goes back to the driver: a plan wants other sizes. The
+// limit that is set holds for both allocators together.
 class Scratch {
  public:
   Scratch(CudaDevice& device, std::span<const std::int64_t> bytes, std::int64_t workspace_bytes)
-      : context_(device.context()), workspace_(device.memory(), std::max(workspace_bytes, kLeastWorkspace)) {
+      : context_(device.context()), memory_(context_, stream_.get()) {
+    const DeviceMemoryStatistics taken = device.memory().statistics();
+    if (taken.limit > 0) memory_.set_limit(std::max(taken.limit - taken.reserved, std::int64_t{1}));
+    workspace_ = DeviceBlock(memory_, std::max(workspace_bytes, kLeastWorkspace));
     for (const std::int64_t size : bytes) {
-      blocks_.emplace_back(device.memory(), size);
-      context_.call(context_.driver().fill_bytes, blocks_.back().get(), 0u, size, device.stream());
+      blocks_.emplace_back(memory_, size);
+      context_.call(context_.driver().fill_bytes, blocks_.back().get(), 0u, size, stream_.get());
       addresses_.push_back(blocks_.back().get());
     }
-    device.synchronize();  // whoever used the memory before, too
   }
   ~Scratch() { wait(); }
   void execute(const LibraryCall& call) const {
@@ -36,11 +39,24 @@ class Scratch {
 
  private:
   DeviceContext& context_;
-  const DeviceBlock workspace_;
+  const Stream stream_{context_};
+  DeviceAllocator memory_;
+  DeviceBlock workspace_;
   std::vector<DeviceBlock> blocks_;
   std::vector<CuPointer> addresses_;
-  const Stream stream_{context_};
 };
+
+// Without the device's cached blocks where it does not fit beside them. Throws DeviceError: it does not fit.
+std::unique_ptr<const Scratch> scratch_for(CudaDevice& device, std::span<const std::int64_t> bytes,
+                                           std::int64_t workspace_bytes) {
+  try {
+    return std::make_unique<Scratch>(device, bytes, workspace_bytes);
+  } catch (const DeviceError&) {
+    if (device.context().lost()) throw;
+  }
+  device.memory().release_cached();
+  return std::make_unique<Scratch>(device, bytes, workspace_bytes);
+}
 
 }  // namespace
 
@@ -50,7 +66,7 @@ std::size_t fastest(CudaDevice& device, std::span<const std::shared_ptr<const Li
   std::int64_t workspace_bytes = 0;
   for (const auto& call : calls) workspace_bytes = std::max(workspace_bytes, call->workspace_bytes());
   DeviceContext& context = device.context();
-  const Scratch scratch(device, bytes, workspace_bytes);
+  const auto scratch = scratch_for(device, bytes, workspace_bytes);
   Event start(context, true), end(context, true);
   std::vector<float> best(calls.size(), std::numeric_limits<float>::max());
   std::vector<bool> out(calls.size());
@@ -59,16 +75,16 @@ std::size_t fastest(CudaDevice& device, std::span<const std::shared_ptr<const Li
     for (std::size_t i = 0; i < calls.size(); ++i) {
       if (out[i]) continue;
       try {
-        start.record(scratch.stream());
-        scratch.execute(*calls[i]);
-        end.record(scratch.stream());
+        start.record(scratch->stream());
+        scratch->execute(*calls[i]);
+        end.record(scratch->stream());
         end.synchronize();
         const float milliseconds = end.elapsed_milliseconds(start);
         if (round > 0) best[i] = std::min(best[i], milliseconds);
       } catch (const DeviceError& error) {
         if (context.lost()) throw;
         out[i] = true, failed = error;
-        scratch.wait();
+        scratch->wait();
       }
     }
   }
@@ -82,22 +98,20 @@ std::size_t fastest(CudaDevice& device, std::span<const std::shared_ptr<const Li
 
 std::string why_it_fails(CudaDevice& device, const LibraryCall& call, std::span<const std::int64_t> bytes) {
   DeviceContext& context = device.context();
+  std::string why;
+  bool ran = false;
   try {
-    const Scratch scratch(device, bytes, call.workspace_bytes());
-    std::string why;
-    try {
-      scratch.execute(call);
-    } catch (const DriverError&) {
-      throw;
-    } catch (const DeviceError& error) {
-      why = error.what();
-    }
-    context.call(context.driver().stream_synchronize, scratch.stream());  // what goes wrong there is said here
-    return why;
-  } catch (const DriverError&) {
+    const auto scratch = scratch_for(device, bytes, call.workspace_bytes());
+    ran = true;
+    scratch->execute(call);
+    context.call(context.driver().stream_synchronize, scratch->stream());  // what goes wrong there is said here
+  } catch (const DriverError&) {                                           // says nothing of the library
     if (context.lost()) throw;
+  } catch (const DeviceError& error) {
+    if (context.lost()) throw;
+    if (ran) why = error.what();
   }
-  return "";
+  return why;
 }
 
 }  // namespace fusejit::runtime::cuda

@@ -107,5 +107,39 @@ TEST_F(TimeCalls, AnyCallOfTheDriverMayFail) {
   }
 }
 
+TEST_F(TimeCalls, ACallIsTriedOnceWhereThereIsRoom) {
+  const std::int64_t size = 4000, huge = std::int64_t{1} << 40;
+  const auto why = [&](const std::int64_t& bytes) { return why_it_fails(*device_, *calls_[0], {&bytes, 1}); };
+  EXPECT_EQ(why(size), "");
+  EXPECT_EQ(calls_[0]->executed, 1);
+  EXPECT_EQ(why(huge), "") << "no room is no fault of the call";
+  EXPECT_EQ(calls_[0]->executed, 1);
+  // The limit holds for it, too; cached blocks make room, memory in use does not.
+  DeviceAllocator& memory = device_->memory();
+  memory.set_limit(8 << 20);
+  const CuPointer block = memory.allocate(8 << 20);
+  EXPECT_EQ(why(size), "");
+  EXPECT_EQ(calls_[0]->executed, 1);
+  memory.deallocate(block);
+  calls_[0]->fails = true;
+  EXPECT_EQ(why(size), "cudnn: it does not run");
+  EXPECT_EQ(calls_[0]->executed, 2);
+  EXPECT_EQ(memory.statistics().reserved, 0);
+  EXPECT_EQ(fake_.memory_in_use(), 0u) << "what was tried on is given back";
+}
+
+TEST_F(TimeCalls, TryingSurvivesTheFailureOfAnyCallOfTheDriver) {
+  const std::int64_t size = 4000;
+  for (const CuResult code : {kOutOfMemory, 999}) {
+    for (std::int64_t k = 1;; ++k) {
+      fake_.fail_call(k, code);
+      EXPECT_EQ(why_it_fails(*device_, *calls_[0], {&size, 1}), "") << "call " << k;
+      if (!fake_.failed()) break;
+      ASSERT_LT(k, 200);
+    }
+    fake_.fail_nothing();
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::runtime::cuda
