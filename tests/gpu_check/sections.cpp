@@ -7,6 +7,7 @@ namespace {
 
 constexpr Section kSections[] = {
     {"machine", "device, driver, NVRTC, cuDNN; copies and launches work", describe_machine},
+    {"errors", "no memory, foreign machine code, a bad kernel: a sentence each, and what can go on does", check_errors},
     {"conformance", "the graphs of tests/conformance against the graph interpreter", check_conformance},
     {"random", "random graphs of every dtype against the graph interpreter", check_random_graphs},
     {"kernels", "generated kernels, bit for bit what the kernel interpreter says", check_kernels},

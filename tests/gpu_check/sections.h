@@ -23,6 +23,7 @@ const Section* find_section(std::string_view name);
 void run(const Section& section, Machine& machine, Report& report);
 
 void describe_machine(Machine& machine, Report& report);
+void check_errors(Machine& machine, Report& report);
 void check_conformance(Machine& machine, Report& report);
 void check_random_graphs(Machine& machine, Report& report);
 void check_kernels(Machine& machine, Report& report);

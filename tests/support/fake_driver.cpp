@@ -12,7 +12,6 @@
 namespace fusejit::test {
 namespace {
 
-constexpr std::uint64_t kDeviceBit = std::uint64_t{1} << 62;
 constexpr std::size_t kRedZone = 256;  // before and after every block, checked when it is given back
 constexpr std::size_t kAlignment = 256;
 constexpr std::byte kRed{0xa5};

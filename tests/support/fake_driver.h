@@ -61,6 +61,7 @@ struct FakeDevice {
   int devices = 1;
   CuResult init = kSuccess;
   std::size_t module_bytes = 0;  // of device memory that a loaded module takes
+  bool faults = false;           // kernels given a bad pointer run and fault, as on a device; it is no problem then
 };
 
 class FakeDriver {

@@ -5,6 +5,8 @@
 
 namespace fusejit::test {
 
+constexpr std::uint64_t kDeviceBit = std::uint64_t{1} << 62;  // of addresses of the device
+
 struct FakeDriver::StreamState {
   std::vector<Work> queue;  // [done, size) waits
   std::size_t done = 0;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr CuResult kInvalidValue = 1, kInvalidImage = 200, kInvalidHandle = 400, kNotFound = 500;
 constexpr CuResult kCaptureUnsupported = 900, kCaptureIsolation = 905, kCapturedEvent = 907;
+constexpr CuResult kIllegalAddress = 700;
 constexpr std::int64_t kMostThreads = 1024;
 constexpr unsigned kMostBlocks = 0x7fffffff;       // along x
 constexpr std::size_t kMostParameterBytes = 4096;  // before CUDA 12.1, for every driver that is served
@@ -278,13 +279,14 @@ bool FakeDriver::read_arguments(const FunctionState& function, void** arguments,
     addresses.push_back(value);
     const FakePointer& wanted = kernel.pointers[i < before ? i : i - scalars];
     const std::string who = fmt::format("{}, argument {}", function.entry, i);
+    if (device_.faults) continue;
     if (!on_device(value, static_cast<std::size_t>(wanted.bytes), who.c_str(), work.ordinal)) return false;
     if (value % static_cast<std::uint64_t>(wanted.align) != 0) {
       problem(fmt::format("{}: {:#x} is not aligned to {}", who, value, wanted.align));
       return false;
     }
   }
-  const std::string wrong = overlap(kernel.pointers, addresses);
+  const std::string wrong = device_.faults ? "" : overlap(kernel.pointers, addresses);
   if (!wrong.empty()) problem(fmt::format("{}: {}", function.entry, wrong));
   return wrong.empty();
 }
@@ -311,6 +313,10 @@ FakeDriver::Work FakeDriver::KernelWork::work(FakeDriver& fake, bool from_graph)
                 continue;
               }
               const FakePointer& wanted = kernel.pointers[i < before ? i : i - scalars];
+              if (fake.device_.faults && (copy.arguments[i] & kDeviceBit) == 0) {
+                fake.sticky_ = kIllegalAddress;
+                return;
+              }
               // Alive when it was launched; still alive now that it runs?
               if (!fake.on_device(copy.arguments[i], static_cast<std::size_t>(wanted.bytes), state.entry.c_str(),
                                   copy.ordinal)) {

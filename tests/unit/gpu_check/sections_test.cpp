@@ -6,6 +6,7 @@
 
 #include <fstream>
 
+#include "codegen/cuda/nvrtc.h"
 #include "fusejit/error.h"
 #include "runtime/cudnn/library.h"
 #include "tests/support/fake_compiler.h"
@@ -39,13 +40,37 @@ class Sections : public testing::Test {
 };
 
 TEST_F(Sections, ThoseWithoutALibraryRunToTheirEnd) {
-  for (const char* name : {"machine", "conformance", "random", "kernels", "training", "bandwidth", "steps"}) {
+  for (const char* name : {"machine", "errors", "conformance", "random", "kernels", "training", "bandwidth", "steps"}) {
     MachineOptions without = options();
     without.cudnn = false;
     const Json json = outcome(name, without);
     EXPECT_EQ(json["state"], "passed") << text(json);
     EXPECT_GT(json["checks"].size() + json["rows"].size(), 0u) << name;
   }
+}
+
+// As on a device, a kernel that writes to no memory runs, and costs the section its device.
+TEST(ErrorsSection, ABadKernelIsSurvived) {
+  if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << codegen::cuda::nvrtc().why_not;
+  FakeDriver fake({.memory_bytes = std::size_t{4} << 30, .faults = true});
+  MachineOptions options;
+  options.open = [&] { return runtime::cuda::CudaDevice::open(fake.table(), 0); };
+  options.compile = test::fake_compiler(fake);
+  Report report("errors");
+  {
+    Machine machine(options);
+    run(*find_section("errors"), machine, report);
+  }
+  const std::string said = text(report.json());
+  // Machine code of another architecture is taken by a driver that runs none.
+  EXPECT_EQ(report.failures(), 1) << said;
+  for (const char* part : {"machine code of another architecture: nothing was thrown",
+                           "CUDA_ERROR_ILLEGAL_ADDRESS (700)", "was lost by an earlier error"}) {
+    EXPECT_NE(said.find(part), std::string::npos) << part << "\n" << said;
+  }
+  EXPECT_EQ(said.find("the CPU works in the same process: "), std::string::npos) << said;
+  EXPECT_EQ(fake.problems(), std::vector<std::string>());
+  EXPECT_EQ(fake.leaks(), std::vector<std::string>());
 }
 
 // The fake driver is none that cuDNN could use: plans fall back to kernels, and sections of cuDNN's own say so.
