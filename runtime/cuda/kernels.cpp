@@ -42,9 +42,9 @@ std::vector<CudaKernels::Loaded> CudaKernels::get(std::span<const std::shared_pt
       ++statistics_.hits;
     }
   }
-  std::set<std::string> names;  // equal kernels once
+  std::set<std::string> seen;  // equal kernels once
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (result[i] || !names.insert(entry_name(*kernels[i])).second) continue;
+    if (result[i] || !seen.insert(keys[i].hex()).second) continue;
     missing.push_back({keys[i], codegen::cuda::emit(*kernels[i], entry_name(*kernels[i])), 0, nullptr});
   }
   if (missing.empty()) return result;
