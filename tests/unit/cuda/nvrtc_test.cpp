@@ -35,6 +35,9 @@ TEST_P(NvrtcFor, EveryKernelCompilesWithoutSpills) {
   EXPECT_EQ(binary.cubin.substr(0, 4),
             "\x7f"
             "ELF");
+  // The flags of the ELF header name the architecture: in their first byte, since CUDA 13 in the second.
+  const auto flag = [&](std::size_t i) { return static_cast<unsigned char>(binary.cubin.at(48 + i)); };
+  EXPECT_TRUE(flag(0) == GetParam() || flag(1) == GetParam()) << int{flag(0)} << " " << int{flag(1)};
   std::size_t at = 0;
   for (const CudaSource& source : sources) {
     for (const codegen::cuda::CudaLaunch& launch : source.launches) {
@@ -103,6 +106,7 @@ TEST_F(Nvrtc, ArithmeticIsRoundedAsWritten) {
   const std::string ptx = codegen::cuda::compile_to_ptx(codegen::cuda::program({&source, 1}), 90);
   for (const char* instruction : {"div.rn.f32", "sqrt.rn.f32", "cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rn.bf16.f32"})
     EXPECT_EQ(count(ptx, instruction), 1u) << instruction << "\n" << ptx;
+  EXPECT_GT(count(ptx, "\t.loc\t"), 0u) << "no line numbers";
   for (const char* instruction : {".ftz", ".approx", "fma.", ".f64", "max.f32", ".local"})
     EXPECT_EQ(count(ptx, instruction), 0u) << instruction << "\n" << ptx;
 }
