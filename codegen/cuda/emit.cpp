@@ -108,16 +108,14 @@ void emit_phase(Emitter& e, const PhaseShape& shape, const PhaseShape& launch) {
   emit_block(e, *body);
 }
 
-// All phases of a launch; returns the bytes of counters it needs beyond `counter`.
-std::int64_t emit_phases(Emitter& e, const std::vector<PhaseShape>& phases, std::int64_t counter) {
+// All phases of a launch.
+void emit_phases(Emitter& e, const std::vector<PhaseShape>& phases) {
   const PhaseShape& launch = phases[0];
-  std::int64_t counters = 0, threads = launch.threads();
+  std::int64_t threads = launch.threads();
   for (std::size_t i = 0; i < phases.size(); ++i) {
     if (i == 1 && launch.blocks() > 1) {
       e.uses_thread = true;
-      e.out.line(
-          fmt::format("if (!fj_last_block(t, {}, {}u)) return;", offset("counters", counter / 4), launch.blocks()));
-      counters = 4;
+      e.out.line(fmt::format("if (!fj_last_block(t, counter, {}u)) return;", launch.blocks()));
     } else if (i > 0) {
       e.out.line("__syncthreads();");
     }
@@ -128,7 +126,6 @@ std::int64_t emit_phases(Emitter& e, const std::vector<PhaseShape>& phases, std:
     }
     emit_phase(e, phases[i], launch);
   }
-  return counters;
 }
 
 // Parameters of a kernel do not overlap. To say so of one that is written too lets the next loads pass its stores; but
@@ -174,12 +171,13 @@ std::string wrapped(std::string head, const std::vector<std::string>& list) {
       start = head.size() + 1;
       head += "\n   ";
     }
-    head += (i > 0 ? " " : "") + item;
+    if (i > 0) head += ' ';
+    head += item;
   }
   return head;
 }
 
-std::vector<std::string> parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counters) {
+std::vector<std::string> parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counter) {
   std::vector<std::string> list;
   for (const ir::KernelParam& p : e.kernel.params) {
     if (p.memory < 0) continue;
@@ -191,7 +189,7 @@ std::vector<std::string> parameters(const Emitter& e, const std::vector<PhaseSha
   for (const ir::KernelParam& p : e.kernel.params)
     if (p.memory < 0) list.push_back(fmt::format("{} {}", type_name(dtype_of(e, p.scalar)), name(e, p.scalar)));
   if (work) list.push_back("unsigned char* work");
-  if (counters) list.push_back("unsigned* counters");
+  if (counter) list.push_back("unsigned* counter");
   return list;
 }
 
@@ -322,13 +320,14 @@ CudaSource emit(const ir::Kernel& original, std::string_view given_name) {
     if (p.memory < 0) source.scalars.push_back(kernel.values[static_cast<std::size_t>(p.scalar)]);
   }
   source.work_bytes = facts.arena.work_bytes;
-  for (const auto& phases : launches) source.counter_bytes += phases.size() > 1 && phases[0].blocks() > 1 ? 4 : 0;
+  // Launches come one after the other and leave it zero: one counter is enough.
+  for (const auto& phases : launches)
+    if (phases.size() > 1 && phases[0].blocks() > 1) source.counter_bytes = 4;
   comment(kernel, source.text);
-  std::int64_t counter = 0;
   for (std::size_t i = 0; i < launches.size(); ++i) {
     Emitter e(facts);
     e.out.open("{");
-    counter += emit_phases(e, launches[i], counter);
+    emit_phases(e, launches[i]);
     e.out.close();
     const PhaseShape& shape = launches[i][0];
     CudaLaunch launch{launches.size() == 1 ? entry : fmt::format("{}_launch{}", entry, i + 1), shape.grid, shape.block};

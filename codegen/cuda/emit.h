@@ -19,7 +19,7 @@ namespace fusejit::codegen::cuda {
 
 // One kernel launch. Every launch of a kernel takes the same arguments, in this order: the address of each buffer
 // parameter; each scalar parameter by value (CudaSource::scalars); the address of the work memory if work_bytes > 0;
-// the address of the counters if counter_bytes > 0.
+// the address of the counter if counter_bytes > 0.
 struct CudaLaunch {
   std::string entry;                              // extern "C" name in the compiled module
   std::array<std::int64_t, 3> grid = {1, 1, 1};   // x, y, z

@@ -41,7 +41,7 @@
 //   }
 // }
 extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float* __restrict__ p0,
-    float* __restrict__ p1, float* __restrict__ p2, unsigned char* work, unsigned* counters) {
+    float* __restrict__ p1, float* __restrict__ p2, unsigned char* work, unsigned* counter) {
   float* const w0 = reinterpret_cast<float*>(work);
   float* const w1 = reinterpret_cast<float*>(work + 50176);
   __shared__ __align__(16) unsigned char pool[12288];
@@ -75,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
     fj_store(w0 + (i0*128 + i1*4), v1);
     fj_store(w1 + (i0*128 + i1*4), v2);
   }
-  if (!fj_last_block(t, counters, 98u)) return;
+  if (!fj_last_block(t, counter, 98u)) return;
   if (t >= 128) return;
   const int i5 = 0;
   const int i6 = t;

@@ -67,24 +67,24 @@ Lowered models() {
   return all;
 }
 
-// exp and its like are CUDA's own; their error is carried through what follows.
-double tolerance(const ir::Kernel& kernel) {
+// exp and its like are CUDA's own; their error is carried through what follows, and grows where much cancels.
+double tolerance(const ir::Kernel& kernel, double carried = 32) {
   double ulp = 0;
   for (const ir::Phase& phase : kernel.phases) {
     ir::for_each_stmt(phase.body, [&](const ir::Stmt& s) {
       if (const auto* def = std::get_if<ir::DefStmt>(&s.node)) ulp = std::max<double>(ulp, ir::op_def(def->op).ulp);
     });
   }
-  return ulp > 0.5 ? 32 : 0;
+  return ulp > 0.5 ? carried : 0;
 }
 
 // Every so manieth.
-void expect_equal(const Lowered& all, std::size_t stride = 1) {
+void expect_equal(const Lowered& all, double carried, std::size_t stride = 1) {
   Shim shim(all.sources);
   shim.open();
   for (std::size_t k = 0; k < all.kernels.size(); k += stride) {
     SCOPED_TRACE(all.names[k]);
-    const double ulp = tolerance(all.kernels[k]);
+    const double ulp = tolerance(all.kernels[k], carried);
     Operands expected = cuda_operands(all.kernels[k], Values::ordinary, 5);
     run_interpreted(all.kernels[k], expected);
     for (const ir::TaskOrder order : {ir::TaskOrder::ascending, ir::TaskOrder::descending, ir::TaskOrder::shuffled}) {
@@ -102,11 +102,11 @@ TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
   EXPECT_GT(all.kernels.size(), 100u);
   EXPECT_GT(std::count_if(all.kernels.begin(), all.kernels.end(), [](const auto& k) { return tolerance(k) == 0; }),
             100);
-  expect_equal(all);
+  expect_equal(all, 32);
 }
 
 TEST(CudaConformance, KernelsOfModelsEqualTheInterpreterInEveryThreadOrder) {
-  expect_equal(models(), nightly() ? 1 : 4);
+  expect_equal(models(), 4096, nightly() ? 1 : 4);
 }
 
 TEST(CudaConformance, KernelsCompileWithoutSpills) {

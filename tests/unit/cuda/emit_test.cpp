@@ -15,6 +15,12 @@ namespace {
 using codegen::cuda::CudaSource;
 using codegen::cuda::emit;
 
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
 // Two texts to read; FUSEJIT_BLESS=1 writes them anew.
 TEST(CudaEmit, GoldenTexts) {
   for (const char* stem : {"bn_stats", "bias_relu_bits"}) {
@@ -55,17 +61,22 @@ TEST(CudaEmit, PhasesOfOneBlockJoinTheLaunchBefore) {
   }
 }
 
+// Launches that follow each other share one counter, which each leaves zero.
+TEST(CudaEmit, OneCounterServesEveryLaunch) {
+  const CudaSource source = emit(ir::parse_kernel(
+      "kernel @k(%x: f32[64] read, %y: f32[4] update, %z: f32[4] update) on cuda { "
+      "phase { for %g in 0..4 grid.x { store %y[%g], 1 } } phase { for %g in 0..1 grid.x { store %y[0], 2 } } "
+      "phase { for %g in 0..4 grid.x { store %z[%g], 1 } } phase { for %g in 0..1 grid.x { store %z[0], 2 } } }"));
+  EXPECT_EQ(source.launches.size(), 2u);
+  EXPECT_EQ(source.counter_bytes, 4);
+  EXPECT_EQ(count(source.text, "if (!fj_last_block(t, counter, 4u)) return;"), 2u) << source.text;
+}
+
 TEST(CudaEmit, NamesOfEntriesAreIdentifiers) {
   const ir::Kernel kernel = cuda_kernel("cuda/bn_train.kir");
   const CudaSource source = emit(kernel, "a-b.c");
   EXPECT_EQ(source.launches[0].entry, "kernel_a_b_c_launch1");
   EXPECT_EQ(source.launches[1].entry, "kernel_a_b_c_launch2");
-}
-
-std::size_t count(const std::string& text, const std::string& word) {
-  std::size_t n = 0;
-  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
-  return n;
 }
 
 // Where one thread keeps an element to itself, also from one run of a block loop to the next, or where a reduction's
@@ -111,11 +122,16 @@ TEST(CudaEmit, RefusesGridsThatNoDeviceHas) {
 }
 
 TEST(CudaEmit, IndicesBeyondIntAreLong) {
-  const CudaSource source = emit(ir::parse_kernel(
-      "kernel @k(%x: u32[4194304,1024] read align 16, %y: u32[4194304,1024] write align 16) on cuda { phase { "
-      "for %g in 0..4194304 grid.x { for %t in 0..256 block.x { for %l in 0..4 vector { "
-      "%0 = load %x[%g, %t*4 + %l] : u32 store %y[%g, %t*4 + %l], %0 } } } } }"));
-  EXPECT_NE(source.text.find("fj_load<4>(p0 + (i0*1024LL + i1*4LL))"), std::string::npos) << source.text;
+  // 2^31 elements are indices up to 2^31 - 1; one row more is too many.
+  for (const auto& [rows, text] : std::map<std::int64_t, std::string>{
+           {1 << 20, "p0 + (i0*1024 + i1*4)"}, {(1 << 21) + 1, "p0 + (i0*1024LL + i1*4LL)"}, {1 << 22, "i0*1024LL"}}) {
+    const CudaSource source = emit(ir::parse_kernel(
+        fmt::format("kernel @k(%x: u32[{0},1024] read align 16, %y: u32[{0},1024] write align 16) on cuda {{ phase {{ "
+                    "for %g in 0..{0} grid.x {{ for %t in 0..256 block.x {{ for %l in 0..4 vector {{ "
+                    "%0 = load %x[%g, %t*4 + %l] : u32 store %y[%g, %t*4 + %l], %0 }} }} }} }} }}",
+                    rows)));
+    EXPECT_NE(source.text.find(text), std::string::npos) << source.text;
+  }
 }
 
 TEST(CudaEmit, NeighbouringLoadsOfAnUnrolledLoopAreOneAccess) {
