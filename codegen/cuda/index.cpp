@@ -69,7 +69,7 @@ std::string index_text(const Emitter& e, const Index& index) {
   std::string s;
   for (const ir::IndexTerm& t : index.terms()) {
     if (s.empty()) {
-      if (t.coefficient < 0) s = "-";
+      if (t.coefficient < 0) s += '-';
     } else {
       s += t.coefficient < 0 ? " - " : " + ";
     }
