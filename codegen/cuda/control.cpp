@@ -34,6 +34,16 @@ bool threads_differ(const Emitter& e, const std::vector<ir::Index>& bounds) {
   return std::any_of(bounds.begin(), bounds.end(), [&](const ir::Index& i) { return threads_differ(e, i); });
 }
 
+// Copies of a loop's body are good for loads that are in flight together, which a branch in it prevents: where a thread
+// holds a tile, they would only take registers that are not there.
+constexpr std::int64_t kTileWords = 24;
+
+bool has_branch(const ir::Block& body) {
+  bool found = false;
+  ir::for_each_stmt(body, [&](const ir::Stmt& s) { found = found || std::holds_alternative<ir::IfStmt>(s.node); });
+  return found;
+}
+
 void emit_serial(Emitter& e, const ir::ForStmt& s) {
   const auto id = static_cast<std::size_t>(s.variable);
   declare_accumulators(e, s);
@@ -46,6 +56,8 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   if (s.binding == ir::Binding::unroll) {
     gather_loads(e, s);
     e.out.line("#pragma unroll");
+  } else if (e.local_words >= kTileWords && has_branch(s.body)) {
+    e.out.line("#pragma unroll 1");
   }
   e.out.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type, variable, bound_text(e, s.low, true, type),
                          bound_text(e, s.high, false, type)));

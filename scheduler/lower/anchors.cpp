@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/cuda/lower.h"
+#include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/tile.h"
 
 namespace fusejit::scheduler {
@@ -187,12 +188,13 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
     problem.compute = compute_type(node.type.dtype);
     const bool adjoin = problem.groups > 1 && !problem.lanes_along_groups;  // no lane beyond a group, then
     if (cuda && adjoin && problem.outputs % kernel.lanes() != 0) return std::nullopt;
-    const TileShape tile = cuda ? cuda::choose_tile(problem, kernel.lanes(), !group.reductions.empty())
-                                : choose_tile(context.target, problem, kernel.lanes());
+    const TileShape tile =
+        cuda ? cuda::choose_tile(kernel, problem) : choose_tile(context.target, problem, kernel.lanes());
     ir::MemId packed = -1;
     const bool stored = context.grouping.stored[static_cast<std::size_t>(operand_id(context.graph, node, 1))];
     const bool as_they_are = cuda && stored && cuda::reads_whole_vectors(problem, tile, kernel.lanes());
     if (problem.channels > 0 && !context.library && !as_they_are) {
+      if (cuda && lanes * bytes(problem.compute) > cuda::kAccessBytes) return std::nullopt;
       const int id = context.first_extra + static_cast<int>(lowered.extras.size());
       const std::string name = "pack_" + std::string(ir::name(node.op));
       lowered.kernels.push_back(lower_packing(context, problem, tile, kernel.lanes(), id, name));

@@ -94,7 +94,8 @@ int cuda_lanes(const LowerContext& context, const Group& group) {
     if (runs || list.empty())
       widest = std::max(widest, static_cast<int>(bits(context.graph.value(node).type().dtype) / 8));
   }
-  if (group.anchor >= 0) widest = std::max(widest, 4);
+  const bool sums_only = group.anchor >= 0 && !ir::op_def(context.graph.value(group.anchor)->op).packs_second;
+  if (sums_only) widest = std::max(widest, 4);  // its sums are written by whole accesses
   return 16 / widest;
 }
 
@@ -295,6 +296,14 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at) {
     physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
   const Buffer& from = buffer(node);
   builder_.prefetch(from.memory, place(from, physical), ir::PrefetchKind::l1);
+}
+
+int GroupKernel::elements_read() const {
+  return static_cast<int>(std::count_if(accesses_.begin(), accesses_.end(), [&](const auto& entry) {
+    const auto& [node, list] = entry;
+    return comes_from_memory(node) && list.size() == 1 &&
+           is_identity(list[0], group_.domain, context_.graph.value(node).type());
+  }));
 }
 
 void GroupKernel::prefetch_elements() {

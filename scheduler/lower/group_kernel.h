@@ -45,6 +45,8 @@ class GroupKernel {
   // The same for `elements` along the last axis from `point` on, of every value that comes from memory: that no cache
   // holds, and that is read at the point itself.
   void prefetch_streams(const std::vector<ir::Index>& point, std::int64_t elements);
+  // Values of the domain's size that the group reads at every element.
+  int elements_read() const;
   // Binds the anchor's value at the point and stores what the group stores there.
   void store_anchor(ir::Arg value);
   // a*b + c, in one rounding where the target has an instruction for it.

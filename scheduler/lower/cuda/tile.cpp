@@ -25,9 +25,10 @@ using ir::Op;
 
 namespace {
 
-constexpr std::int64_t kMostPixels = 8;  // times a vector: half of the registers of a thread that shares with others
-constexpr std::int64_t kThreads = 128;   // a block's; tiles take many registers
-constexpr std::int64_t kVectors = 16;    // of a weight block
+constexpr std::int64_t kMostPixels = 8;
+constexpr std::int64_t kMostValues = 32;  // of a tile: a quarter of the registers, as many as its loads in flight take
+constexpr std::int64_t kThreads = 128;    // a block's; tiles take many registers
+constexpr std::int64_t kVectors = 16;     // of a weight block
 constexpr std::int64_t kUnrolledChannels = 4;
 constexpr std::int64_t kFewBlocks = 256;     // fewer leave multiprocessors idle
 constexpr std::int64_t kLeastProducts = 32;  // of a part: taps times channels
@@ -72,6 +73,10 @@ class Tiles {
 
  private:
   bool sums() const { return !accumulators_.list().empty(); }
+  bool pivots() const {
+    return std::any_of(accumulators_.list().begin(), accumulators_.list().end(),
+                       [](const auto& a) { return a.moments; });
+  }
   bool is_split() const { return channel_shares_.parts > 1; }
 
   void split_channels(std::int64_t blocks, std::int64_t padded_outputs) {
@@ -149,7 +154,7 @@ class Tiles {
   std::vector<Arg> share_of(const Index& part, const Index& thread) {
     if (sums()) {
       state_ = accumulators_.open(1);
-      first_ = builder_.local(MemKind::register_local, DType::i32, {1}, 1);
+      if (pivots()) first_ = builder_.local(MemKind::register_local, DType::i32, {1}, 1);
     }
     each_share(builder_, shares_, part, thread, [&](Index item) {
       const std::vector<Index> at = decode(item, {problem_.images, problem_.rows.out, tiles_});
@@ -246,7 +251,7 @@ class Tiles {
     move_to(image_, row_, q_ + i);
     kernel_.expression().nested([&] {
       kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, {i}));
-      if (sums()) {  // the first element of all is the pivot
+      if (pivots()) {  // the first element of all is the pivot
         const Arg first = builder_.load(first_, {Index(0)});
         const Arg yes = builder_.def(Op::ne, {first, KernelBuilder::literal(0, DType::i32)}, DType::boolean);
         builder_.when(yes.value, [&] {
@@ -286,15 +291,20 @@ class Tiles {
 
 }  // namespace
 
-TileShape choose_tile(const TileProblem& problem, std::int64_t lanes, bool sums) {
+TileShape choose_tile(const GroupKernel& kernel, const TileProblem& problem) {
   TileShape tile;
+  const std::int64_t lanes = kernel.lanes();
+  const bool sums = !kernel.group().reductions.empty();
+  std::int64_t most = std::min(kMostPixels, kMostValues / lanes);
+  // ptxas has all pixels' loads of an epilogue in flight, beside its sums, and spilled for the eighth.
+  if (sums && kernel.elements_read() > 1) most = std::min<std::int64_t>(most, 7);
   const std::int64_t columns = problem.columns.out, vectors = (problem.across() + lanes - 1) / lanes;
   const bool whole = problem.groups > 1 && !problem.lanes_along_groups;  // groups adjoin: no thread beyond them
   tile.vectors = static_cast<int>(whole ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
-  tile.pixels = static_cast<int>(divisor_up_to(columns, kMostPixels));
+  tile.pixels = static_cast<int>(divisor_up_to(columns, most));
   // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
-  const std::int64_t tiles = (columns + kMostPixels - 1) / kMostPixels;
-  if (!sums && tile.pixels < kMostPixels / 2) tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);
+  const std::int64_t tiles = (columns + most - 1) / most;
+  if (!sums && tile.pixels < most / 2) tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);
   return tile;
 }
 

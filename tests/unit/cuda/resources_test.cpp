@@ -30,12 +30,16 @@ struct Case {
   std::string target;
 };
 
+std::string describe(const Case& c) { return fmt::format("{} {} {}", c.model, name(c.dtype), c.target); }
+void PrintTo(const Case& c, std::ostream* out) { *out << describe(c); }
+
 bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 std::vector<Case> cases() {
   if (!nightly()) {
     return {{"convnet@250:train", DType::f32, "cuda:sm_80"},
             {"convnet@16:train", DType::bf16, "cuda:sm_120,cudnn=1"},
+            {"convnet@250:train", DType::bf16, "cuda:sm_100"},
             {"resnet50@16x3x224x224:train", DType::f32, "cuda:sm_90,cudnn=1"}};
   }
   std::vector<Case> all;
@@ -151,7 +155,7 @@ TEST_P(CudaResources, KernelsOfThePlanFit) {
   if (capability == 90) EXPECT_GT(wide, 0u);
 }
 INSTANTIATE_TEST_SUITE_P(Plans, CudaResources, testing::ValuesIn(cases()), [](const auto& info) {
-  std::string text = fmt::format("{}_{}_{}", info.param.model, name(info.param.dtype), info.param.target);
+  std::string text = describe(info.param);
   std::replace_if(
       text.begin(), text.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
   return text;
