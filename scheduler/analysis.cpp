@@ -30,6 +30,12 @@ std::vector<bool> reduced_dims(const ir::Node& node) {
   return reduced;
 }
 
+bool is_batched(const ir::Node& node) {
+  if (!ir::op_def(node.op).matrix) return false;
+  const Shape& right = node.operands[1].value.type().shape;
+  return std::any_of(right.begin(), right.end() - 2, [](std::int64_t extent) { return extent != 1; });
+}
+
 std::string label(const ir::Graph& graph, int node) {
   const auto parameters = static_cast<int>(graph.parameters().size());
   const ir::Node& n = *graph.value(node);

@@ -99,6 +99,9 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
   if (group.anchor >= 0 && !ir::op_def(graph.value(group.anchor)->op).packs_second) {
     return no(RefusalCode::different_space, fmt::format("{} would be summed over weights", self));
   }
+  if (group.anchor >= 0 && is_batched(*graph.value(group.anchor))) {
+    return no(RefusalCode::different_space, fmt::format("{} would be summed over the products of a batch", self));
+  }
   if (group.anchor >= 0 && !suits_tile(graph, group, reduced)) {
     return no(RefusalCode::different_space, fmt::format("{} reduces along the lanes of the anchor's tile", self));
   }

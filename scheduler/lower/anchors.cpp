@@ -115,39 +115,65 @@ std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& nod
   return problems;
 }
 
-// matmul(a [M,K], b [K,N]) and linear(x [..., I], w [O, I]) with the rows of the result as columns of the tile.
+// matmul(a [..., M, K], b [..., K, N]) and linear(x [..., I], w [O, I]). Rows of the result are columns of the tile;
+// where they are not one axis, the outer ones are rows and images. Dims that b has of its own, the products of a batch,
+// are groups.
 TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
   const ir::Graph& graph = kernel.graph();
   const int a = operand_id(graph, node, 0), b = operand_id(graph, node, 1);
   const Shape &left = graph.value(a).type().shape, &right = graph.value(b).type().shape, &out = node.type.shape;
-  if (right.rank() != 2) {
-    throw UnsupportedError(
-        fmt::format("{}: batched right-hand sides cannot be compiled yet (b: {}); the graph interpreter runs them",
-                    ir::name(node.op), graph.value(b).type().str()));
-  }
   const int rank = out.rank();
-  const std::int64_t outputs = out[rank - 1], rows = outputs == 0 ? 0 : out.elements() / outputs;
-  const Shape leading(out.dims().first(static_cast<std::size_t>(rank - 1)));
+  std::vector<std::int64_t> row_dims, group_dims;
+  std::vector<bool> in_group;  // by dim of the result but the last
+  for (int d = 0; d < rank - 1; ++d) {
+    const int of_b = d - (rank - right.rank());
+    in_group.push_back(d < rank - 2 && of_b >= 0 && right[of_b] != 1);
+    (in_group.back() ? group_dims : row_dims).push_back(out[d]);
+  }
   TileProblem p;
-  p.outputs = outputs, p.channels = left[left.rank() - 1];
-  p.columns.in = p.columns.out = rows;
-  const auto split_row = [leading](const Index& row) {
-    LogicalIndex at = leading.rank() == 1 ? LogicalIndex{row} : delinearise(row, leading);
+  p.outputs = out[rank - 1], p.channels = left[left.rank() - 1];
+  p.is_batch = is_batched(node);
+  const Shape groups(group_dims), rows(row_dims);
+  const bool one_axis = kernel.space().axes.size() <= 2;
+  p.columns.in = p.columns.out = one_axis ? rows.elements() : row_dims.back();
+  if (!one_axis) row_dims.pop_back();
+  if (!one_axis && !row_dims.empty()) {
+    p.rows.in = p.rows.out = row_dims.back();
+    row_dims.pop_back();
+  }
+  const Shape images(one_axis ? std::vector<std::int64_t>() : row_dims);
+  p.images = images.elements(), p.groups = groups.elements();
+  // The result's index.
+  const auto index = [=](const Index& n, const Index& i, const Index& q, const Index& g, const Index& last) {
+    LogicalIndex of_row = one_axis ? delinearise(q, rows) : delinearise(n, images);
+    if (!one_axis && rows.rank() > 1) of_row.push_back(i);
+    if (!one_axis) of_row.push_back(q);
+    const LogicalIndex of_group = delinearise(g, groups);
+    LogicalIndex at;
+    auto row = of_row.begin();
+    auto group = of_group.begin();
+    for (const bool is_group : in_group) at.push_back(is_group ? *group++ : *row++);
+    at.push_back(last);
     return at;
   };
-  p.input = [&kernel, a, split_row](const Index&, const Index&, const Index& row, const Index&, const Index& c) {
-    LogicalIndex at = split_row(row);
-    at.push_back(c);
-    return kernel.expression().value(a, at);
+  p.input = [&kernel, a, index, out, left](const Index& n, const Index& i, const Index& q, const Index& g,
+                                           const Index& c) {
+    return kernel.expression().value(a, broadcast_index(index(n, i, q, g, c), out, left));
   };
-  p.move_to = [&kernel, split_row](const Index&, const Index&, const Index& row, const Index&, const Index& k) {
-    LogicalIndex at = split_row(row);
-    at.push_back(k);
-    kernel.move_to_dims(at);
+  p.move_to = [&kernel, index](const Index& n, const Index& i, const Index& q, const Index& g, const Index& k) {
+    kernel.move_to_dims(index(n, i, q, g, k));
+  };
+  p.prefetch = [&kernel, a, index, out, left](const Index& n, const Index& i, const Index& q, const Index& g,
+                                              const Index& c) {
+    kernel.prefetch(a, broadcast_index(index(n, i, q, g, c), out, left));
   };
   const bool transposed = node.op == Op::linear;
-  p.weight = [b, transposed](Expression& e, const Index&, const Index& k, const Index&, const Index&, const Index& c) {
-    return transposed ? e.value(b, {k, c}) : e.value(b, {c, k});
+  p.weight = [b, index, out, right, transposed](Expression& e, const Index& g, const Index& k, const Index&,
+                                                const Index&, const Index& c) {
+    if (transposed) return e.value(b, {k, c});
+    LogicalIndex at = index(0, 0, 0, g, k);
+    at[at.size() - 2] = c;
+    return e.value(b, broadcast_index(at, out, right));
   };
   p.channels_adjoin = transposed, p.outputs_adjoin = !transposed;
   return p;
@@ -167,12 +193,8 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;
   if (!cuda) lanes = lanes_of(context, node);
-  GroupKernel kernel(context, group, ir::op_def(node.op).matrix, lanes);  // rows of a matrix are one axis
-  if (ir::op_def(node.op).matrix && kernel.space().axes.size() > 2) {
-    throw UnsupportedError(
-        fmt::format("{}: rows {} that an epilogue reads dim by dim cannot be compiled yet; rules=none can",
-                    ir::name(node.op), node.type.shape.str()));
-  }
+  const bool one_matrix = ir::op_def(node.op).matrix && !is_batched(node);  // its rows are one axis where they can be
+  GroupKernel kernel(context, group, one_matrix, lanes);
   std::vector<TileProblem> problems;
   if (node.op == Op::conv2d) {
     problems = {forward(kernel, node)};
@@ -186,8 +208,7 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
   for (TileProblem& problem : problems) {
     if (problem.images * problem.rows.out * problem.columns.out * problem.groups * problem.outputs == 0) continue;
     problem.compute = compute_type(node.type.dtype);
-    const bool adjoin = problem.groups > 1 && !problem.lanes_along_groups;  // no lane beyond a group, then
-    if (cuda && adjoin && problem.outputs % kernel.lanes() != 0) return std::nullopt;
+    if (cuda && problem.groups_adjoin() && problem.outputs % kernel.lanes() != 0) return std::nullopt;
     const TileShape tile =
         cuda ? cuda::choose_tile(kernel, problem) : choose_tile(context.target, problem, kernel.lanes());
     ir::MemId packed = -1;

@@ -157,6 +157,8 @@ Arg Expression::compute(int index, const LogicalIndex& at) {
   if (node.op == Op::avg_pool2d_grad || node.op == Op::adaptive_avg_pool2d_grad) return average_pool_grad(node, at);
   if (node.op == Op::upsample_nearest2d) return upsample_nearest(node, at);
   if (node.op == Op::upsample_nearest2d_grad) return upsample_nearest_grad(node, at);
+  if (node.op == Op::upsample_bilinear2d) return upsample_linear(node, at);
+  if (node.op == Op::upsample_bilinear2d_grad) return upsample_linear_grad(node, at);
   throw UnsupportedError(
       fmt::format("{}: cannot be lowered to a loop kernel yet (result {}); the graph interpreter runs it",
                   ir::name(node.op), node.type.str()));

@@ -92,6 +92,11 @@ class Expression {
   ir::Arg average_pool_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_nearest(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at);
+  struct LinearAxis;  // expression_average.cpp
+  static LinearAxis linear_axis(const ir::Node& node, std::int64_t cells, std::int64_t results);
+  ir::Arg linear_share(const LinearAxis& a, const ir::Index& result, const ir::Index& cell, DType type);
+  ir::Arg upsample_linear(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg upsample_linear_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then,
                  ir::Arg otherwise);
   ir::Index as_index(ir::Arg integer);

@@ -1,6 +1,7 @@
-// Expression: average pooling, nearest up-sampling and their transposes. All of them are a sum over a span of positions
-// per spatial dim: the cells that a window averages, or the windows that contain a pixel.
+// Expression: average pooling, up-sampling and their transposes. All of them are a sum over a span of positions per
+// spatial dim: the cells that a window averages, the two that a result lies between, or the results that use a cell.
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "scheduler/lower/expression.h"
@@ -188,6 +189,87 @@ Arg Expression::upsample_nearest_grad(const ir::Node& node, const LogicalIndex& 
   const Span columns = copies(1);
   return sum_over(copies(0), type, [&](const Index& p) {
     return sum_over(columns, type, [&](const Index& q) { return value(id(dy), {at[0], at[1], p, q}); });
+  });
+}
+
+// One spatial dim of a linear interpolation. Result i lies at (i * step + offset) / unit among the cells, exactly: in
+// integers, no rounding decides between two cells.
+struct Expression::LinearAxis {
+  std::int64_t cells = 1, results = 1;
+  std::int64_t step = 0, offset = 0, unit = 1;
+  Index place(const Index& result) const { return result * step + Index(offset); }
+  bool copies() const { return unit == 1 || cells == 1; }  // every result is a cell
+};
+
+Expression::LinearAxis Expression::linear_axis(const ir::Node& node, std::int64_t cells, std::int64_t results) {
+  LinearAxis a{cells, results};
+  if (!node.attrs.flag("align_corners")) {
+    a.step = 2 * cells, a.offset = cells - results,
+    a.unit = 2 * results;  // the middle of a result: (i + 1/2) * H/P - 1/2
+  } else if (results > 1) {
+    a.step = cells - 1, a.unit = results - 1;
+  }
+  const std::int64_t common = std::gcd(std::gcd(a.step, a.offset), a.unit);
+  a.step /= common, a.offset /= common, a.unit /= common;
+  return a;
+}
+
+// What a result takes of a cell: 1 - distance, 0 beyond its neighbours. Results in front of the first cell and behind
+// the last are those cells.
+Arg Expression::linear_share(const LinearAxis& a, const Index& result, const Index& cell, DType type) {
+  const std::int64_t last = (a.cells - 1) * a.unit, end = (a.results - 1) * a.step + a.offset;
+  const DType integer =
+      std::max(last, end) + a.unit < std::numeric_limits<std::int32_t>::max() ? DType::i32 : DType::i64;
+  const auto number = [&](std::int64_t n) { return Arg(ir::cast(ir::Scalar::of(n), integer)); };
+  Arg place = builder_.index(resolve(a.place(result)), integer);
+  if (a.offset < 0) place = def(Op::maximum, {place, number(0)}, integer);
+  if (end > last) place = def(Op::minimum, {place, number(last)}, integer);
+  const Arg apart = def(Op::sub, {place, builder_.index(resolve(cell * a.unit), integer)}, integer);
+  const Arg left = def(Op::sub, {number(a.unit), def(Op::abs, {apart}, integer)}, integer);
+  const Arg share = convert(def(Op::maximum, {left, number(0)}, integer), type);
+  return def(Op::div, {share, KernelBuilder::literal(static_cast<double>(a.unit), type)}, type);
+}
+
+Arg Expression::upsample_linear(const ir::Node& node, const LogicalIndex& at) {
+  const ir::Value& x = node.operands[0].value;
+  const DType type = compute_type(node.type.dtype);
+  const Shape &in = x.type().shape, &out = node.type.shape;
+  const LinearAxis rows = linear_axis(node, in[2], out[2]), columns = linear_axis(node, in[3], out[3]);
+  const auto neighbours = [](const LinearAxis& a, const Index& result) -> Span {
+    if (a.copies()) return {a.cells == 1 ? Index(0) : a.place(result), 1, {}};
+    return {a.place(result) / a.unit, 2, [cells = a.cells](const Index& at) { return within(at, cells); }};
+  };
+  const auto share = [&](const LinearAxis& a, const Index& result, const Index& cell, const Arg& of) {
+    return a.copies() ? of : Arg(def(Op::mul, {of, linear_share(a, result, cell, type)}, type));
+  };
+  const Span across = neighbours(columns, at[3]);
+  return sum_over(neighbours(rows, at[2]), type, [&](const Index& h) {
+    const Arg row = sum_over(across, type, [&](const Index& w) {
+      return share(columns, at[3], w, value(id(x), {at[0], at[1], h, w}));
+    });
+    return share(rows, at[2], h, row);
+  });
+}
+
+Arg Expression::upsample_linear_grad(const ir::Node& node, const LogicalIndex& at) {
+  const ir::Value& dy = node.operands[0].value;
+  const DType type = compute_type(node.type.dtype);
+  const Shape &in = node.type.shape, &out = dy.type().shape;
+  const LinearAxis rows = linear_axis(node, in[2], out[2]), columns = linear_axis(node, in[3], out[3]);
+  // Results closer than a cell: (cell - 1) * unit < place < (cell + 1) * unit.
+  const auto users = [](const LinearAxis& a, const Index& cell) -> Span {
+    if (a.step == 0) return {Index(0), a.results, {}};
+    const std::int64_t most = std::min(a.results, (2 * a.unit - 1) / a.step + 1);
+    if (most == a.results) return {Index(0), most, {}};
+    return {((cell - Index(1)) * a.unit - Index(a.offset)) / a.step + Index(1), most,
+            [results = a.results](const Index& at) { return within(at, results); }};
+  };
+  const Span across = users(columns, at[3]);
+  return sum_over(users(rows, at[2]), type, [&](const Index& p) {
+    const Arg row = sum_over(across, type, [&](const Index& q) {
+      return def(Op::mul, {value(id(dy), {at[0], at[1], p, q}), linear_share(columns, q, at[3], type)}, type);
+    });
+    return def(Op::mul, {row, linear_share(rows, p, at[2], type)}, type);
   });
 }
 

@@ -85,7 +85,7 @@ class TileEmitter {
     const auto over_outputs = [&] {
       const std::int64_t apart = problem_.apart();
       // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
-      const bool copies = apart > 1 && !problem_.lanes_along_groups && problem_.outputs % (tile_.vectors * lanes_) != 0;
+      const bool copies = problem_.groups_adjoin() && problem_.outputs % (tile_.vectors * lanes_) != 0;
       const bool outer = parallel_outputs && apart > 1, inner = parallel_outputs && apart == 1;
       const auto over_blocks = [&](Index a) {
         apart_ = a;

@@ -26,6 +26,7 @@ struct TileShape {
 struct TileProblem {
   std::int64_t images = 1, groups = 1, outputs = 1, channels = 1;  // extents of n, g, k, c
   bool lanes_along_groups = false;
+  bool is_batch = false;  // groups are products of a batch: each has a matrix of its own, and dims of their own
   Window rows, columns;  // p and q with their taps
   DType compute = DType::f32;
   // Input element at (n, h, w, g, c) in the compute type; h and w are inside.
@@ -50,6 +51,8 @@ struct TileProblem {
   // Lanes and vectors run along one of (g, k); the other is a loop.
   std::int64_t across() const { return lanes_along_groups ? groups : outputs; }
   std::int64_t apart() const { return lanes_along_groups ? outputs : groups; }
+  // The outputs of one group lie behind those of another: no lane may go beyond them.
+  bool groups_adjoin() const { return groups > 1 && !lanes_along_groups && !is_batch; }
   const ir::Index& group(const ir::Index& apart, const ir::Index& across) const {
     return lanes_along_groups ? across : apart;
   }

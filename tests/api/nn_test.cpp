@@ -277,7 +277,9 @@ TEST_F(Nn, RefusesWithOneSentence) {
     const std::string error = error_of(c.action);
     EXPECT_NE(error.find(c.sentence), std::string::npos) << error;
   }
-  if (!is_available(Device("cuda:0"))) EXPECT_THROW(x.to("cuda:0"), Error);
+  if (!is_available(Device("cuda:0"))) {
+    EXPECT_THROW(x.to("cuda:0"), Error);
+  }
 }
 
 TEST_F(Nn, PromotesAsPyTorch) {

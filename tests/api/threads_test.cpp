@@ -44,7 +44,9 @@ TEST_F(Threads, ServeOneFrozenNetwork) {
     for (int i = 0; i < 12; ++i) {
       const int n = 1 + (t + i) % kThreads;
       EXPECT_EQ(serve(ones({n, 2, 5, 5})).to_vector<float>(), alone[static_cast<std::size_t>(n - 1)]);
-      if (i % 4 == t) EXPECT_THROW(serve(ones({n, 3, 5, 5})), UserError);
+      if (i % 4 == t) {
+        EXPECT_THROW(serve(ones({n, 3, 5, 5})), UserError);
+      }
     }
   });
 }

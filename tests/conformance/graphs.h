@@ -196,6 +196,54 @@ inline constexpr GraphCase kGraphCases[] = {
   %4 = mul(%0, %g) : f32[2,5,8,27]
   return %4, %1, %2, %3
 })"},
+    {"linear_interpolation",
+     R"(graph @g(%x: f32[2,19,5,6]:nhwc, %y: f32[2,3,4,9], %g: f32[2,19,10,9]:nhwc, %h: f32[2,3,3,5]) {
+  %0 = upsample_bilinear2d(%x) {output_size=[10,9]} : f32[2,19,10,9]:nhwc
+  %1 = mul(%0, %g) : f32[2,19,10,9]:nhwc
+  %2 = upsample_bilinear2d_grad(%g) {input_size=[5,6]} : f32[2,19,5,6]:nhwc
+  %3 = upsample_bilinear2d(%y) {output_size=[3,5], align_corners=true} : f32[2,3,3,5]
+  %4 = upsample_bilinear2d_grad(%h) {input_size=[4,9], align_corners=true} : f32[2,3,4,9]
+  %5 = upsample_bilinear2d(%y) {output_size=[8,18]} : f32[2,3,8,18]
+  %6 = upsample_bilinear2d_grad(%5) {input_size=[4,9]} : f32[2,3,4,9]
+  %7 = upsample_bilinear2d(%y) {output_size=[1,3]} : f32[2,3,1,3]
+  return %1, %2, %3, %4, %6, %7
+})"},
+    {"linear_interpolation_of_types",
+     R"(graph @g(%x: bf16[1,24,3,1]:nhwc, %y: f64[1,2,7,8], %z: f16[1,2,1,8], %g: f16[1,2,4,7]) {
+  %0 = upsample_bilinear2d(%x) {output_size=[6,4]} : bf16[1,24,6,4]:nhwc
+  %1 = upsample_bilinear2d(%y) {output_size=[3,3], align_corners=true} : f64[1,2,3,3]
+  %2 = upsample_bilinear2d_grad(%1) {input_size=[7,8], align_corners=true} : f64[1,2,7,8]
+  %3 = upsample_bilinear2d(%z) {output_size=[4,7], align_corners=true} : f16[1,2,4,7]
+  %4 = upsample_bilinear2d_grad(%g) {input_size=[1,8]} : f16[1,2,1,8]
+  return %0, %2, %3, %4
+})"},
+    {"rows_read_dim_by_dim", R"(graph @g(%x: f32[4,5,6], %w: f32[6,24], %s: f32[4,1,24], %t: f32[5,24]) {
+  %0 = matmul(%x, %w) : f32[4,5,24]
+  %1 = mul(%0, %s) : f32[4,5,24]
+  %2 = add(%1, %t) : f32[4,5,24]
+  %3 = sum(%2) {dim=[0,1]} : f32[24]
+  return %2, %3
+})"},
+    {"products_of_a_batch",
+     R"(graph @g(%q: f32[2,3,21,24], %k: f32[2,3,33,24], %v: f32[2,3,33,24], %s: f32[33], %d: f32[2,3,21,24]) {
+  %0 = permute(%k) {dims=[0,1,3,2]} : f32[2,3,24,33]
+  %1 = matmul(%q, %0) : f32[2,3,21,33]
+  %2 = mul(%1, %s) : f32[2,3,21,33]
+  %3 = softmax(%2) {dim=3} : f32[2,3,21,33]
+  %4 = matmul(%3, %v) : f32[2,3,21,24]
+  %5 = permute(%3) {dims=[0,1,3,2]} : f32[2,3,33,21]
+  %6 = matmul(%5, %d) : f32[2,3,33,24]
+  %7 = sum(%6) {dim=[0,1,2]} : f32[24]
+  return %4, %6, %7
+})"},
+    {"products_of_a_batch_broadcast",
+     R"(graph @g(%a: bf16[2,1,9,24], %b: bf16[5,24,16], %c: f16[4,1,7], %d: f16[4,7,3], %e: f64[3,4,5], %f: f64[1,5,6]) {
+  %0 = matmul(%a, %b) : bf16[2,5,9,16]
+  %1 = relu(%0) : bf16[2,5,9,16]
+  %2 = matmul(%c, %d) : f16[4,1,3]
+  %3 = matmul(%e, %f) : f64[3,4,6]
+  return %1, %2, %3
+})"},
     {"dropout", R"(graph @g(%x: f32[11,13], %s: i64[]) {
   %0 = dropout(%x, %s) {p=0.5, stream=3} : f32[11,13]
   return %0

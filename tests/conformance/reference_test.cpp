@@ -82,10 +82,8 @@ TEST_P(Reference, AgreesWithPyTorch) {
   EXPECT_GT(count, 0) << "no case in this folder";
 }
 
-// What the compiler cannot lower yet says so with an UnsupportedError; those cases are counted, not hidden.
 TEST_P(Reference, CompiledAgreesWithPyTorch) {
   runtime::Session session({.threads = 2});
-  int unsupported = 0;
   for (const nlohmann::json& c : cases()) {
     const std::string graph = c.at("graph");
     if (!graph.starts_with(GetParam() + "/")) continue;
@@ -98,15 +96,12 @@ TEST_P(Reference, CompiledAgreesWithPyTorch) {
         got.push_back(runtime::to_array(result));
       const auto found = io::differences(loaded.file, got, loaded.expected, loaded.tolerance, "expected");
       EXPECT_TRUE(found.empty()) << graph << " compiled" << joined(found);
-    } catch (const UnsupportedError& error) {
-      ++unsupported;
-      EXPECT_EQ(std::string(error.what()).find("conv2d"), std::string::npos) << graph << ": " << error.what();
+    } catch (const UnsupportedError& error) {  // only where there is nothing to compute
+      EXPECT_NE(std::string(error.what()).find("is empty"), std::string::npos) << graph << ": " << error.what();
     } catch (const std::exception& error) {
       ADD_FAILURE() << graph << " compiled: " << error.what();
     }
   }
-  RecordProperty("unsupported", unsupported);
-  if (unsupported > 0) std::cout << GetParam() << ": " << unsupported << " cases cannot be compiled yet\n";
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, Reference,

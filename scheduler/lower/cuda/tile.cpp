@@ -296,11 +296,11 @@ TileShape choose_tile(const GroupKernel& kernel, const TileProblem& problem) {
   const std::int64_t lanes = kernel.lanes();
   const bool sums = !kernel.group().reductions.empty();
   std::int64_t most = std::min(kMostPixels, kMostValues / lanes);
-  // ptxas has all pixels' loads of an epilogue in flight, beside its sums, and spilled for the eighth.
-  if (sums && kernel.elements_read() > 1) most = std::min<std::int64_t>(most, 7);
+  // ptxas has all pixels' loads of an epilogue in flight, beside its sums: it spilled for the eighth pixel of two arrays
+  // and for the seventh of four.
+  if (sums) most = std::min(most, kMostPixels - std::min(kernel.elements_read() / 2, 2));
   const std::int64_t columns = problem.columns.out, vectors = (problem.across() + lanes - 1) / lanes;
-  const bool whole = problem.groups > 1 && !problem.lanes_along_groups;  // groups adjoin: no thread beyond them
-  tile.vectors = static_cast<int>(whole ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
+  tile.vectors = static_cast<int>(problem.groups_adjoin() ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
   tile.pixels = static_cast<int>(divisor_up_to(columns, most));
   // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
   const std::int64_t tiles = (columns + most - 1) / most;
@@ -309,7 +309,7 @@ TileShape choose_tile(const GroupKernel& kernel, const TileProblem& problem) {
 }
 
 bool reads_whole_vectors(const TileProblem& problem, const TileShape& tile, std::int64_t lanes) {
-  return problem.outputs_adjoin && problem.groups == 1 && problem.outputs % (tile.vectors * lanes) == 0;
+  return problem.outputs_adjoin && !problem.groups_adjoin() && problem.outputs % (tile.vectors * lanes) == 0;
 }
 
 void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes,

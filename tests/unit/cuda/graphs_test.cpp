@@ -67,6 +67,22 @@ const Case kCases[] = {
           %a = add(%y, %s) : f32[2,24,3,3]:nhwc
           return %a })",
      3},
+    {"products of a batch, rows read as they lie and transposed",
+     R"(graph @g(%a: bf16[3,2,9,24], %b: bf16[2,24,64], %c: f32[5,20,12], %d: f32[5,9,12]) {
+          %0 = matmul(%a, %b) : bf16[3,2,9,64]
+          %t = permute(%d) {dims=[0,2,1]} : f32[5,12,9]
+          %1 = matmul(%c, %t) : f32[5,20,9]
+          %2 = relu(%1) : f32[5,20,9]
+          return %0, %2 })",
+     0},
+    {"linear interpolation and its transpose",
+     R"(graph @g(%x: f32[2,24,5,6]:nhwc, %y: bf16[2,3,4,9], %g: f32[2,24,10,9]:nhwc) {
+          %0 = upsample_bilinear2d(%x) {output_size=[10,9]} : f32[2,24,10,9]:nhwc
+          %1 = upsample_bilinear2d_grad(%g) {input_size=[5,6]} : f32[2,24,5,6]:nhwc
+          %2 = upsample_bilinear2d(%y) {output_size=[7,12], align_corners=true} : bf16[2,3,7,12]
+          %3 = upsample_bilinear2d_grad(%2) {input_size=[4,9], align_corners=true} : bf16[2,3,4,9]
+          return %0, %1, %3 })",
+     0},
     {"the input gradient of a few pixels, in phases",
      R"(graph @g(%d: f32[1,160,4,4]:nhwc, %w: f32[160,12,3,3]) {
           %1 = conv2d_input_grad(%d, %w) {input_size=[8,8], stride=[2,2], padding=[1,1,0,0]} : f32[1,12,8,8]:nhwc

@@ -152,7 +152,9 @@ TEST_P(CudaResources, KernelsOfThePlanFit) {
     for (const std::string& complaint : f.complaints) ADD_FAILURE() << complaint;
   }
   EXPECT_GE(entries, kernels.size());
-  if (capability == 90) EXPECT_GT(wide, 0u);
+  if (capability == 90) {
+    EXPECT_GT(wide, 0u);
+  }
 }
 INSTANTIATE_TEST_SUITE_P(Plans, CudaResources, testing::ValuesIn(cases()), [](const auto& info) {
   std::string text = describe(info.param);

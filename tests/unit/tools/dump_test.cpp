@@ -40,9 +40,7 @@ class Dump : public testing::Test {
     write("bad.fj", "graph @g(%x: f32[2]) {\n  %0 = relu(%x, %x) : f32[2]\n  return %0\n}\n");
     write("int.fj", "graph @g(%x: i32[]) {\n  return %x\n}\n");
     write("empty.fj", "");
-    write("batched.fj",
-          "graph @g(%a: f32[2,4,5], %b: f32[2,5,3]) {\n"
-          "  %0 = matmul(%a, %b) : f32[2,4,3]\n  return %0\n}\n");
+    write("no_rows.fj", "graph @g(%x: f32[0,3]) {\n  %0 = relu(%x) : f32[0,3]\n  return %0\n}\n");
   }
   void TearDown() override {
     if (!folder_.empty()) fs::remove_all(folder_);
@@ -220,7 +218,7 @@ TEST_F(Dump, EveryMistakeHasItsCodeAndSentence) {
       {"show convnet@4x1x9", 2, "convnet takes a batch, such as @256, or Nx1x28x28"},
       {"show convnet@4:fast", 2, "after ':' only 'train' is known"},
       {"show resnet50@99999999999x3x224x224", 2, "elements"},
-      {"show $batched.fj", 4, "batched right-hand sides cannot be compiled yet"},
+      {"show $no_rows.fj", 4, "%x is empty (f32[0,3])"},
       {"show $missing.fj", 5, "cannot be opened: No such file or directory"},
       {"list lenet@4", 5, "cannot be opened: No such file or directory"},
   };
