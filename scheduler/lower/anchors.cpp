@@ -115,45 +115,48 @@ std::vector<TileProblem> input_gradient(GroupKernel& kernel, const ir::Node& nod
   return problems;
 }
 
-// matmul(a [..., M, K], b [..., K, N]) and linear(x [..., I], w [O, I]). Rows of the result are columns of the tile;
-// where they are not one axis, the outer ones are rows and images. Dims that b has of its own, the products of a batch,
-// are groups.
+// matmul(a [..., M, K], b [..., K, N]) and linear(x [..., I], w [O, I]). The innermost dim of the result's rows is the
+// columns of the tile, those further out are rows and images, so that none of them is a quotient. Dims that b has of
+// its own, the products of a batch, are groups.
 TileProblem matrix(GroupKernel& kernel, const ir::Node& node) {
   const ir::Graph& graph = kernel.graph();
   const int a = operand_id(graph, node, 0), b = operand_id(graph, node, 1);
   const Shape &left = graph.value(a).type().shape, &right = graph.value(b).type().shape, &out = node.type.shape;
   const int rank = out.rank();
-  std::vector<std::int64_t> row_dims, group_dims;
-  std::vector<bool> in_group;  // by dim of the result but the last
+  std::vector<int> rows, in_group;  // dims of the result, those of one element left out
   for (int d = 0; d < rank - 1; ++d) {
     const int of_b = d - (rank - right.rank());
-    in_group.push_back(d < rank - 2 && of_b >= 0 && right[of_b] != 1);
-    (in_group.back() ? group_dims : row_dims).push_back(out[d]);
+    if (out[d] != 1) (d < rank - 2 && of_b >= 0 && right[of_b] != 1 ? in_group : rows).push_back(d);
   }
   TileProblem p;
   p.outputs = out[rank - 1], p.channels = left[left.rank() - 1];
   p.is_batch = is_batched(node);
-  const Shape groups(group_dims), rows(row_dims);
-  const bool one_axis = kernel.space().axes.size() <= 2;
-  p.columns.in = p.columns.out = one_axis ? rows.elements() : row_dims.back();
-  if (!one_axis) row_dims.pop_back();
-  if (!one_axis && !row_dims.empty()) {
-    p.rows.in = p.rows.out = row_dims.back();
-    row_dims.pop_back();
+  int column = -1, row = -1;
+  for (int* loop : {&column, &row}) {
+    if (rows.empty()) break;
+    *loop = rows.back();
+    rows.pop_back();
   }
-  const Shape images(one_axis ? std::vector<std::int64_t>() : row_dims);
+  if (column >= 0) p.columns.in = p.columns.out = out[column];
+  if (row >= 0) p.rows.in = p.rows.out = out[row];
+  const auto extents = [&](const std::vector<int>& dims) {
+    std::vector<std::int64_t> of_dims;
+    for (const int d : dims) of_dims.push_back(out[d]);
+    return Shape(of_dims);
+  };
+  const Shape images = extents(rows), groups = extents(in_group);
   p.images = images.elements(), p.groups = groups.elements();
   // The result's index.
   const auto index = [=](const Index& n, const Index& i, const Index& q, const Index& g, const Index& last) {
-    LogicalIndex of_row = one_axis ? delinearise(q, rows) : delinearise(n, images);
-    if (!one_axis && rows.rank() > 1) of_row.push_back(i);
-    if (!one_axis) of_row.push_back(q);
-    const LogicalIndex of_group = delinearise(g, groups);
-    LogicalIndex at;
-    auto row = of_row.begin();
-    auto group = of_group.begin();
-    for (const bool is_group : in_group) at.push_back(is_group ? *group++ : *row++);
-    at.push_back(last);
+    LogicalIndex at(static_cast<std::size_t>(rank), Index(0));
+    const auto place = [&at](const std::vector<int>& dims, const LogicalIndex& parts) {
+      for (std::size_t d = 0; d < dims.size(); ++d) at[static_cast<std::size_t>(dims[d])] = parts[d];
+    };
+    place(rows, delinearise(n, images));
+    place(in_group, delinearise(g, groups));
+    if (row >= 0) at[static_cast<std::size_t>(row)] = i;
+    if (column >= 0) at[static_cast<std::size_t>(column)] = q;
+    at.back() = last;
     return at;
   };
   p.input = [&kernel, a, index, out, left](const Index& n, const Index& i, const Index& q, const Index& g,
