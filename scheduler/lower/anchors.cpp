@@ -196,8 +196,7 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;
   if (!cuda) lanes = lanes_of(context, node);
-  const bool one_matrix = ir::op_def(node.op).matrix && !is_batched(node);  // its rows are one axis where they can be
-  GroupKernel kernel(context, group, one_matrix, lanes);
+  GroupKernel kernel(context, group, false, lanes);
   std::vector<TileProblem> problems;
   if (node.op == Op::conv2d) {
     problems = {forward(kernel, node)};
