@@ -36,8 +36,6 @@ bool threads_differ(const Emitter& e, const std::vector<ir::Index>& bounds) {
 
 // Copies of a loop's body are good for loads that are in flight together, which a branch in it prevents: where a thread
 // holds a tile, they would only take registers that are not there.
-constexpr std::int64_t kTileWords = 24;
-
 bool has_branch(const ir::Block& body) {
   bool found = false;
   ir::for_each_stmt(body, [&](const ir::Stmt& s) { found = found || std::holds_alternative<ir::IfStmt>(s.node); });

@@ -41,6 +41,9 @@ struct Tail {
   std::function<void()> uniform;  // and the rest
 };
 
+// Registers of locals from which on a thread holds a tile.
+inline constexpr std::int64_t kTileWords = 24;
+
 struct Emitter {
   const KernelFacts& facts;
   const ir::Kernel& kernel;
