@@ -34,12 +34,19 @@ bool threads_differ(const Emitter& e, const std::vector<ir::Index>& bounds) {
   return std::any_of(bounds.begin(), bounds.end(), [&](const ir::Index& i) { return threads_differ(e, i); });
 }
 
-// Copies of a loop's body are good for loads that are in flight together, which a branch in it prevents: where a thread
-// holds a tile, they would only take registers that are not there.
-bool has_branch(const ir::Block& body) {
-  bool found = false;
-  ir::for_each_stmt(body, [&](const ir::Stmt& s) { found = found || std::holds_alternative<ir::IfStmt>(s.node); });
-  return found;
+// Copies of a loop's body are good for loads that are in flight together. Where one round has enough of them, or where
+// a thread holds a tile and a branch keeps them apart, copies would only take registers that are not there.
+bool one_round_is_enough(const Emitter& e, const ir::ForStmt& loop) {
+  constexpr std::int64_t kLoadedWords = 16;
+  bool branches = false;
+  std::int64_t words = 0;
+  ir::for_each_stmt(loop.body, [&](const ir::Stmt& s) {
+    branches = branches || std::holds_alternative<ir::IfStmt>(s.node);
+    const auto* load = std::get_if<ir::LoadStmt>(&s.node);
+    if (!load || e.kernel.memories[static_cast<std::size_t>(load->place.memory)].is_local()) return;
+    words += e.vector && e.facts.lanes.value[static_cast<std::size_t>(load->result)] ? e.lane_count() : 1;
+  });
+  return words > kLoadedWords || (branches && e.local_words >= kTileWords);
 }
 
 void emit_serial(Emitter& e, const ir::ForStmt& s) {
@@ -54,7 +61,7 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   if (s.binding == ir::Binding::unroll) {
     gather_loads(e, s);
     e.out.line("#pragma unroll");
-  } else if (e.local_words >= kTileWords && has_branch(s.body)) {
+  } else if (one_round_is_enough(e, s)) {
     e.out.line("#pragma unroll 1");
   }
   e.out.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type, variable, bound_text(e, s.low, true, type),

@@ -20,16 +20,21 @@ void add_plan_options(CLI::App& command, PlanOptions& options, bool source_requi
   command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
   command.add_option("--rules", options.rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
   command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
+  command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
+      ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
 }
 
 void note_given(const CLI::App& command, PlanOptions& options) { options.has_grad = command.count("--grad") > 0; }
 
 Source read_source(Invocation& invocation, const PlanOptions& options) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
-  if (!models::is_model_source(options.source))
+  if (!models::is_model_source(options.source)) {
+    if (!options.dtype.empty())
+      throw UsageError{fmt::format("--dtype {}: the dtypes of {} are those it says", options.dtype, options.source)};
     return {open_source(invocation, options.source, options.grad).graph, {}};
+  }
   const std::vector<std::string> wrt = options.grad.empty() ? std::vector<std::string>() : split_names(options.grad);
-  models::ModelGraph model = models::model_graph(options.source);
+  models::ModelGraph model = models::model_graph(options.source, dtype_named(options.dtype).value_or(DType::f32));
   invocation.graph_text = ir::print(model.graph);
   if (wrt.empty()) return {std::move(model.graph), std::vector<bool>(model.donated.begin(), model.donated.end())};
   return {io::open_graph(model.graph, wrt).graph, {}};

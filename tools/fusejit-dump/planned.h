@@ -12,7 +12,7 @@
 namespace fusejit::tools {
 
 struct PlanOptions {
-  std::string source, format = "text", target = "host", rules = "all", grad;
+  std::string source, format = "text", target = "host", rules = "all", grad, dtype;  // dtype: empty where none was said
   bool has_grad = false;
   bool json() const { return format == "json"; }
 };

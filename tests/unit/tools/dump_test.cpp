@@ -189,6 +189,8 @@ TEST_F(Dump, ModelsAreSources) {
   const Json answer = json("show convnet@4"), step = json("show convnet@4:train");
   EXPECT_GT(step["kernels"].size(), answer["kernels"].size());
   EXPECT_GT(step["bound_bytes"].get<std::int64_t>(), 3 * 4 * 1199882);  // parameters and Adadelta's state twice
+  const auto bytes = [](const Json& j) { return j["bound_bytes"].get<std::int64_t>(); };
+  EXPECT_EQ(bytes(json("show convnet@4 --dtype bf16")) * 2, bytes(answer));
 }
 
 struct Failure {
@@ -206,6 +208,8 @@ TEST_F(Dump, EveryMistakeHasItsCodeAndSentence) {
       {"show $g.fj --format xml", 1, "--format"},
       {"show $g.fj --rules some", 1, "--rules"},
       {"show $g.fj --target vax", 1, "--target vax: "},
+      {"show $g.fj --dtype bf16", 1, "--dtype bf16: the dtypes of "},
+      {"show convnet@4 --dtype i32", 1, "--dtype"},
       {"show $g.fj --grad x,", 1, "--grad x,: a name is empty"},
       {"source --stage ptx $g.fj", 1, "--stage: ptx not in {"},
       {"source --stage plan --kernel 1 $g.fj", 1, "--kernel: stage plan is not a kernel's"},
