@@ -17,6 +17,7 @@ struct Store {
   DType dtype = DType::f32;
   std::vector<std::uint64_t> own;     // the memory of works and locals
   std::vector<std::uint8_t> defined;  // per element; empty: always defined
+  std::vector<std::uint8_t> unread;   // per element: stored here and not loaded since; empty: not asked
 };
 
 template <class T>
@@ -72,6 +73,8 @@ class Machine {
     }
     if (options_.check_poison && memory.kind != MemKind::read && memory.kind != MemKind::update)
       store.defined.resize(static_cast<std::size_t>(store.elements));
+    if (options_.check_poison && memory.kind != MemKind::read && !memory.is_local())
+      store.unread.resize(static_cast<std::size_t>(store.elements));
   }
 
   // Wraps, where only an IndexStmt of a kernel that is not verified can reach.
@@ -141,8 +144,9 @@ class Machine {
   }
 
   void load(const Instruction& i) {
-    const Store& s = stores_[static_cast<std::size_t>(i.memory)];
+    Store& s = stores_[static_cast<std::size_t>(i.memory)];
     const std::int64_t at = address(s, i);
+    if (!s.unread.empty()) s.unread[static_cast<std::size_t>(at)] = 0;
     if (!s.defined.empty() && !s.defined[static_cast<std::size_t>(at)])
       throw InternalError(
           fmt::format("kernel {}: V10: element {} of memory {} is read before it is stored", k_.name, at, i.memory));
@@ -167,6 +171,11 @@ class Machine {
     const std::int64_t at = address(s, i);
     put(s, at, code_.slots[i.args[0]]);
     if (!s.defined.empty()) s.defined[static_cast<std::size_t>(at)] = 1;
+    if (s.unread.empty()) return;
+    if (s.unread[static_cast<std::size_t>(at)])
+      throw InternalError(fmt::format(
+          "kernel {}: V11: element {} of memory {} is stored over a store that nothing read", k_.name, at, i.memory));
+    s.unread[static_cast<std::size_t>(at)] = 1;
   }
   static void put(Store& s, std::int64_t at, Word word) {
     switch (bits(s.dtype)) {

@@ -1,5 +1,6 @@
 // The kernel interpreter: the serial meaning of a Kernel (kernel-ir.md §5), with checks that a compiled kernel cannot
-// make: reading poison and leaving an element of a `write` buffer unstored are errors (V10).
+// make: reading poison and leaving an element of a `write` buffer unstored are errors (V10), and so is a store over one
+// that nothing has read (V11).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ struct InterpretOptions {
 };
 
 // `buffers[i]` is the memory of the i-th buffer parameter (scalars skipped), dense, in its physical order;
-// `scalars[i]` the i-th scalar parameter. Throws InternalError on a V10 violation.
+// `scalars[i]` the i-th scalar parameter. Throws InternalError where V10 or V11 is broken.
 void interpret(const Kernel& kernel, std::span<void* const> buffers, std::span<const Scalar> scalars,
                const InterpretOptions& options = {});
 

@@ -28,6 +28,7 @@ void check_rules(const Kernel& kernel) {
   verify_bounds(kernel);
   verify_alignment(kernel);
   verify_writes(kernel);
+  verify_stores(kernel);
 }
 
 void check(const Kernel& kernel) {

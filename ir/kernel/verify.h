@@ -29,5 +29,6 @@ void verify_locals(const Kernel& kernel);       // V5
 void verify_bounds(const Kernel& kernel);       // V3
 void verify_alignment(const Kernel& kernel);    // V7
 void verify_writes(const Kernel& kernel);       // V1, V2
+void verify_stores(const Kernel& kernel);       // V11
 
 }  // namespace fusejit::ir

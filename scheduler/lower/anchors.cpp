@@ -206,7 +206,7 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
     problems = {matrix(kernel, node)};
   }
   LoweredGroup lowered;
-  bool first = true;
+  std::vector<TiledProblem> tiled;
   for (TileProblem& problem : problems) {
     if (problem.images * problem.rows.out * problem.columns.out * problem.groups * problem.outputs == 0) continue;
     problem.compute = compute_type(node.type.dtype);
@@ -226,12 +226,11 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
           {problem.compute, dims, label(context.graph, operand_id(context.graph, node, 1)) + " packed"});
       packed = kernel.extra_buffer(ir::MemKind::read, problem.compute, dims, id);
     }
-    if (!first) kernel.builder().next_phase();
-    first = false;
-    cuda ? cuda::emit_tiles(kernel, problem, tile, kernel.lanes(), packed) : emit_tiles(kernel, problem, tile, packed);
+    tiled.push_back({std::move(problem), tile, packed});
   }
+  if (!tiled.empty()) cuda ? cuda::emit_tiles(kernel, tiled, kernel.lanes()) : emit_tiles(kernel, tiled);
   if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;
-  if (!first) lowered.kernels.push_back(std::move(kernel).finish());
+  if (!tiled.empty()) lowered.kernels.push_back(std::move(kernel).finish());
   return lowered;
 }
 

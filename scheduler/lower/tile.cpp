@@ -54,6 +54,12 @@ TileShape choose_tile(const Target& target, const TileProblem& problem, int lane
   return tile;
 }
 
+std::int64_t pixels(const std::vector<TiledProblem>& problems) {
+  std::int64_t sum = 0;
+  for (const auto& [problem, tile, packed] : problems) sum += problem.images * problem.rows.out * problem.columns.out;
+  return sum;
+}
+
 namespace {
 
 constexpr int kUnrolledChannels = 4;
@@ -62,26 +68,32 @@ constexpr std::int64_t kFewProducts = 256;
 
 class TileEmitter {
  public:
-  TileEmitter(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, ir::MemId packed)
+  TileEmitter(GroupKernel& kernel, Accumulators& accumulators, const TiledProblem& tiled)
       : kernel_(kernel),
         builder_(kernel.builder()),
-        problem_(problem),
-        tile_(tile),
-        packed_(packed),
+        problem_(tiled.problem),
+        tile_(tiled.tile),
+        packed_(tiled.packed),
         lanes_(kernel.lanes()),
-        accumulators_(kernel) {}
-
-  void emit() {
+        accumulators_(accumulators) {
     const Target& target = kernel_.context().target;
-    const std::int64_t blocks = (problem_.across() + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
+    blocks_ = (problem_.across() + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
     const bool matrix = is_matrix();
     tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
-    row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target, blocks));
-    column_blocks_ = matrix ? split(tiles_, (target.tasks + blocks - 1) / blocks) : split(tiles_, 1);
-    const std::int64_t tasks = problem_.images * row_blocks_.chunks * column_blocks_.chunks;
-    parts_ = tasks;
-    if (!accumulators_.list().empty()) work_ = declare_partials(kernel_, accumulators_, parts_);
-    const bool parallel_outputs = problem_.lanes_along_groups || tasks * 2 < target.tasks;
+    row_blocks_ = matrix ? split(1, 1) : split(problem_.rows.out, rows_wanted(target, blocks_));
+    column_blocks_ = matrix ? split(tiles_, (target.tasks + blocks_ - 1) / blocks_) : split(tiles_, 1);
+  }
+
+  // Tasks that leave a partial state of the epilogue's sums each.
+  std::int64_t parts() const { return problem_.images * row_blocks_.chunks * column_blocks_.chunks; }
+
+  // The partial states go to `work`, from `first_part` on.
+  void emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
+    work_ = work, first_part_ = first_part;
+    const std::int64_t blocks = blocks_;
+    const bool matrix = is_matrix();
+    const Target& target = kernel_.context().target;
+    const bool parallel_outputs = problem_.lanes_along_groups || parts() * 2 < target.tasks;
     const auto over_outputs = [&] {
       const std::int64_t apart = problem_.apart();
       // Of a loop over groups with idle lanes it would not be provable that each output has one writer.
@@ -104,8 +116,6 @@ class TileEmitter {
       });
     };
     over_parts(over_outputs);
-    if (work_.empty()) return;
-    combine_partials(kernel_, accumulators_, work_, parts_, problem_.images * problem_.rows.out * problem_.columns.out);
   }
 
  private:
@@ -339,7 +349,7 @@ class TileEmitter {
   // Leaves this part's partial states in `work`.
   void deliver() {
     const bool matrix = is_matrix();
-    const Index part = matrix ? column_block_ : image_ * row_blocks_.chunks + row_block_;
+    const Index part = Index(first_part_) + (matrix ? column_block_ : image_ * row_blocks_.chunks + row_block_);
     const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
     Arg count;
     const Split& s = row_blocks_;
@@ -384,11 +394,11 @@ class TileEmitter {
   const TileShape tile_;
   const ir::MemId packed_;
   const int lanes_;
-  Accumulators accumulators_;
+  Accumulators& accumulators_;
   std::vector<ir::MemId> work_;
   Accumulators::State state_;
   Split row_blocks_, column_blocks_;
-  std::int64_t tiles_ = 1, parts_ = 1;
+  std::int64_t tiles_ = 1, blocks_ = 1, first_part_ = 0;
   Index image_ = 0, row_block_ = 0, column_block_ = 0, apart_ = 0, block_ = 0, lane_ = 0, row_ = 0, row_in_block_ = 0;
   std::optional<Index> first_tile_;  // position of the current tile among those that may be the part's first
   ir::MemId acc_ = -1;
@@ -396,8 +406,13 @@ class TileEmitter {
 
 }  // namespace
 
-void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, ir::MemId packed) {
-  TileEmitter(kernel, problem, tile, packed).emit();
+void emit_tiles(GroupKernel& kernel, const std::vector<TiledProblem>& problems) {
+  Accumulators accumulators(kernel);
+  std::vector<TileEmitter> emitters;
+  for (const TiledProblem& tiled : problems) emitters.emplace_back(kernel, accumulators, tiled);
+  emit_with_sums(kernel, accumulators, emitters, [&](const std::vector<ir::MemId>& work, std::int64_t parts) {
+    combine_partials(kernel, accumulators, work, parts, pixels(problems));
+  });
 }
 
 }  // namespace fusejit::scheduler

@@ -27,7 +27,7 @@ struct TileProblem {
   std::int64_t images = 1, groups = 1, outputs = 1, channels = 1;  // extents of n, g, k, c
   bool lanes_along_groups = false;
   bool is_batch = false;  // groups are products of a batch: each has a matrix of its own, and dims of their own
-  Window rows, columns;  // p and q with their taps
+  Window rows, columns;   // p and q with their taps
   DType compute = DType::f32;
   // Input element at (n, h, w, g, c) in the compute type; h and w are inside.
   std::function<ir::Arg(const ir::Index& n, const ir::Index& h, const ir::Index& w, const ir::Index& g,
@@ -78,7 +78,19 @@ std::vector<ir::Index> packed_index(const TileProblem& problem, const ir::Index&
 LoweredKernel lower_packing(const LowerContext& context, const TileProblem& problem, const TileShape& tile, int lanes,
                             int packed, const std::string& name);
 
-// One phase of the anchor's kernel: every tile of the problem, with the group's stores and reductions as epilogue.
-void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, ir::MemId packed);
+// A problem with what was chosen for it.
+struct TiledProblem {
+  TileProblem problem;
+  TileShape tile;
+  ir::MemId packed = -1;  // its weights; -1: read as they are, or none
+};
+
+// The anchor's kernel: a phase a problem, every tile with the group's stores and reductions as epilogue. The problems
+// write disjoint elements of one result (the phases of a strided input gradient); their sums are one state, combined
+// once in a last phase.
+void emit_tiles(GroupKernel& kernel, const std::vector<TiledProblem>& problems);
+
+// Outputs of one channel, over all problems.
+std::int64_t pixels(const std::vector<TiledProblem>& problems);
 
 }  // namespace fusejit::scheduler

@@ -35,40 +35,38 @@ constexpr std::int64_t kLeastProducts = 32;  // of a part: taps times channels
 
 class Tiles {
  public:
-  Tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes, ir::MemId packed)
+  Tiles(GroupKernel& kernel, Accumulators& accumulators, const TiledProblem& tiled, std::int64_t lanes)
       : kernel_(kernel),
         builder_(kernel.builder()),
-        problem_(problem),
-        tile_(tile),
+        problem_(tiled.problem),
+        tile_(tiled.tile),
         lanes_(lanes),
-        packed_(packed),
-        accumulators_(kernel) {}
-
-  void emit() {
-    const std::int64_t block = tile_.vectors * lanes_, blocks = (problem_.across() + block - 1) / block;
+        packed_(tiled.packed),
+        accumulators_(accumulators) {
     tiles_ = (problem_.columns.out + tile_.pixels - 1) / tile_.pixels;
+    blocks_ = (problem_.across() + tile_.vectors * lanes_ - 1) / (tile_.vectors * lanes_);
     const std::int64_t items = problem_.images * problem_.rows.out * tiles_;
     const std::int64_t threads = floor_power_of_two(std::min(kThreads / tile_.vectors, 2 * items - 1));
-    shares_ = share(items, threads, blocks * problem_.apart(), 1);
+    shares_ = share(items, threads, blocks_ * problem_.apart(), 1);
     if (!sums()) shares_ = {items, threads, threads, (items + threads - 1) / threads};
-    if (sums()) work_ = declare_partials(kernel_, accumulators_, shares_.parts);
-    if (!sums()) split_channels(blocks * shares_.parts, blocks * block);
+  }
+
+  std::int64_t parts() const { return shares_.parts; }
+
+  void emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
+    work_ = work, first_part_ = first_part;
+    const std::int64_t block = tile_.vectors * lanes_;
+    if (!sums()) split_channels(blocks_ * shares_.parts, blocks_ * block);
     const std::int64_t planes = is_split() ? channel_shares_.parts : problem_.apart();
     along(builder_, planes, Binding::grid_z, [&](Index plane) {
       (is_split() ? channel_part_ : apart_) = plane;
-      along(builder_, blocks, Binding::grid_y, [&](Index b) {
+      along(builder_, blocks_, Binding::grid_y, [&](Index b) {
         block_ = b;
         builder_.loop(Index(0), Index(shares_.parts), Binding::grid_x,
                       [&](Index part) { sums() ? with_sums(part) : without_sums(part); });
       });
     });
     if (is_split()) join();
-    if (!sums()) return;
-    std::vector<std::int64_t> kept;
-    for (const Axis& axis : kernel_.space().axes) kept.push_back(axis.reduced ? 1 : axis.extent);
-    combine_parts(kernel_, accumulators_, work_, shares_.parts,
-                  problem_.images * problem_.rows.out * problem_.columns.out, problem_.groups * problem_.outputs,
-                  [&](const Index& element) { return decode(element, kept); });
   }
 
  private:
@@ -134,7 +132,7 @@ class Tiles {
       }
       real_outputs([&] {
         move_to(Index(0), Index(0), Index(0));
-        const std::vector<Index> at = partial_index(kernel_, part, kernel_.point());
+        const std::vector<Index> at = partial_index(kernel_, part + Index(first_part_), kernel_.point());
         for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], at, joined[c]);
       });
     });
@@ -278,13 +276,13 @@ class Tiles {
   const TileShape tile_;
   const std::int64_t lanes_;
   const ir::MemId packed_;
-  Accumulators accumulators_;
+  Accumulators& accumulators_;
   Accumulators::State state_;
   std::vector<ir::MemId> work_;
   Shares shares_, channel_shares_;  // items: tiles; groups of channels
   ir::MemId channel_work_ = -1;
   Index channel_part_ = 0;
-  std::int64_t tiles_ = 1;
+  std::int64_t tiles_ = 1, blocks_ = 1, first_part_ = 0;
   ir::MemId acc_ = -1, first_ = -1;
   Index apart_ = 0, block_ = 0, column_ = 0, k_ = 0, image_ = 0, row_ = 0, q_ = 0;
 };
@@ -296,11 +294,12 @@ TileShape choose_tile(const GroupKernel& kernel, const TileProblem& problem) {
   const std::int64_t lanes = kernel.lanes();
   const bool sums = !kernel.group().reductions.empty();
   std::int64_t most = std::min(kMostPixels, kMostValues / lanes);
-  // ptxas has all pixels' loads of an epilogue in flight, beside its sums: it spilled for the eighth pixel of two arrays
-  // and for the seventh of four.
+  // ptxas has all pixels' loads of an epilogue in flight, beside its sums: it spilled for the eighth pixel of two
+  // arrays and for the seventh of four.
   if (sums) most = std::min(most, kMostPixels - std::min(kernel.elements_read() / 2, 2));
   const std::int64_t columns = problem.columns.out, vectors = (problem.across() + lanes - 1) / lanes;
-  tile.vectors = static_cast<int>(problem.groups_adjoin() ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
+  tile.vectors =
+      static_cast<int>(problem.groups_adjoin() ? divisor_up_to(vectors, kVectors) : std::min(kVectors, vectors));
   tile.pixels = static_cast<int>(divisor_up_to(columns, most));
   // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
   const std::int64_t tiles = (columns + most - 1) / most;
@@ -312,9 +311,17 @@ bool reads_whole_vectors(const TileProblem& problem, const TileShape& tile, std:
   return problem.outputs_adjoin && !problem.groups_adjoin() && problem.outputs % (tile.vectors * lanes) == 0;
 }
 
-void emit_tiles(GroupKernel& kernel, const TileProblem& problem, const TileShape& tile, std::int64_t lanes,
-                ir::MemId packed) {
-  Tiles(kernel, problem, tile, lanes, packed).emit();
+void emit_tiles(GroupKernel& kernel, const std::vector<TiledProblem>& problems, std::int64_t lanes) {
+  Accumulators accumulators(kernel);
+  std::vector<Tiles> emitters;
+  for (const TiledProblem& tiled : problems) emitters.emplace_back(kernel, accumulators, tiled, lanes);
+  emit_with_sums(kernel, accumulators, emitters, [&](const std::vector<ir::MemId>& work, std::int64_t parts) {
+    std::vector<std::int64_t> kept;
+    for (const Axis& axis : kernel.space().axes) kept.push_back(axis.reduced ? 1 : axis.extent);
+    const TileProblem& any = problems.front().problem;
+    combine_parts(kernel, accumulators, work, parts, pixels(problems), any.groups * any.outputs,
+                  [&](const Index& element) { return decode(element, kept); });
+  });
 }
 
 }  // namespace fusejit::scheduler::cuda

@@ -97,11 +97,12 @@ const Case kCases[] = {
     store %y[%t, %l], 1  store %z[%t, %l], -2  store %n[%t, %l], 1 } } } } })"},
     {"phases_and_reused_scratch", R"(kernel @k(%x: f32[8,16] read, %y: f32[16] write) on x86:avx512 {
   work %w: f32[8,16]
+  work %v: f32[8,2,16]
   phase { for %t in 0..8 threads {
     for %h in 0..2 { local %s: f32[16] scratch  for %l in 0..16 vector { %0 = load %x[%t, %l] : f32  store %s[%l], %0 }
-      for %l in 0..16 vector { %1 = load %s[-%l + 15] : f32  store %w[%t, %l], %1 } }
+      for %l in 0..16 vector { %1 = load %s[-%l + 15] : f32  store %v[%t, %h, %l], %1 } }
     if %t < 3 { local %q: f32[16] scratch = 4  for %l in 0..16 vector { %2 = load %q[%l] : f32  %3 = load %x[%t, %l] : f32
-      %4 = add(%2, %3) : f32  store %w[%t, %l], %4 } } } }
+      %4 = add(%2, %3) : f32  store %w[%t, %l], %4 } } else { for %l in 0..16 vector { %5 = load %v[%t, 1, %l] : f32  store %w[%t, %l], %5 } } } }
   phase { for %l in 0..16 vector { %s = for %t in 0..8 reduce add : f32 { %0 = load %w[%t, %l] : f32  yield %0 }  store %y[%l], %s } } })"},
 };
 

@@ -102,6 +102,8 @@ TEST(CudaMemoryCheck, AccessesAndMeetingsThatADeviceRefusesAreNamed) {
                "threads meet at different barriers"},
            Row{"cuda/softmax.kir", "  fj_reduce_block<", "  if (t % 2 == 0) fj_reduce_block<", "the mask of a shuffle"},
            Row{"cuda/chain.kir", "  p1[", "  p1[0 * ", "two unordered writes"},
+           Row{"cuda/chain.kir", "  p1[", "  for (int again = 0; again < 2; ++again) p1[",
+               "a write over one that nothing read"},
        }) {
     SCOPED_TRACE(fmt::format("{}: {}", row.file, row.to));
     const ir::Kernel kernel = cuda_kernel(row.file);

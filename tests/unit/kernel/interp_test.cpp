@@ -45,6 +45,24 @@ TEST(Interpret, ReadingPoisonIsAnError) {
             "");
 }
 
+// What verify would refuse too (V11), seen while it runs.
+TEST(Interpret, AStoreOverOneThatNothingReadIsAnError) {
+  const auto error_unverified = [](const std::string& body) -> std::string {
+    const Kernel kernel = parse_kernel(on_y(body));
+    std::vector<Bytes> buffers = buffers_of(kernel);
+    try {
+      run(kernel, buffers, {});
+    } catch (const InternalError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string all = "for %i in 0..16 { store %y[%i], 1 }";
+  EXPECT_NE(error_unverified(all + " store %y[7], 2").find("V11: element 7"), std::string::npos);
+  EXPECT_NE(error_unverified(all + " } phase { " + all).find("V11: element 0"), std::string::npos);
+  EXPECT_EQ(error_unverified(all + " %0 = load %y[7] : f32 store %y[7], %0"), "");
+}
+
 TEST(Interpret, EveryElementOfAWriteBufferIsStored) {
   EXPECT_NE(error_of(on_y("for %i in 0..15 { store %y[%i], 1 }")).find("element 15"), std::string::npos);
   EXPECT_EQ(error_of(on_y("for %i in 0..16 { store %y[%i], 1 }")), "");

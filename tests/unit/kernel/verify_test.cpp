@@ -26,6 +26,12 @@ std::string on_cuda(const std::string& body) {
   return "kernel @t(%x: f32[64] read align 16, %y: f32[64] write align 16) on cuda {\nphase {\n" + body + "\n} }";
 }
 
+// One load of %x a round.
+std::string reads(const std::string& loop, const std::string& index) {
+  return "local %e: f32[1] register for " + loop + " { %a = load %x[" + index +
+         "] : f32 store %e[0], %a } store %y[0], 1";
+}
+
 struct Case {
   const char* name;
   const char* rule;  // empty: verifies
@@ -95,19 +101,64 @@ const Case kCases[] = {
     {"lanes_meet_too_early", "V2",
      on_x86("local %e: f32[16] scratch for %l in 0..16 vector { store %e[%l], 1"
             " %a = load %e[15 - %l] : f32 store %y[%l], %a }")},
+    // V11
+    {"stored_twice", "V11", on_x86("store %y[3], 1 store %y[3], 2")},
+    {"stored_once_a_round", "V11", on_x86("for %i in 0..4 { store %y[0], 1 }")},
+    {"stored_once_every_other_round", "V11", on_x86("for %i in 0..128 { store %y[%i / 2], 1 }")},
+    {"read_and_stored_again", "", on_x86("store %y[3], 1 %a = load %y[3] : f32 store %y[3], %a")},
+    {"added_to_each_round", "",
+     on_x86("store %y[0], 0 for %i in 0..4 { %a = load %y[0] : f32 %b = add(%a, 1) : f32 store %y[0], %b }")},
+    {"read_before_the_loop_only", "V11",
+     on_x86("store %y[0], 0 %a = load %y[0] : f32 for %i in 0..4 { %b = add(%a, 1) : f32 store %y[0], %b }")},
+    {"read_at_another_element", "V11", on_x86("store %y[0], 0 %a = load %y[1] : f32 store %y[0], %a")},
+    {"on_either_side", "", on_x86("for %i in 0..4 { if %i < 2 { store %y[%i], 1 } else { store %y[%i], 2 } }")},
+    {"on_either_side_again", "V11",
+     on_x86("for %i in 0..4 { for %j in 0..2 { if %j < 1 { store %y[%i], 1 } else { store %y[%i], 2 } } }")},
+    {"tiles_and_their_rest", "",
+     on_x86("for %t in 0..4 threads { for %i in 0..3 { for %j in 0..4 unroll { store %y[%t*14 + %i*4 + %j], 1 } } "
+            "for %j in 0..2 unroll { store %y[%t*14 + %j + 12], 1 } }")},
+    {"tiles_and_a_rest_that_overlaps", "V11",
+     on_x86("for %t in 0..4 threads { for %i in 0..3 { for %j in 0..4 unroll { store %y[%t*14 + %i*4 + %j], 1 } } "
+            "for %j in 0..2 unroll { store %y[%t*14 + %j + 11], 1 } }")},
+    {"phases_of_even_and_odd", "",
+     on_x86(
+         "for %t in 0..32 threads { store %y[%t*2], 1 } } phase { for %t in 0..32 threads { store %y[%t*2 + 1], 1 }")},
+    {"a_phase_over_another", "V11",
+     on_x86("for %t in 0..32 threads { store %y[%t*2], 1 } } phase { for %t in 0..16 threads { store %y[%t*4], 1 }")},
+    {"a_phase_that_adds_to_another", "",
+     on_x86(
+         "for %t in 0..32 threads { store %y[%t], 1 } } phase { for %t in 0..32 threads { %a = load %y[%t] : f32 %b = "
+         "add(%a, 1) : f32 store %y[%t], %b }")},
+    {"digits_and_their_rest", "",
+     "kernel @t(%y: f32[3,4,5] write) on x86:v2 { phase { for %i in 0..48 { store %y[%i / 20, %i / 5 % 4, %i % 5], 1 } "
+     "for %i in 0..12 { store %y[(%i + 48) / 20, (%i + 48) / 5 % 4, (%i + 48) % 5], 1 } } }"},
+    {"digits_and_a_rest_that_overlaps", "V11",
+     "kernel @t(%y: f32[3,4,5] write) on x86:v2 { phase { for %i in 0..49 { store %y[%i / 20, %i / 5 % 4, %i % 5], 1 } "
+     "for %i in 0..12 { store %y[(%i + 48) / 20, (%i + 48) / 5 % 4, (%i + 48) % 5], 1 } } }"},
+    {"sums_of_two_phases_in_one_place", "V11",
+     "kernel @t(%x: f32[2,4] read, %y: f32[1] write) on x86:v2 { work %w: f32[4]\n"
+     "phase { for %t in 0..4 threads { %a = load %x[0, %t] : f32 store %w[%t], %a } }\n"
+     "phase { for %t in 0..4 threads { %a = load %x[1, %t] : f32 store %w[%t], %a } }\n"
+     "phase { %s = for %t in 0..4 reduce add : f32 { %a = load %w[%t] : f32 yield %a } store %y[0], %s } }"},
+    {"sums_of_two_phases_side_by_side", "",
+     "kernel @t(%x: f32[2,4] read, %y: f32[1] write) on x86:v2 { work %w: f32[8]\n"
+     "phase { for %t in 0..4 threads { %a = load %x[0, %t] : f32 store %w[%t], %a } }\n"
+     "phase { for %t in 0..4 threads { %a = load %x[1, %t] : f32 store %w[%t + 4], %a } }\n"
+     "phase { %s = for %t in 0..8 reduce add : f32 { %a = load %w[%t] : f32 yield %a } store %y[0], %s } }"},
     // V3
     {"one_too_far", "V3", on_x86("for %i in 0..65 { store %y[%i], 1 }")},
     {"one_too_early", "V3", on_x86("for %i in 0..64 { store %y[%i - 1], 1 }")},
     {"bounded_by_a_condition", "", on_x86("for %i in 0..80 { if %i < 64 { store %y[%i], 1 } }")},
-    {"bounded_in_else", "", on_x86("for %i in 0..80 { if %i >= 64 { store %y[0], 2 } else { store %y[%i], 1 } }")},
+    {"bounded_in_else", "",
+     on_x86("local %e: f32[1] register for %i in 0..80 { if %i >= 64 { store %e[0], 2 } else { store %y[%i], 1 } }")},
     {"not_bounded_in_else_of_two", "V3",
      on_x86("for %i in 0..80 { if %i >= 64 and %i < 70 { store %y[0], 2 } else { store %y[%i], 1 } }")},
     {"bounded_by_max_min", "",
      on_x86("for %b in 0..9 { for %i in max(0, 1 - %b*8)..min(8, 65 - %b*8) { store %y[%b*8 + %i - 1], 1 } }")},
-    {"quotient", "", on_x86("for %i in 0..640 { store %y[%i / 10], 1 }")},
-    {"quotient_too_far", "V3", on_x86("for %i in 0..641 { store %y[%i / 10], 1 }")},
-    {"remainder", "", on_x86("for %i in 0..1000 { store %y[%i % 64], 1 }")},
-    {"remainder_too_far", "V3", on_x86("for %i in 0..1000 { store %y[%i % 65], 1 }")},
+    {"quotient", "", on_x86(reads("%i in 0..640", "%i / 10"))},
+    {"quotient_too_far", "V3", on_x86(reads("%i in 0..641", "%i / 10"))},
+    {"remainder", "", on_x86(reads("%i in 0..1000", "%i % 64"))},
+    {"remainder_too_far", "V3", on_x86(reads("%i in 0..1000", "%i % 65"))},
     {"loaded_index_bounded", "",
      on_x86("%k = load %n[0] : i32 if %k >= 0 and %k < 64 { %a = load %x[%k] : f32 store %y[0], %a }")},
     {"loaded_index_free", "V3", on_x86("%k = load %n[0] : i32 if %k >= 0 { %a = load %x[%k] : f32 store %y[0], %a }")},

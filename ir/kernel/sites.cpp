@@ -1,0 +1,375 @@
+#include "ir/kernel/sites.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace fusejit::ir {
+namespace {
+
+constexpr std::int64_t kUnknown = std::int64_t{1} << 60;  // an extent that separates nothing
+
+std::int64_t extent_of(const std::optional<Interval>& range) {
+  return range ? std::min(kUnknown, range->high - range->low + 1) : kUnknown;
+}
+
+}  // namespace
+
+bool is_parallel(Binding b) { return b != Binding::none && b != Binding::unroll; }
+
+std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
+  for (const Enclosing& e : path) {
+    if (!e.choice || e.in_else) continue;
+    for (const Compare& c : e.choice->compares) {
+      const std::vector<IndexTerm>& terms = c.left.terms();
+      if (c.kind == CompareKind::eq && terms.size() == 1 && terms[0].atom.kind == AtomKind::variable &&
+          terms[0].atom.id == variable && c.right % terms[0].coefficient == 0)
+        return c.right / terms[0].coefficient;
+    }
+  }
+  return std::nullopt;
+}
+
+bool repeats(const ForStmt& loop, const Site& site) {
+  if (fixed_value(loop.variable, site.path)) return false;
+  return extent_of(site.ranges({AtomKind::variable, loop.variable, nullptr, 0})) > 1;
+}
+
+bool may_differ(const ForStmt& loop, const Site& a, const Site& b) {
+  const std::optional<std::int64_t> value = fixed_value(loop.variable, a.path);
+  if (value && value == fixed_value(loop.variable, b.path)) return false;
+  return extent_of(a.ranges({AtomKind::variable, loop.variable, nullptr, 0})) > 1;
+}
+
+namespace {
+
+// A loop with a variable lower bound counts as low + v' with the largest extent of v'.
+struct Shifted {
+  Index low;
+  std::int64_t extent;
+};
+std::optional<Shifted> shifted(const ForStmt& loop, const VariableRanges& ranges) {
+  if (is_parallel(loop.binding) || loop.low.size() != 1 || loop.low[0].is_constant()) return std::nullopt;
+  std::int64_t extent = kUnknown;
+  for (const Index& high : loop.high)
+    if (const auto range = (high - loop.low[0]).simplify(ranges).interval(ranges))
+      extent = std::min(extent, range->high);
+  if (extent == kUnknown) return std::nullopt;
+  return Shifted{loop.low[0], std::max<std::int64_t>(extent, 1)};
+}
+
+// The number whose digits the dims are: E of [E / 20, E / 5 % 4, E % 5], which its first digit holds.
+std::optional<Index> number_of_digits(const Place& place, const Memory& memory) {
+  const Index& first = place.index[0];
+  if (first.terms().size() != 1 || first.terms()[0].coefficient != 1) return std::nullopt;
+  const IndexAtom& atom = first.terms()[0].atom;
+  if (atom.kind != AtomKind::quotient) return std::nullopt;
+  const Index number = *atom.inner + Index(first.constant()) * atom.divisor;
+  std::int64_t below = 1;
+  for (std::size_t d = place.index.size(); d-- > 0;) {
+    const Index digit = number / below;
+    if (!(place.index[d] == (d == 0 ? digit : digit % memory.dims[d]))) return std::nullopt;
+    below *= memory.dims[d];
+  }
+  return number;
+}
+
+std::vector<Index> with_position(const Place& place, const Memory& memory) {
+  std::vector<Index> index = place.index;
+  const bool digits = std::any_of(index.begin(), index.end(), [](const Index& i) {
+    return std::any_of(i.terms().begin(), i.terms().end(), [](const IndexTerm& t) { return t.atom.inner != nullptr; });
+  });
+  if (!digits || index.size() < 2) return index;
+  if (std::optional<Index> number = number_of_digits(place, memory)) {
+    index.push_back(*number);
+    return index;
+  }
+  Index position = 0;
+  for (std::size_t d = 0; d < place.index.size(); ++d) position = position * memory.dims[d] + place.index[d];
+  index.push_back(position);
+  return index;
+}
+
+}  // namespace
+
+Site make_site(const Stmt& stmt, const Memory& memory, const Path& path, std::size_t declared_at) {
+  const Place* place = touched(stmt);
+  Site site{&stmt, place, std::holds_alternative<StoreStmt>(stmt.node), {}, with_position(*place, memory), {}, {}};
+  std::map<VarId, std::int64_t> extents;
+  std::map<VarId, Index> lows;
+  for (const Enclosing& e : path) {
+    if (!e.loop) continue;
+    const std::optional<Shifted> shift = shifted(*e.loop, site.ranges);
+    site.ranges.enter(*e.loop);
+    if (shift && !fixed_value(e.loop->variable, path)) {
+      extents[e.loop->variable] = shift->extent;
+      lows[e.loop->variable] = shift->low;
+    }
+  }
+  site.path.assign(path.begin() + static_cast<std::ptrdiff_t>(declared_at), path.end());
+  for (const Index& original : site.index) {
+    Index index = original;
+    // Innermost first: a lower bound may name outer variables that are shifted themselves.
+    for (auto e = path.rbegin(); e != path.rend(); ++e) {
+      if (!e->loop || lows.count(e->loop->variable) == 0) continue;
+      const VarId id = e->loop->variable;
+      const std::int64_t c = index.coefficient_of(id);
+      if (c != 0) index = index + lows[id] * c;  // v stays as v'
+    }
+    index = index.substitute([&](const IndexAtom& leaf) -> std::optional<Index> {
+      if (leaf.kind != AtomKind::variable) return std::nullopt;
+      const std::optional<std::int64_t> value = fixed_value(leaf.id, path);
+      return value ? std::optional(Index(*value)) : std::nullopt;
+    });
+    Site::Dim dim{{}, index.constant()};
+    for (const IndexTerm& t : index.terms()) {
+      const bool variable = t.atom.kind == AtomKind::variable;
+      const auto known = variable ? extents.find(t.atom.id) : extents.end();
+      if (known != extents.end()) {
+        dim.terms.push_back({t.coefficient, t.atom, 0, known->second});
+      } else {
+        const std::optional<Interval> range = Index::of(t.atom).interval(site.ranges);
+        dim.terms.push_back({t.coefficient, t.atom, range ? range->low : 0, extent_of(range)});
+      }
+    }
+    std::stable_sort(dim.terms.begin(), dim.terms.end(), [](const Site::Term& a, const Site::Term& b) {
+      return std::abs(a.coefficient) > std::abs(b.coefficient);
+    });
+    site.dims.push_back(std::move(dim));
+  }
+  return site;
+}
+
+namespace {
+
+// |c| * (extent - 1), saturated.
+std::int64_t spread(std::int64_t coefficient, std::int64_t extent) {
+  const __int128 s = static_cast<__int128>(std::abs(coefficient)) * (extent - 1);
+  return s > kUnknown ? kUnknown : static_cast<std::int64_t>(s);
+}
+
+// One term of a dim as the separation test sees it; `atom` is null for what need not be told apart.
+struct Plain {
+  std::int64_t coefficient;
+  std::int64_t extent;
+  const IndexAtom* atom;
+};
+
+bool holds(const std::vector<IndexAtom>& atoms, const IndexAtom& atom) {
+  return std::find(atoms.begin(), atoms.end(), atom) != atoms.end();
+}
+// The atoms that a dim determines, and whether it determines all: each larger than all smaller terms together, all
+// larger ones likewise.
+bool separated(std::vector<Plain> terms, std::vector<IndexAtom>& into) {
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Plain& a, const Plain& b) { return std::abs(a.coefficient) > std::abs(b.coefficient); });
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    std::int64_t below = 0;
+    for (std::size_t j = i + 1; j < terms.size(); ++j)
+      below = std::min(kUnknown, below + spread(terms[j].coefficient, terms[j].extent));
+    if (terms[i].extent > 1 && std::abs(terms[i].coefficient) <= below) return false;
+    if (terms[i].atom && !holds(into, *terms[i].atom)) into.push_back(*terms[i].atom);
+  }
+  return true;
+}
+
+// E / c and E % c together determine E.
+void add_wholes(std::vector<IndexAtom>& found, const VariableRanges& ranges) {
+  for (std::size_t before = 0; before != found.size();) {
+    before = found.size();
+    for (std::size_t i = 0; i < before; ++i) {
+      if (found[i].kind != AtomKind::remainder) continue;
+      const IndexAtom remainder = found[i];
+      const Index quotient = (*remainder.inner / remainder.divisor).simplify(ranges);
+      if (!std::all_of(quotient.terms().begin(), quotient.terms().end(),
+                       [&](const IndexTerm& t) { return holds(found, t.atom); }))
+        continue;
+      std::vector<Plain> terms;
+      for (const IndexTerm& t : remainder.inner->terms())
+        terms.push_back({t.coefficient, extent_of(Index::of(t.atom).interval(ranges)), &t.atom});
+      separated(std::move(terms), found);
+    }
+  }
+}
+
+VarId variable_of(const Site::Term& t) { return t.atom.kind == AtomKind::variable ? t.atom.id : -1; }
+
+// All variables of the atom belong to common loops; it holds no loaded value.
+bool is_common(const IndexAtom& atom, const std::vector<const ForStmt*>& common) {
+  bool all = true;
+  Index::of(atom).for_each_leaf([&](const IndexAtom& leaf) {
+    all = all && leaf.kind == AtomKind::variable &&
+          std::any_of(common.begin(), common.end(), [&](const ForStmt* loop) { return loop->variable == leaf.id; });
+  });
+  return all;
+}
+
+// The same variable terms, own loops of equal extent corresponding; differing constants are one more serial term.
+bool same_terms(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
+                std::vector<IndexAtom>& found) {
+  const Site::Dim &x = a.dims[d], &y = b.dims[d];
+  if (x.terms.size() != y.terms.size()) return false;
+  std::vector<Plain> terms;
+  for (std::size_t i = 0; i < x.terms.size(); ++i) {
+    const Site::Term &s = x.terms[i], &t = y.terms[i];
+    if (s.coefficient != t.coefficient || s.extent != t.extent || s.low != t.low) return false;
+    const bool shared = is_common(s.atom, common);
+    if (shared ? !(s.atom == t.atom) : is_common(t.atom, common)) return false;
+    const bool own = variable_of(s) >= 0 && variable_of(t) >= 0;  // own loops correspond
+    if (!shared && !own) return false;
+    terms.push_back({s.coefficient, s.extent, shared ? &s.atom : nullptr});
+  }
+  const std::int64_t difference = std::abs(x.constant - y.constant);
+  if (difference != 0) terms.push_back({difference, 2, nullptr});
+  separated(std::move(terms), found);
+  return true;
+}
+
+// Common terms over one remainder that holds everything else of both sites.
+void joint(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
+           std::vector<IndexAtom>& found) {
+  std::vector<Plain> terms;
+  const Site* sites[2] = {&a, &b};
+  std::vector<Site::Term> shared[2];
+  for (int i : {0, 1})
+    for (const Site::Term& t : sites[i]->dims[d].terms)
+      if (is_common(t.atom, common)) shared[i].push_back(t);
+  __int128 low = 0, high = 0;
+  for (int i : {0, 1}) {
+    __int128 lo = sites[i]->dims[d].constant, hi = lo;
+    for (const Site::Term& t : sites[i]->dims[d].terms) {
+      if (is_common(t.atom, common)) continue;
+      if (t.extent >= kUnknown || spread(t.coefficient, t.extent) >= kUnknown) return;
+      const __int128 at_low = static_cast<__int128>(t.coefficient) * t.low;
+      const __int128 at_high = static_cast<__int128>(t.coefficient) * (t.low + t.extent - 1);
+      lo += std::min(at_low, at_high), hi += std::max(at_low, at_high);
+    }
+    if (lo < -kUnknown || hi > kUnknown) return;
+    low = i == 0 ? lo : std::min(low, lo);
+    high = i == 0 ? hi : std::max(high, hi);
+  }
+  if (shared[0].size() != shared[1].size()) return;
+  for (std::size_t i = 0; i < shared[0].size(); ++i) {
+    if (shared[0][i].coefficient != shared[1][i].coefficient || !(shared[0][i].atom == shared[1][i].atom)) return;
+    terms.push_back({shared[0][i].coefficient, shared[0][i].extent, &shared[0][i].atom});
+  }
+  // The rest stands below all common terms, as one term of coefficient 1.
+  __int128 below = high - low;
+  for (const Plain& t : terms) below += spread(t.coefficient, t.extent);
+  for (const Plain& t : terms) {
+    below -= spread(t.coefficient, t.extent);
+    if (std::abs(t.coefficient) <= below) return;
+    found.push_back(*t.atom);
+  }
+}
+
+// How far the paths are the same, to the side of each `if`.
+std::size_t common_path(const Site& a, const Site& b) {
+  std::size_t i = 0;
+  const auto same = [](const Enclosing& x, const Enclosing& y) {
+    return x.loop == y.loop && x.choice == y.choice && x.in_else == y.in_else;
+  };
+  while (i < a.path.size() && i < b.path.size() && same(a.path[i], b.path[i])) ++i;
+  return i;
+}
+
+// Neither the bounds nor the residues of this dim ever agree. `a_facts` and `b_facts` are of the two paths.
+bool apart_in_dim(const Site& a, const Site& b, std::size_t d, const Facts& a_facts, const Facts& b_facts) {
+  const Index &x = a.index[d], &y = b.index[d];
+  std::int64_t common = 0;
+  for (const Index* index : {&x, &y})
+    for (const IndexTerm& t : index->terms()) common = std::gcd(common, t.coefficient);
+  const std::int64_t difference = x.constant() - y.constant();
+  if (common == 0 ? difference != 0 : difference % common != 0) return true;
+  const auto a_low = a_facts.at_least(x), b_high = b_facts.at_most(y);
+  if (a_low && b_high && *b_high < *a_low) return true;
+  const auto a_high = a_facts.at_most(x), b_low = b_facts.at_least(y);
+  return a_high && b_low && *a_high < *b_low;
+}
+
+// Different constants beside the same terms, each of which is a digit of its own: no element has both.
+bool apart_by_digits(const Site& a, const Site& b, std::size_t d) {
+  const Site::Dim &x = a.dims[d], &y = b.dims[d];
+  const std::int64_t difference = std::abs(x.constant - y.constant);
+  if (difference == 0 || x.terms.size() != y.terms.size()) return false;
+  std::vector<Plain> terms{{difference, 2, nullptr}};
+  for (std::size_t i = 0; i < x.terms.size(); ++i) {
+    const Site::Term &s = x.terms[i], &t = y.terms[i];
+    if (s.coefficient != t.coefficient || s.extent != t.extent || s.low != t.low) return false;
+    terms.push_back({s.coefficient, s.extent, nullptr});
+  }
+  std::vector<IndexAtom> none;
+  return separated(std::move(terms), none);
+}
+
+}  // namespace
+
+std::vector<const ForStmt*> common_loops(const Site& a, const Site& b) {
+  std::vector<const ForStmt*> loops;
+  for (std::size_t i = 0; i < common_path(a, b); ++i)
+    if (a.path[i].loop) loops.push_back(a.path[i].loop);
+  return loops;
+}
+
+bool holds(const std::vector<IndexAtom>& atoms, VarId variable) {
+  return holds(atoms, {AtomKind::variable, variable, nullptr, 0});
+}
+
+std::vector<IndexAtom> told_by_element(const Site& site) {
+  std::vector<IndexAtom> found;
+  for (const Site::Dim& dim : site.dims) {
+    std::vector<Plain> terms;
+    for (const Site::Term& t : dim.terms) terms.push_back({t.coefficient, t.extent, &t.atom});
+    separated(std::move(terms), found);
+  }
+  add_wholes(found, site.ranges);
+  return found;
+}
+
+std::vector<IndexAtom> equal_where_they_meet(const Site& a, const Site& b, const std::vector<const ForStmt*>& common) {
+  std::vector<IndexAtom> found;
+  for (std::size_t d = 0; d < a.dims.size(); ++d) {
+    std::vector<IndexAtom> of_dim;
+    if (!same_terms(a, b, d, common, of_dim)) {
+      of_dim.clear();
+      joint(a, b, d, common, of_dim);
+    }
+    found.insert(found.end(), of_dim.begin(), of_dim.end());
+  }
+  add_wholes(found, a.ranges);
+  return found;
+}
+
+bool always_apart(const Site& a, const Site& b) {
+  const Facts a_facts(a.path), b_facts(b.path);
+  for (std::size_t d = 0; d < a.dims.size(); ++d)
+    if (apart_by_digits(a, b, d) || apart_in_dim(a, b, d, a_facts, b_facts)) return true;
+  return false;
+}
+
+bool apart_in_one_iteration(const Site& a, const Site& b) {
+  Path both = a.path;  // common loops have one variable, all others are different ones
+  const std::size_t common = common_path(a, b);
+  if (common < a.path.size() && common < b.path.size() && a.path[common].choice &&
+      a.path[common].choice == b.path[common].choice)
+    return true;  // opposite sides of one `if`
+  both.insert(both.end(), b.path.begin() + static_cast<std::ptrdiff_t>(common), b.path.end());
+  const Facts facts(both);
+  for (std::size_t d = 0; d < a.dims.size(); ++d) {
+    const Index difference = a.index[d] - b.index[d];
+    if (facts.proves_non_negative(difference - Index(1)) || facts.proves_non_negative(Index(-1) - difference))
+      return true;
+  }
+  return false;
+}
+
+bool same_element(const Site& a, const Site& b) {
+  const std::vector<const ForStmt*> common = common_loops(a, b);
+  for (std::size_t d = 0; d < a.dims.size(); ++d) {
+    std::vector<IndexAtom> ignored;
+    if (a.dims[d].constant != b.dims[d].constant || !same_terms(a, b, d, common, ignored)) return false;
+  }
+  return true;
+}
+
+}  // namespace fusejit::ir
