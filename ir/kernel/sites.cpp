@@ -58,43 +58,38 @@ std::optional<Shifted> shifted(const ForStmt& loop, const VariableRanges& ranges
   return Shifted{loop.low[0], std::max<std::int64_t>(extent, 1)};
 }
 
-// The number whose digits the dims are: E of [E / 20, E / 5 % 4, E % 5], which its first digit holds.
-std::optional<Index> number_of_digits(const Place& place, const Memory& memory) {
-  const Index& first = place.index[0];
-  if (first.terms().size() != 1 || first.terms()[0].coefficient != 1) return std::nullopt;
-  const IndexAtom& atom = first.terms()[0].atom;
-  if (atom.kind != AtomKind::quotient) return std::nullopt;
-  const Index number = *atom.inner + Index(first.constant()) * atom.divisor;
-  std::int64_t below = 1;
-  for (std::size_t d = place.index.size(); d-- > 0;) {
-    const Index digit = number / below;
-    if (!(place.index[d] == (d == 0 ? digit : digit % memory.dims[d]))) return std::nullopt;
-    below *= memory.dims[d];
+// In whatever order; the topmost digit holds the number.
+std::optional<Site::Digits> digits_of(const Place& place, const Memory& memory) {
+  std::vector<std::size_t> dims;  // of more than one element
+  std::optional<Index> number;
+  for (std::size_t d = 0; d < place.index.size(); ++d) {
+    if (memory.dims[d] == 1) continue;
+    dims.push_back(d);
+    const Index& index = place.index[d];
+    if (index.terms().size() != 1 || index.terms()[0].coefficient != 1) continue;
+    const IndexAtom& atom = index.terms()[0].atom;
+    if (atom.kind == AtomKind::quotient) number = *atom.inner + Index(index.constant()) * atom.divisor;
   }
-  return number;
-}
-
-std::vector<Index> with_position(const Place& place, const Memory& memory) {
-  std::vector<Index> index = place.index;
-  const bool digits = std::any_of(index.begin(), index.end(), [](const Index& i) {
-    return std::any_of(i.terms().begin(), i.terms().end(), [](const IndexTerm& t) { return t.atom.inner != nullptr; });
-  });
-  if (!digits || index.size() < 2) return index;
-  if (std::optional<Index> number = number_of_digits(place, memory)) {
-    index.push_back(*number);
-    return index;
+  if (!number) return std::nullopt;
+  Site::Digits digits{*number, std::vector<std::int64_t>(place.index.size(), 0)};
+  for (std::int64_t below = 1; !dims.empty();) {
+    const Index rest = *number / below;
+    const auto digit = std::find_if(dims.begin(), dims.end(), [&](std::size_t d) {
+      return place.index[d] == (dims.size() == 1 ? rest : rest % memory.dims[d]);
+    });
+    if (digit == dims.end()) return std::nullopt;
+    digits.weights[*digit] = below;
+    below *= memory.dims[*digit];
+    dims.erase(digit);
   }
-  Index position = 0;
-  for (std::size_t d = 0; d < place.index.size(); ++d) position = position * memory.dims[d] + place.index[d];
-  index.push_back(position);
-  return index;
+  return digits;
 }
 
 }  // namespace
 
 Site make_site(const Stmt& stmt, const Memory& memory, const Path& path, std::size_t declared_at) {
   const Place* place = touched(stmt);
-  Site site{&stmt, place, std::holds_alternative<StoreStmt>(stmt.node), {}, with_position(*place, memory), {}, {}};
+  Site site{&stmt, place, std::holds_alternative<StoreStmt>(stmt.node), {}, {}, {}, digits_of(*place, memory)};
   std::map<VarId, std::int64_t> extents;
   std::map<VarId, Index> lows;
   for (const Enclosing& e : path) {
@@ -107,7 +102,7 @@ Site make_site(const Stmt& stmt, const Memory& memory, const Path& path, std::si
     }
   }
   site.path.assign(path.begin() + static_cast<std::ptrdiff_t>(declared_at), path.end());
-  for (const Index& original : site.index) {
+  for (const Index& original : site.place->index) {
     Index index = original;
     // Innermost first: a lower bound may name outer variables that are shifted themselves.
     for (auto e = path.rbegin(); e != path.rend(); ++e) {
@@ -273,18 +268,25 @@ std::size_t common_path(const Site& a, const Site& b) {
   return i;
 }
 
-// Neither the bounds nor the residues of this dim ever agree. `a_facts` and `b_facts` are of the two paths.
-bool apart_in_dim(const Site& a, const Site& b, std::size_t d, const Facts& a_facts, const Facts& b_facts) {
-  const Index &x = a.index[d], &y = b.index[d];
+// Neither the bounds nor the residues of the two ever agree.
+bool never_equal(const Index& x, const Index& y, const Facts& x_facts, const Facts& y_facts) {
   std::int64_t common = 0;
   for (const Index* index : {&x, &y})
     for (const IndexTerm& t : index->terms()) common = std::gcd(common, t.coefficient);
   const std::int64_t difference = x.constant() - y.constant();
   if (common == 0 ? difference != 0 : difference % common != 0) return true;
-  const auto a_low = a_facts.at_least(x), b_high = b_facts.at_most(y);
-  if (a_low && b_high && *b_high < *a_low) return true;
-  const auto a_high = a_facts.at_most(x), b_low = b_facts.at_least(y);
-  return a_high && b_low && *a_high < *b_low;
+  const auto x_low = x_facts.at_least(x), y_high = y_facts.at_most(y);
+  if (x_low && y_high && *y_high < *x_low) return true;
+  const auto x_high = x_facts.at_most(x), y_low = y_facts.at_least(y);
+  return x_high && y_low && *x_high < *y_low;
+}
+
+// One number for every element: the one whose digits the dims are, where they are.
+Index weighed(const Site& site, const std::vector<std::int64_t>& weights) {
+  if (site.digits && site.digits->weights == weights) return site.digits->number;
+  Index sum;
+  for (std::size_t d = 0; d < weights.size(); ++d) sum = sum + site.place->index[d] * weights[d];
+  return sum;
 }
 
 // Different constants beside the same terms, each of which is a digit of its own: no element has both.
@@ -343,7 +345,12 @@ std::vector<IndexAtom> equal_where_they_meet(const Site& a, const Site& b, const
 bool always_apart(const Site& a, const Site& b) {
   const Facts a_facts(a.path), b_facts(b.path);
   for (std::size_t d = 0; d < a.dims.size(); ++d)
-    if (apart_by_digits(a, b, d) || apart_in_dim(a, b, d, a_facts, b_facts)) return true;
+    if (apart_by_digits(a, b, d) || never_equal(a.place->index[d], b.place->index[d], a_facts, b_facts)) return true;
+  for (const Site* site : {&a, &b}) {
+    if (!site->digits) continue;
+    const std::vector<std::int64_t>& weights = site->digits->weights;
+    if (never_equal(weighed(a, weights), weighed(b, weights), a_facts, b_facts)) return true;
+  }
   return false;
 }
 
@@ -356,7 +363,7 @@ bool apart_in_one_iteration(const Site& a, const Site& b) {
   both.insert(both.end(), b.path.begin() + static_cast<std::ptrdiff_t>(common), b.path.end());
   const Facts facts(both);
   for (std::size_t d = 0; d < a.dims.size(); ++d) {
-    const Index difference = a.index[d] - b.index[d];
+    const Index difference = a.place->index[d] - b.place->index[d];
     if (facts.proves_non_negative(difference - Index(1)) || facts.proves_non_negative(Index(-1) - difference))
       return true;
   }

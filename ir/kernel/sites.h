@@ -15,9 +15,6 @@ struct Site {
   const Place* place;
   bool is_store;
   Path path;  // inside the declaration of a local
-  // By dim; then, where dims are the digits of one number (quotients, remainders), the row-major position of the
-  // element.
-  std::vector<Index> index;
   VariableRanges ranges;
   struct Term {
     std::int64_t coefficient;
@@ -29,7 +26,13 @@ struct Site {
     std::vector<Term> terms;  // by falling |coefficient|; variables held by == are constants
     std::int64_t constant;
   };
-  std::vector<Dim> dims;  // of each index
+  std::vector<Dim> dims;
+  // Where the dims are the digits of one number: E of [E / 20, E % 5, E / 5 % 4], and what each digit counts: 20, 1, 5.
+  struct Digits {
+    Index number;
+    std::vector<std::int64_t> weights;
+  };
+  std::optional<Digits> digits;
 };
 
 // The access `stmt` to `memory`; its loops count from `declared_at` of the path on.

@@ -130,8 +130,12 @@ const Case kCases[] = {
          "for %t in 0..32 threads { store %y[%t], 1 } } phase { for %t in 0..32 threads { %a = load %y[%t] : f32 %b = "
          "add(%a, 1) : f32 store %y[%t], %b }")},
     {"digits_and_their_rest", "",
-     "kernel @t(%y: f32[3,4,5] write) on x86:v2 { phase { for %i in 0..48 { store %y[%i / 20, %i / 5 % 4, %i % 5], 1 } "
-     "for %i in 0..12 { store %y[(%i + 48) / 20, (%i + 48) / 5 % 4, (%i + 48) % 5], 1 } } }"},
+     "kernel @t(%y: f32[1,3,4,1,5] write) on x86:v2 { phase { for %i in 0..48 { store %y[0, %i / 20, %i / 5 % 4, 0, %i "
+     "% "
+     "5], 1 } for %i in 0..12 { store %y[0, (%i + 48) / 20, (%i + 48) / 5 % 4, 0, (%i + 48) % 5], 1 } } }"},
+    {"digits_in_another_order", "",
+     "kernel @t(%y: f32[5,3,4] write) on x86:v2 { phase { for %i in 0..48 { store %y[%i % 5, %i / 20, %i / 5 % 4], 1 } "
+     "for %i in 0..12 { store %y[(%i + 48) % 5, (%i + 48) / 20, (%i + 48) / 5 % 4], 1 } } }"},
     {"digits_and_a_rest_that_overlaps", "V11",
      "kernel @t(%y: f32[3,4,5] write) on x86:v2 { phase { for %i in 0..49 { store %y[%i / 20, %i / 5 % 4, %i % 5], 1 } "
      "for %i in 0..12 { store %y[(%i + 48) / 20, (%i + 48) / 5 % 4, (%i + 48) % 5], 1 } } }"},
