@@ -53,14 +53,19 @@ class Scheduler {
   }
 
  private:
-  // What only its own group uses never reaches memory.
+  // What only its own group uses never reaches memory, and a group whose values nobody reads is no kernel: what lies
+  // wholly outside of what a view takes is in the graph all the same. Readers come after what they read.
   void drop_unread() {
     readers_.resize(at(graph_.value_count()));
     is_result_.resize(readers_.size());
     for (const ir::Value& result : graph_.results()) is_result_[at(graph_.index_of(result.get()))] = true;
     std::vector<bool> needed = is_result_;
-    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) {
-      const Group& group = grouping_.groups[at(g)];
+    for (int g = static_cast<int>(grouping_.groups.size()) - 1; g >= 0; --g) {
+      Group& group = grouping_.groups[at(g)];
+      if (!is_needed(group, needed)) {
+        drop(group);
+        continue;
+      }
       for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
         for (const int node : *list) {
           for (Access& access : accesses_of(graph_, grouping_.stored, node)) {
@@ -77,6 +82,17 @@ class Scheduler {
       }
       std::erase_if(group.stores, [&](int node) { return !needed[at(node)]; });
     }
+  }
+  static bool is_needed(const Group& group, const std::vector<bool>& needed) {
+    const auto any = [&](const std::vector<int>& list) {
+      return std::any_of(list.begin(), list.end(), [&](int node) { return needed[at(node)]; });
+    };
+    return any(group.stores) || any(group.reductions) || any(group.finals);
+  }
+  void drop(Group& group) {
+    for (const auto* list : {&group.stores, &group.reductions, &group.finals})
+      for (const int node : *list) grouping_.group_of[at(node)] = -1;
+    group = {};
   }
 
   void find_last_readers() {
@@ -156,6 +172,7 @@ class Scheduler {
 
   void lower_group(int g) {
     const Group& group = grouping_.groups[at(g)];
+    if (group.stores.empty() && group.reductions.empty() && group.finals.empty()) return;  // dropped
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
     LowerContext context{graph_, grouping_, options_.target, library, graph_.value_count(), {}, plan_owned_};
     if (in_place_ && !library) {  // a call reads its operands while it writes

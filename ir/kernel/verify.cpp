@@ -1,5 +1,7 @@
 #include "ir/kernel/verify.h"
 
+#include <optional>
+
 namespace fusejit::ir {
 namespace {
 
@@ -81,7 +83,12 @@ void verify(const Kernel& kernel) {
   try {
     check(kernel);
   } catch (const InternalError&) {
-    check(parse_kernel(print(kernel)));  // the same error with the positions of the canonical text
+    std::optional<Kernel> written;
+    try {
+      written = parse_kernel(print(kernel));
+    } catch (const ParseError&) {  // too wrong to be read back: no parameter, for one
+    }
+    if (written) check(*written);  // the same error with the positions of the canonical text
     throw;
   }
 }

@@ -9,6 +9,30 @@ struct GraphCase {
 };
 
 inline constexpr GraphCase kGraphCases[] = {
+    // Slices wholly inside padding: kernels that read nothing, and values that are in the graph and read by nobody.
+    {"reads_nothing", R"(graph @g(%x: f32[1], %d: f32[]) {
+  %0 = pad(%x) {low=[3], high=[0], value=2} : f32[4]
+  %1 = slice(%0) {starts=[0], stops=[1], steps=[1]} : f32[1]
+  %2 = eq(%1, %x) : bool[1]
+  %3 = logical_or(%2, %2) : bool[1]
+  %4 = cast(%3) {dtype=f32} : f32[1]
+  %5 = reshape(%d) {shape=[1]} : f32[1]
+  %6 = div(%5, %4) : f32[1]
+  %7 = where(%3, %6, 0) : f32[1]
+  %8 = unslice(%7) {shape=[4], starts=[0], steps=[1]} : f32[4]
+  %9 = slice(%8) {starts=[3], stops=[4], steps=[1]} : f32[1]
+  return %1, %9
+})"},
+    {"reads_nothing_of_a_convolution", R"(graph @g(%x: f32[2,3,8,8], %w: f32[4,3,3,3]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,4,8,8]
+  %1 = sum(%0) {dim=[0,2,3]} : f32[4]
+  %2 = reshape(%1) {shape=[1,4,1,1]} : f32[1,4,1,1]
+  %3 = add(%0, %2) : f32[2,4,8,8]
+  %4 = pad(%3) {low=[0,0,9,0], high=[0,0,0,0], value=-1} : f32[2,4,17,8]
+  %5 = slice(%4) {starts=[0,0,0,0], stops=[2,4,9,8], steps=[1,1,1,1]} : f32[2,4,9,8]
+  %6 = sum(%5) {dim=[0,2,3]} : f32[4]
+  return %6, %5
+})"},
     {"chain", R"(graph @g(%x: f32[5,37], %b: f32[37]) {
   %0 = mul(%x, 2.5) : f32[5,37]
   %1 = add(%0, %b) : f32[5,37]
