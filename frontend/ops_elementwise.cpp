@@ -58,7 +58,9 @@ Tensor floor(const Tensor& x) { return record(Op::floor, {x}); }
 Tensor ceil(const Tensor& x) { return record(Op::ceil, {x}); }
 Tensor trunc(const Tensor& x) { return record(Op::trunc, {x}); }
 Tensor round(const Tensor& x) { return record(Op::round, {x}); }
-Tensor clamp(const Tensor& x, double min, double max) { return record(Op::clamp, {x}, {{"min", min}, {"max", max}}); }
+Tensor clamp(const Tensor& x, Number min, Number max) {
+  return record(Op::clamp, {x}, {number_attr("min", min), number_attr("max", max)});
+}
 
 Tensor eq(const Tensor& a, const Tensor& b) { return record_promoted(Op::eq, {a, b}); }
 Tensor eq(const Tensor& a, Number b) { return record_promoted(Op::eq, {a, b}); }

@@ -88,8 +88,8 @@ Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t stop, st
   return record(Op::slice, {x}, {{"starts", Span(starts)}, {"stops", Span(stops)}, {"steps", Span(steps)}});
 }
 
-Tensor pad(const Tensor& x, const Dims& low, const Dims& high, double value) {
-  return record(Op::pad, {x}, {{"low", Span(low)}, {"high", Span(high)}, {"value", value}});
+Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value) {
+  return record(Op::pad, {x}, {{"low", Span(low)}, {"high", Span(high)}, number_attr("value", value)});
 }
 
 Tensor concat(const std::vector<Tensor>& tensors, int dim) {

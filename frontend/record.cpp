@@ -65,6 +65,15 @@ std::optional<Device> common_device(ir::Op op, std::span<const Input> inputs) {
 
 }  // namespace
 
+ir::AttrInit number_attr(std::string_view name, Number value) {
+  return value.is_integer ? ir::AttrInit(name, value.integer) : ir::AttrInit(name, value.real);
+}
+
+ir::Scalar scalar_in(Number value, DType dtype) {
+  const bool whole = value.is_integer && !is_float(dtype);
+  return ir::cast(whole ? ir::Scalar::of(value.integer) : ir::Scalar::of(value.real), dtype);
+}
+
 Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optional<Device> device) {
   bool needs_grad = false;
   int depth = 0;
@@ -143,9 +152,8 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vect
       operands.push_back(is_float(*common) ? Input(Number(input.number.real)) : input);
     } else {
       const DType dtype = compute_type(*common);
-      const ir::Scalar number = is_float(dtype) ? ir::cast(ir::Scalar::of(input.number.real), dtype)
-                                                : ir::cast(ir::Scalar::of(input.number.integer), dtype);
-      operands.push_back(converted.emplace_back(tensor_of(leaf(number), false, 0, std::nullopt)));
+      operands.push_back(
+          converted.emplace_back(tensor_of(leaf(scalar_in(input.number, dtype)), false, 0, std::nullopt)));
       widened |= dtype != *common;
     }
   }

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "frontend/state.h"
@@ -18,6 +19,10 @@ struct Input {
   Input(const Tensor& t) : tensor(&t) {}
   Input(Number n) : number(n) {}
 };
+
+// A number attribute, and a number as a value of `dtype`: whole numbers stay exact.
+ir::AttrInit number_attr(std::string_view name, Number value);
+ir::Scalar scalar_in(Number value, DType dtype);
 
 // Operands as they are; numbers become literals.
 Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit> attrs = {});

@@ -177,9 +177,7 @@ Tensor Tensor::mean(const std::vector<std::int64_t>& dim, bool keepdim) const {
 }
 
 Tensor full(const Shape& shape, Number value, DType dtype) {
-  const ir::AttrInit number =
-      value.is_integer ? ir::AttrInit("value", value.integer) : ir::AttrInit("value", value.real);
-  return record(ir::Op::full, {}, {{"shape", shape.dims()}, number, {"dtype", dtype}});
+  return record(ir::Op::full, {}, {{"shape", shape.dims()}, number_attr("value", value), {"dtype", dtype}});
 }
 Tensor zeros(const Shape& shape, DType dtype) { return full(shape, 0, dtype); }
 Tensor ones(const Shape& shape, DType dtype) { return full(shape, 1, dtype); }
@@ -189,9 +187,7 @@ Tensor arange(std::int64_t count, DType dtype) {
   return record(ir::Op::iota, {}, {{"shape", shape.dims()}, {"dim", 0}, {"dtype", dtype}});
 }
 
-Tensor scalar(double value, DType dtype) {
-  return tensor_of(leaf(ir::cast(ir::Scalar::of(value), dtype)), false, 0, std::nullopt);
-}
+Tensor scalar(Number value, DType dtype) { return tensor_of(leaf(scalar_in(value, dtype)), false, 0, std::nullopt); }
 
 Tensor from_host(const void* elements, const Shape& shape, DType dtype) {
   FJ_CHECK(is_tensor_dtype(dtype), "from_host: {} is no dtype of tensors", name(dtype));

@@ -1,6 +1,7 @@
 #include "ir/attrs.h"
 
 #include <bit>
+#include <cmath>
 
 #include "ir/base/check.h"
 #include "ir/base/hash.h"
@@ -21,9 +22,24 @@ std::string list_text(const std::vector<T>& values, F&& text) {
 
 // A number attribute that was written as an integer beyond 2^53 keeps its digits.
 std::string number_text(const Attr& attr) {
-  constexpr std::int64_t kExact = std::int64_t{1} << 53;
-  if (attr.integer > kExact || attr.integer < -kExact) return std::to_string(attr.integer);
-  return shortest_text(attr.number);
+  return is_beyond_f64(attr.integer) ? std::to_string(attr.integer) : shortest_text(attr.number);
+}
+
+std::string numbers_text(const Attr& attr) {
+  if (!attr.ints.empty()) return list_text(attr.ints, [](std::int64_t v) { return std::to_string(v); });
+  return list_text(attr.numbers, [](double v) { return shortest_text(v); });
+}
+
+// `integer` is the number, if they are equal in f64.
+std::optional<Scalar> number_as(double number, std::int64_t integer, DType dtype) {
+  if (is_float(dtype)) return cast(Scalar::of(number), dtype);
+  if (static_cast<double>(integer) != number) {
+    if (std::trunc(number) != number || number < -0x1p63 || number >= 0x1p63) return std::nullopt;
+    integer = static_cast<std::int64_t>(number);
+  }
+  if (dtype == DType::boolean && integer != 0 && integer != 1) return std::nullopt;
+  if (dtype == DType::i32 && integer != static_cast<std::int32_t>(integer)) return std::nullopt;
+  return cast(Scalar::of(integer), dtype);
 }
 
 std::string value_text(const Attr& attr, AttrKind kind) {
@@ -43,12 +59,23 @@ std::string value_text(const Attr& attr, AttrKind kind) {
     case AttrKind::dims:
       return list_text(attr.ints, [](std::int64_t v) { return std::to_string(v); });
     case AttrKind::numbers:
-      return list_text(attr.numbers, [](double v) { return shortest_text(v); });
+      return numbers_text(attr);
   }
   return "";
 }
 
 }  // namespace
+
+bool is_beyond_f64(std::int64_t value) {
+  constexpr std::int64_t kExact = std::int64_t{1} << 53;
+  return value > kExact || value < -kExact;
+}
+
+std::optional<Scalar> Attr::in(DType to) const { return number_as(number, integer, to); }
+
+std::optional<Scalar> Attr::element_in(std::size_t i, DType to) const {
+  return number_as(numbers[i], ints.empty() ? 0 : ints[i], to);
+}
 
 bool operator==(const Attr& a, const Attr& b) {
   const auto same = [](double x, double y) {

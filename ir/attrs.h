@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,10 +49,16 @@ struct Attr {
   double number = 0;               // number
   DType dtype = DType::f32;        // dtype
   std::string name;                // name
-  std::vector<std::int64_t> ints;  // ints, dims
+  std::vector<std::int64_t> ints;  // ints, dims; numbers: exact, where all are integers and one is beyond 2^53
   std::vector<double> numbers;     // numbers
+  // The number, or number i of the list, in `dtype`: floats round once, others are exact or nothing.
+  std::optional<Scalar> in(DType dtype) const;
+  std::optional<Scalar> element_in(std::size_t i, DType dtype) const;
   friend bool operator==(const Attr& a, const Attr& b);  // numbers compare by bits: nan equals nan, -0 differs from 0
 };
+
+// f64 does not hold every integer of this size.
+bool is_beyond_f64(std::int64_t value);
 
 class Attrs {
  public:
@@ -64,6 +71,8 @@ class Attrs {
   // By name; an unknown name is an InternalError.
   std::int64_t integer(std::string_view name) const { return at(name).integer; }
   double number(std::string_view name) const { return at(name).number; }
+  // The number in a dtype that infer has found to hold it.
+  Scalar number_in(std::string_view name, DType dtype) const { return at(name).in(dtype).value(); }
   bool flag(std::string_view name) const { return at(name).integer != 0; }
   DType dtype(std::string_view name) const { return at(name).dtype; }
   const std::string& word(std::string_view name) const { return at(name).name; }

@@ -153,6 +153,7 @@ std::optional<Attr> converted(const AttrInit& given, AttrKind kind) {
       }
       if (given.given != AttrKind::ints) return std::nullopt;
       out.numbers.assign(given.value.ints.begin(), given.value.ints.end());
+      if (std::any_of(given.value.ints.begin(), given.value.ints.end(), is_beyond_f64)) out.ints = given.value.ints;
       return out;
   }
   return std::nullopt;

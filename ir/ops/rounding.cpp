@@ -40,7 +40,7 @@ T bound(const Attr& attr) {
   else if (attr.number == std::numeric_limits<double>::infinity())
     return std::numeric_limits<T>::max();
   else
-    return static_cast<T>(attr.integer);
+    return static_cast<T>(attr.in(DType::i64)->i64());
 }
 
 template <class T>
@@ -55,10 +55,8 @@ Type infer_clamp(const InferContext& c) {
   if (is_float(type.dtype)) return {type.dtype, type.shape};
   for (std::size_t i = 0; i < 2; ++i) {
     const Attr& attr = c.attrs[i];
-    const bool whole = std::isinf(attr.number) ||
-                       (static_cast<double>(attr.integer) == attr.number &&
-                        (type.dtype == DType::i64 || attr.integer == static_cast<std::int32_t>(attr.integer)));
-    if (!whole) c.fail("min and max of an int must be integers within its range, or infinite");
+    if (!std::isinf(attr.number) && !attr.in(type.dtype))
+      c.fail("min and max of an int must be integers within its range, or infinite");
   }
   return {type.dtype, type.shape};
 }
@@ -68,7 +66,7 @@ std::optional<Operand> bound_operand(const Attr& attr, DType dtype, double nothi
   if (attr.number == nothing) return std::nullopt;
   if (is_float(dtype)) return Operand(attr.number);
   const bool low = attr.number < 0;
-  if (!std::isinf(attr.number)) return Operand(attr.integer);
+  if (!std::isinf(attr.number)) return Operand(attr.in(DType::i64)->i64());
   if (dtype == DType::i64)
     return Operand(low ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max());
   return Operand(

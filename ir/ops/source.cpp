@@ -1,6 +1,4 @@
 // Sources (ops.md §11) and the parameter, the leaf of graphs.
-#include <cmath>
-
 #include "ir/base/check.h"
 #include "ir/infer.h"
 #include "ir/interp.h"
@@ -19,30 +17,20 @@ Type infer_rand(const InferContext& c) {
 
 Type infer_filled(const InferContext& c) { return {c.attrs.dtype("dtype"), shape_from(c, c.attrs.ints("shape"))}; }
 
-// Ints and bools take what they can hold exactly.
-bool holds(DType dtype, double value) {
-  if (is_float(dtype)) return true;
-  if (dtype == DType::boolean) return value == 0 || value == 1;
-  const double limit = dtype == DType::i32 ? 0x1p31 : 0x1p63;
-  return std::trunc(value) == value && value >= -limit && value < limit;
-}
-
 Type infer_full(const InferContext& c) {
   const DType dtype = c.attrs.dtype("dtype");
-  // An integer literal at the top of i64 is 2^63 as f64, but exact in `integer`.
-  const Attr& value = c.attrs[1];
-  const bool exact = dtype == DType::i64 && value.integer != 0 && static_cast<double>(value.integer) == value.number;
-  if (!exact && !holds(dtype, value.number)) c.fail(fmt::format("{} cannot hold the value", name(dtype)));
+  if (!c.attrs[1].in(dtype)) c.fail(fmt::format("{} cannot hold the value", name(dtype)));
   return infer_filled(c);
 }
 
 Type infer_constant(const InferContext& c) {
   const Type type = infer_filled(c);
-  const auto data = c.attrs.numbers("data");
-  if (static_cast<std::int64_t>(data.size()) != type.elements())
-    c.fail(fmt::format("data has {} numbers, the shape {} has {}", data.size(), type.shape.str(), type.elements()));
-  for (double v : data)
-    if (!holds(type.dtype, v)) c.fail(fmt::format("{} cannot hold {}", name(type.dtype), v));
+  const Attr& data = c.attrs[2];
+  const std::size_t count = data.numbers.size();
+  if (static_cast<std::int64_t>(count) != type.elements())
+    c.fail(fmt::format("data has {} numbers, the shape {} has {}", count, type.shape.str(), type.elements()));
+  for (std::size_t i = 0; i < count; ++i)
+    if (!data.element_in(i, type.dtype)) c.fail(fmt::format("{} cannot hold {}", name(type.dtype), data.numbers[i]));
   return type;
 }
 
@@ -69,19 +57,15 @@ void evaluate_rand(const EvalContext& c) {
   }
 }
 
-Scalar number_scalar(double value, DType dtype) { return cast(Scalar::of(value), dtype); }
-
 void evaluate_full(const EvalContext& c) {
-  const Attr& value = c.node.attrs[1];
-  const DType dtype = c.result.type.dtype;
-  const Scalar s = is_float(dtype) ? number_scalar(value.number, dtype) : cast(Scalar::of(value.integer), dtype);
-  for (std::int64_t i = 0; i < c.result.type.elements(); ++i) c.result.set(i, s);
+  const Scalar value = c.node.attrs.number_in("value", c.result.type.dtype);
+  for (std::int64_t i = 0; i < c.result.type.elements(); ++i) c.result.set(i, value);
 }
 
 void evaluate_constant(const EvalContext& c) {
-  const auto data = c.node.attrs.numbers("data");
+  const Attr& data = c.node.attrs[2];
   for (std::int64_t i = 0; i < c.result.type.elements(); ++i)
-    c.result.set(i, number_scalar(data[static_cast<std::size_t>(i)], c.result.type.dtype));
+    c.result.set(i, data.element_in(static_cast<std::size_t>(i), c.result.type.dtype).value());
 }
 
 void evaluate_iota(const EvalContext& c) {

@@ -124,12 +124,12 @@ Type infer_pad(const InferContext& c) {
     if (low[at(d)] < 0 || high[at(d)] < 0) c.fail(fmt::format("dim {} is padded by a negative number", d));
     sizes.push_back(low[at(d)] + x[d] + high[at(d)]);
   }
-  const Attr& value = c.attrs[2];
-  if (!is_float(c.type(0).dtype) && static_cast<double>(value.integer) != value.number)
-    c.fail("value must be an integer");
-  if (c.type(0).dtype == DType::boolean && value.integer != 0 && value.integer != 1) c.fail("value must be 0 or 1");
-  if (c.type(0).dtype == DType::i32 && value.integer != static_cast<std::int32_t>(value.integer))
-    c.fail("value is out of range for i32");
+  const DType dtype = c.type(0).dtype;
+  if (!c.attrs[2].in(dtype)) {
+    if (dtype == DType::boolean) c.fail("value must be 0 or 1");
+    const bool whole = c.attrs[2].in(DType::i64).has_value();
+    c.fail(whole ? fmt::format("value is out of range for {}", name(dtype)) : "value must be an integer");
+  }
   return like_x(c, sizes);
 }
 
@@ -207,9 +207,7 @@ std::vector<ViewDim> map_flip(const Attrs& attrs, const Shape& x, const Shape&) 
 
 Scalar fill(const EvalContext& c) {
   const DType dtype = c.result.type.dtype;
-  if (c.node.op != Op::pad) return {dtype, 0};
-  const Attr& value = c.node.attrs[2];
-  return is_float(dtype) ? cast(Scalar::of(value.number), dtype) : cast(Scalar::of(value.integer), dtype);
+  return c.node.op == Op::pad ? c.node.attrs.number_in("value", dtype) : Scalar{dtype, 0};
 }
 
 void evaluate_map(const EvalContext& c) {

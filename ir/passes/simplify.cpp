@@ -106,7 +106,7 @@ Value twice(const Site& s, Op op) { return made_by(s[0], op) ? itself(s, inner(s
 Value extremum_again(const Site& s) {
   if (same(s[0], s[1])) return itself(s, s[0]);
   const bool again = made_by(s[0], s.node.op) && s[1].is_number() && inner(s[0], 1).is_number() &&
-                     is_number(s[1], inner(s[0], 1).number);
+                     is_number(s[1], inner(s[0], 1).number) && s[1].integer == inner(s[0], 1).integer;
   return again ? itself(s, s[0]) : Value();
 }
 
@@ -117,9 +117,7 @@ Value not_of_comparison(const Site& s, Op of, Op becomes) {
 // The one value that `full` puts everywhere, as it is stored.
 std::optional<Scalar> uniform(const Operand& operand) {
   if (!made_by(operand, Op::full)) return std::nullopt;
-  const Attr& value = operand.value->attrs[1];
-  const DType dtype = operand.value.type().dtype;
-  return cast(is_float(dtype) ? Scalar::of(value.number) : Scalar::of(value.integer), dtype);
+  return operand.value->attrs.number_in("value", operand.value.type().dtype);
 }
 
 Value full_of(const Site& s, Scalar value) {

@@ -209,8 +209,11 @@ Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
     case Op::clamp: {
       Arg x = get(0, type);
       const double low = node.attrs.number("min"), high = node.attrs.number("max");
-      if (low != -INFINITY) x = def(Op::maximum, {x, KernelBuilder::literal(low, type)}, type);
-      if (high != INFINITY) x = def(Op::minimum, {x, KernelBuilder::literal(high, type)}, type);
+      const auto bound = [&](const char* name, double value) {  // of an int it may be infinite the other way round
+        return std::isinf(value) ? KernelBuilder::literal(value, type) : Arg(node.attrs.number_in(name, type));
+      };
+      if (low != -INFINITY) x = def(Op::maximum, {x, bound("min", low)}, type);
+      if (high != INFINITY) x = def(Op::minimum, {x, bound("max", high)}, type);
       return x;
     }
     default:

@@ -83,7 +83,7 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
         if (high[d] > 0) inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
         if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
       }
-      const Arg value = KernelBuilder::literal(node.attrs.number("value"), type);
+      const Arg value = node.attrs.number_in("value", type);
       return choose(
           inside, type, [&] { return through(index); }, value);
     }
@@ -152,7 +152,7 @@ Arg Expression::source(const ir::Node& node, const LogicalIndex& at) {
   const DType type = compute_type(node.type.dtype);
   switch (node.op) {
     case Op::full:
-      return convert(KernelBuilder::literal(node.attrs.number("value"), type), type);
+      return node.attrs.number_in("value", type);
     case Op::iota: {
       const Index along = at[static_cast<std::size_t>(node.attrs.integer("dim"))];
       return convert(convert(builder_.index(resolve(along), type), node.type.dtype), type);

@@ -23,6 +23,18 @@ inline constexpr GraphCase kGraphCases[] = {
   %9 = slice(%8) {starts=[3], stops=[4], steps=[1]} : f32[1]
   return %1, %9
 })"},
+    // The low bits of integers beyond 2^53.
+    {"exact_integers", R"(graph @g(%x: i64[3]) {
+  %0 = constant() {shape=[3], dtype=i64, data=[9007199254740993,9223372036854775807,-9223372036854775807]} : i64[3]
+  %1 = full() {shape=[3], value=9007199254740995, dtype=i64} : i64[3]
+  %2 = add(%0, %x) : i64[3]
+  %3 = sub(%1, %x) : i64[3]
+  %4 = bitwise_and(%2, 4095) : i64[3]
+  %5 = bitwise_and(%3, 4095) : i64[3]
+  %6 = pad(%x) {low=[1], high=[1], value=9007199254740993} : i64[5]
+  %7 = bitwise_and(%6, 4095) : i64[5]
+  return %4, %5, %7
+})"},
     {"reads_nothing_of_a_convolution", R"(graph @g(%x: f32[2,3,8,8], %w: f32[4,3,3,3]) {
   %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,4,8,8]
   %1 = sum(%0) {dim=[0,2,3]} : f32[4]

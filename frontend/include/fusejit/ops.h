@@ -119,7 +119,7 @@ Tensor ceil(const Tensor& x);
 Tensor trunc(const Tensor& x);
 Tensor round(const Tensor& x);  // half to even
 // min(max(x, min), max) with x's dtype; NaN stays. Integer tensors: whole numbers or infinities, else UserError.
-Tensor clamp(const Tensor& x, double min, double max = std::numeric_limits<double>::infinity());
+Tensor clamp(const Tensor& x, Number min, Number max = std::numeric_limits<double>::infinity());
 
 // Comparisons and logical_* give bool tensors; for logical_* whatever is not zero is true. bitwise_*: int and bool
 // only.
@@ -209,7 +209,7 @@ Tensor expand(const Tensor& x, const Dims& shape);      // extents 1 repeat, new
 Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t stop = std::numeric_limits<std::int64_t>::max(),
              std::int64_t step = 1);
 // low[i] and high[i] cells of `value` before and after axis i, one number an axis, none negative.
-Tensor pad(const Tensor& x, const Dims& low, const Dims& high, double value = 0);
+Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value = 0);
 // One after another along `dim`: 1 to 64 tensors of one dtype whose other extents agree.
 Tensor concat(const std::vector<Tensor>& tensors, int dim = 0);
 Tensor flip(const Tensor& x, const Dims& dims);

@@ -122,7 +122,7 @@ Tensor arange(std::int64_t count, DType dtype = i64);
 // Uniform in [0, 1) from the default generator (random.h). Float dtypes.
 Tensor rand(const Shape& shape, DType dtype = f32);
 // A 0-d tensor that is an argument of every trace it is part of, whatever its value: a new value compiles nothing.
-Tensor scalar(double value, DType dtype = f32);
+Tensor scalar(Number value, DType dtype = f32);
 
 // A copy of `bytes(dtype, shape.elements())` bytes in row-major order.
 Tensor from_host(const void* elements, const Shape& shape, DType dtype);
