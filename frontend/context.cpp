@@ -1,9 +1,18 @@
 #include "frontend/context.h"
 
+#include <cstdio>
 #include <cstdlib>
-#include <iostream>
+#include <new>
+
+#include "runtime/fork.h"
 
 namespace fusejit {
+namespace {
+
+// Who waited there is not in the child.
+void renew_waiting_place() { new (&context().given_back) std::condition_variable; }
+
+}  // namespace
 
 Context::Context() {
 #ifdef NDEBUG
@@ -12,13 +21,20 @@ Context::Context() {
   check_borrowed = true;
 #endif
   if (const char* wish = std::getenv("FUSEJIT_LOG"); wish && *wish && *wish != '0') {
-    log = [](std::string_view line) { std::cerr << "fusejit: " << line << '\n'; };
+    log = [](std::string_view line) {
+      std::fprintf(stderr, "fusejit: %.*s\n", static_cast<int>(line.size()), line.data());
+    };
   }
 }
 
 Context& context() {
   // Never destroyed: tensors with static lifetime may outlive every other static object.
-  static Context& the = *new Context;
+  static Context& the = *[] {
+    Context* made = new Context;
+    runtime::hold_at_fork({&made->engine_mutex, &made->graph_mutex, &made->generator_mutex, &made->log_mutex},
+                          renew_waiting_place);
+    return made;
+  }();
   return the;
 }
 

@@ -13,6 +13,7 @@
 #include "frontend/slot.h"
 #include "frontend/trace.h"
 #include "ir/base/check.h"
+#include "runtime/fork.h"
 #include "runtime/session.h"
 
 namespace fusejit {
@@ -327,6 +328,7 @@ void run(Work& work, const Device& device, const std::string& name) {
 
 void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
   for (const Tensor& tensor : wanted) FJ_CHECK(tensor, "an empty tensor has no value");
+  const runtime::UnforkedRun unforked;
   const bool in_passing = donations.empty();  // not the evaluation that a step ends with
   const std::vector<Part> parts = parts_of(wanted);
   // What one device may overwrite, another may still need.
@@ -351,6 +353,7 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
 }
 
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments) {
+  const runtime::UnforkedRun unforked;
   const std::shared_ptr<Engine> engine = default_engine();
   {
     const std::lock_guard lock(engine->mutex);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/fork.h"
+
 namespace fusejit::runtime {
 
 void Background::add(Job job) {
@@ -9,7 +11,10 @@ void Background::add(Job job) {
     const std::lock_guard lock(mutex_);
     if (stopped_) return;
     jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(source_.get_token()); });
+    if (!thread_) {
+      generation_ = process_generation();
+      thread_ = std::make_unique<std::thread>([this] { run(source_.get_token()); });
+    }
   }
   changed_.notify_all();
 }
@@ -38,7 +43,11 @@ void Background::wait() {
 
 void Background::stop() {
   std::deque<Job> dropped;
-  std::thread thread;
+  std::unique_ptr<std::thread> thread;
+  if (thread_ && generation_ != process_generation()) {  // the parent's: nothing of it is here
+    static_cast<void>(thread_.release());
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -47,7 +56,7 @@ void Background::stop() {
   }
   source_.request_stop();
   changed_.notify_all();
-  if (thread.joinable()) thread.join();
+  if (thread) thread->join();
 }
 
 }  // namespace fusejit::runtime

@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <stop_token>
 #include <thread>
@@ -34,7 +35,8 @@ class Background {
   std::deque<Job> jobs_;
   bool running_ = false, stopped_ = false;
   std::stop_source source_;
-  std::thread thread_;
+  std::unique_ptr<std::thread> thread_;
+  int generation_ = 0;  // of the process that the thread is in
 };
 
 }  // namespace fusejit::runtime

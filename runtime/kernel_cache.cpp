@@ -59,6 +59,14 @@ class BigThread {
 
 }  // namespace
 
+bool KernelCache::can_compile() {
+#ifdef FUSEJIT_X86
+  return codegen::x86::can_generate();
+#else
+  return true;  // as well as ever
+#endif
+}
+
 std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
                                                     const Target& target, int threads) {
   const std::string machine = target.str() + toolchain();

@@ -33,6 +33,8 @@ class KernelCache {
   std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
                             int threads);
   KernelCacheStatistics statistics() const;
+  // False once the process is ending: then get() throws UnsupportedError for what is not there yet.
+  static bool can_compile();
 
  private:
   struct Entry {

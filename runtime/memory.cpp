@@ -67,6 +67,8 @@ class Allocator {
     std::lock_guard lock(mutex_);
     release_locked();
   }
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
  private:
   static std::int64_t rounded(std::int64_t bytes) {
@@ -122,5 +124,7 @@ MemoryStatistics memory_statistics() { return allocator().statistics(); }
 void reset_peak() { allocator().reset_peak(); }
 std::int64_t machine_memory() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 void release_cached_memory() { allocator().release(); }
+void lock_memory_for_fork() { allocator().lock(); }
+void unlock_memory_after_fork() { allocator().unlock(); }
 
 }  // namespace fusejit::runtime

@@ -25,4 +25,8 @@ std::int64_t machine_memory();
 // Gives cached blocks back to the system.
 void release_cached_memory();
 
+// For fork() alone (runtime/fork.cpp): no other thread is in the middle of an allocation between the two.
+void lock_memory_for_fork();
+void unlock_memory_after_fork();
+
 }  // namespace fusejit::runtime

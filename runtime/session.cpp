@@ -20,6 +20,7 @@
 #include "runtime/background.h"
 #include "runtime/cuda_backend.h"
 #include "runtime/cudnn/step.h"
+#include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/results.h"
 #include "scheduler/schedule.h"
@@ -53,6 +54,7 @@ struct Session::State {
   SessionOptions options;
   const ir::Hash options_hash;  // of what changes a plan
   const int threads;
+  const int generation = process_generation();
   ThreadPool pool;
   KernelCache kernels;
   std::mutex running;  // one step at a time: the pool runs one region at a time
@@ -95,6 +97,12 @@ struct Session::State {
   bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
   // Opens the device at first use. Throws DeviceError.
   CudaBackend& cuda() {
+    if (generation != process_generation()) {
+      throw DeviceError(
+          fmt::format("{}: the child of a fork() cannot use a CUDA device of its parent; use fusejit in one of them, "
+                      "or exec after fork",
+                      options.device.str()));
+    }
     std::lock_guard lock(mutex);
     if (!options.cuda) options.cuda = open_backend(options, options.device);
     return *options.cuda;
@@ -217,7 +225,11 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   if (options.engine == Engine::compiled && !on_cuda()) {
     std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted;
     for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
-    made->kernels = kernels.get(kernels_wanted, target, pool.threads());
+    try {
+      made->kernels = kernels.get(kernels_wanted, target, pool.threads());
+    } catch (const UnsupportedError&) {
+      if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
+    }
   }
   made->derivations = name_derivations(made->plan);
   dump(made->plan);
@@ -334,6 +346,7 @@ SessionOptions on_device(SessionOptions options, const Device& device) {
 }
 
 std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std::span<const bool> donated) {
+  const UnforkedRun unforked;
   const auto executable = state_->executable(graph, {{donated.begin(), donated.end()}, {}});
   return {executable, &executable->plan};
 }
@@ -354,6 +367,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
     ++state_->statistics.runs;
   }
   if (state_->options.engine == Engine::graph_interpreter) return state_->placed(interpret_graph(graph, arguments));
+  const UnforkedRun unforked;
   if (state_->on_cuda()) state_->cuda();  // where there is no device, no other way to run is meant
   std::shared_ptr<const Executable> executable;
   try {
@@ -377,7 +391,7 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
       executable->plan, graph, arguments, [](const Type& type) { return Buffer::allocate(type); },
       [](const Buffer& to, const std::vector<std::byte>& data) { std::memcpy(to.data(), data.data(), data.size()); });
   Checks checks = state_->options.checks;
-  checks.kernel_interpreter |= state_->options.engine == Engine::kernel_interpreter;
+  checks.kernel_interpreter |= state_->options.engine == Engine::kernel_interpreter || executable->kernels.empty();
   std::lock_guard running(state_->running);
   const RunReport report = execute(*executable, arguments, results, state_->pool, checks);
   {

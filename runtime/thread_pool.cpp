@@ -1,7 +1,15 @@
 #include "runtime/thread_pool.h"
 
 #include <algorithm>
-#include <system_error>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/fork.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -17,16 +25,42 @@ void relax() {
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads)
+class ThreadPool::Crew {
+ public:
+  explicit Crew(int threads);
+  ~Crew();
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+  void run(std::int64_t tasks, Region region, void* context);
+
+ private:
+  void work(int worker);
+  void run_share(int worker);
+
+  const std::chrono::microseconds
+      spin_;  // none where threads outnumber processors: who spins keeps others from working
+  std::vector<std::thread> workers_;
+  Region region_ = nullptr;
+  void* context_ = nullptr;
+  std::int64_t tasks_ = 0;
+  alignas(64) std::atomic<std::uint64_t> generation_{0};
+  alignas(64) std::atomic<int> unfinished_{0};
+  std::atomic<int> parked_{0};
+  std::atomic<bool> stopping_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+};
+
+ThreadPool::Crew::Crew(int threads)
     : spin_(threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpin : std::chrono::microseconds(0)) {
+  workers_.reserve(static_cast<std::size_t>(threads) - 1);  // nothing throws once there are threads to be joined
   try {
     for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
-  } catch (const std::system_error&) {
-    // The system gives no more threads: these are enough, results do not depend on their number.
+  } catch (const std::exception&) {
+    // The system gives no more threads, or no memory for them: these are enough, results do not depend on their number.
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::Crew::~Crew() {
   stopping_.store(true);
   generation_.fetch_add(1);
   { std::lock_guard lock(mutex_); }
@@ -34,13 +68,13 @@ ThreadPool::~ThreadPool() {
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::run_share(int worker) {
+void ThreadPool::Crew::run_share(int worker) {
   const std::int64_t n = threads();
   const std::int64_t first = tasks_ * worker / n, last = tasks_ * (worker + 1) / n;
   if (first < last) region_(context_, worker, first, last);
 }
 
-void ThreadPool::run(std::int64_t tasks, Region region, void* context) {
+void ThreadPool::Crew::run(std::int64_t tasks, Region region, void* context) {
   if (workers_.empty() || tasks <= 1) {
     if (tasks > 0) region(context, 0, 0, tasks);
     return;
@@ -63,7 +97,7 @@ void ThreadPool::run(std::int64_t tasks, Region region, void* context) {
   }
 }
 
-void ThreadPool::work(int worker) {
+void ThreadPool::Crew::work(int worker) {
   std::uint64_t seen = 0;
   for (;;) {
     auto deadline = std::chrono::steady_clock::now() + spin_;
@@ -80,6 +114,25 @@ void ThreadPool::work(int worker) {
     run_share(worker);
     unfinished_.fetch_sub(1, std::memory_order_release);
   }
+}
+
+ThreadPool::ThreadPool(int threads)
+    : generation_(process_generation()), crew_(std::make_unique<Crew>(threads)), threads_(crew_->threads()) {}
+
+ThreadPool::~ThreadPool() {
+  if (generation_ != process_generation()) static_cast<void>(crew_.release());
+}
+
+// Its threads are not in this process, and whatever they held or waited for stays as it was: it is left behind.
+void ThreadPool::abandon_parents_crew() {
+  static_cast<void>(crew_.release());
+  crew_ = std::make_unique<Crew>(threads_);
+  generation_ = process_generation();
+}
+
+void ThreadPool::run(std::int64_t tasks, Region region, void* context) {
+  if (generation_ != process_generation()) abandon_parents_crew();
+  crew_->run(tasks, region, context);
 }
 
 }  // namespace fusejit::runtime

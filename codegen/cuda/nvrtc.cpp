@@ -115,10 +115,10 @@ Nvrtc open(const std::string& path) {
 
 // Loaded once and never unloaded; what it says does not change.
 const Nvrtc& loaded() {
-  static const Nvrtc library = [] {
+  static const Nvrtc& library = *new const Nvrtc([] {  // never destroyed either
     const char* path = std::getenv("FUSEJIT_NVRTC");
     return open(path != nullptr ? path : "");
-  }();
+  }());
   return library;
 }
 

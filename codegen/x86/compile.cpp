@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "codegen/x86/emit.h"
+#include "codegen/x86/llvm_use.h"
 #include "codegen/x86/orc.h"
 #include "ir/base/check.h"
 
@@ -18,8 +19,8 @@ namespace {
 constexpr int kEmitterVersion = 1;
 
 struct Emitted {
-  std::unique_ptr<llvm::LLVMContext> context;
-  std::unique_ptr<llvm::Module> module;
+  LlvmOwner<llvm::LLVMContext> context;
+  LlvmOwner<llvm::Module> module;
   Arena arena;
   const MachineFacts* facts;
 };
@@ -33,16 +34,25 @@ Isa isa_of(const ir::Kernel& kernel, const Target& target) { return kernel.isa =
 Emitted emit(const ir::Kernel& kernel, const Target& target) {
   Emitted result;
   result.facts = &machine_facts(isa_of(kernel, target));
-  result.context = std::make_unique<llvm::LLVMContext>();
   const LaneFacts lanes = lane_facts(kernel);
   result.arena = layout(kernel);
-  result.module = emit_module(*result.context, kernel, result.arena, lanes, *result.facts);
+  calling_llvm([&] {
+    result.context = LlvmOwner(std::make_unique<llvm::LLVMContext>());
+    result.module = LlvmOwner(std::make_unique<llvm::Module>(kernel.name, *result.context));
+    emit_module(*result.module, kernel, result.arena, lanes, *result.facts);
+  });
   return result;
+}
+
+void check(const LlvmUse& use) {
+  if (!use) throw UnsupportedError("the process is ending: no more x86 code is generated");
 }
 
 }  // namespace
 
 ObjectCode generate_object(const ir::Kernel& kernel, const Target& target) {
+  const LlvmUse use;
+  check(use);
   Emitted emitted = emit(kernel, target);
   ObjectCode code;
   code.name = kernel.name;
@@ -58,6 +68,8 @@ ObjectCode generate_object(const ir::Kernel& kernel, const Target& target) {
 std::shared_ptr<const CompiledKernel> load(const ObjectCode& code) {
   if (!host_supports(code.isa))
     throw DeviceError(fmt::format("this processor cannot run {} code", fusejit::name(code.isa)));
+  const LlvmUse use;
+  check(use);
   const auto start = std::chrono::steady_clock::now();
   LinkedCode linked = link(code.object, code.tasks.size());
   auto result = std::make_shared<CompiledKernel>();
@@ -80,6 +92,8 @@ std::shared_ptr<const CompiledKernel> compile(const ir::Kernel& kernel, const Ta
 }
 
 std::string llvm_text(const ir::Kernel& kernel, const Target& target) {
+  const LlvmUse use;
+  check(use);
   const Emitted emitted = emit(kernel, target);
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -88,6 +102,8 @@ std::string llvm_text(const ir::Kernel& kernel, const Target& target) {
 }
 
 std::string assembly(const ir::Kernel& kernel, const Target& target) {
+  const LlvmUse use;
+  check(use);
   Emitted emitted = emit(kernel, target);
   std::string text = "# ";
   for (char c : ir::print(kernel)) {
@@ -96,6 +112,8 @@ std::string assembly(const ir::Kernel& kernel, const Target& target) {
   }
   return text + "\n" + generate(*emitted.module, *emitted.facts, /*assembly=*/true);
 }
+
+bool can_generate() { return bool(LlvmUse()); }
 
 std::string toolchain() { return fmt::format("llvm {} emitter {}", LLVM_VERSION_STRING, kEmitterVersion); }
 

@@ -35,6 +35,9 @@ bool host_supports(Isa isa);
 // What people look at: LLVM IR text, and assembly with the kernel's text as comment.
 std::string llvm_text(const ir::Kernel& kernel, const Target& target);
 std::string assembly(const ir::Kernel& kernel, const Target& target);
+// False once the process is ending, in the destructors of static objects and in threads that outlive main(): LLVM is
+// not there any more. compile() throws UnsupportedError then.
+bool can_generate();
 // The toolchain part of cache keys: LLVM version and emitter version.
 std::string toolchain();
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "codegen/arena.h"
 #include "codegen/lanes.h"
@@ -10,7 +9,6 @@
 #include "ir/kernel/kernel.h"
 
 namespace llvm {
-class LLVMContext;
 class Module;
 }  // namespace llvm
 
@@ -18,7 +16,8 @@ namespace fusejit::codegen::x86 {
 
 // Iterations of the parallel nest of a phase.
 std::int64_t task_count(const ir::Phase& phase);
-std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, const ir::Kernel& kernel, const Arena& arena,
-                                          const LaneFacts& lanes, const MachineFacts& facts);
+// Fills an empty module.
+void emit_module(llvm::Module& module, const ir::Kernel& kernel, const Arena& arena, const LaneFacts& lanes,
+                 const MachineFacts& facts);
 
 }  // namespace fusejit::codegen::x86

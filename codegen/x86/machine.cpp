@@ -12,6 +12,7 @@
 #include <string>
 
 #include "codegen/x86/compile.h"
+#include "codegen/x86/llvm_use.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -42,6 +43,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts) {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    end_with_process();
   });
   std::string error;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);

@@ -28,20 +28,19 @@ llvm::Function* phase_function(llvm::Module& module, const MachineFacts& facts, 
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> emit_module(llvm::LLVMContext& context, const ir::Kernel& kernel, const Arena& arena,
-                                          const LaneFacts& lanes, const MachineFacts& facts) {
-  auto module = std::make_unique<llvm::Module>(kernel.name, context);
+void emit_module(llvm::Module& module, const ir::Kernel& kernel, const Arena& arena, const LaneFacts& lanes,
+                 const MachineFacts& facts) {
   for (std::size_t i = 0; i < kernel.phases.size(); ++i) {
-    llvm::Function* function = phase_function(*module, facts, i);
-    Emitter emitter(kernel, lanes, arena, facts, function, llvm::BasicBlock::Create(context, "entry", function));
+    llvm::Function* function = phase_function(module, facts, i);
+    llvm::BasicBlock* entry = llvm::BasicBlock::Create(module.getContext(), "entry", function);
+    Emitter emitter(kernel, lanes, arena, facts, function, entry);
     emit_phase(emitter, kernel.phases[i]);
   }
   std::string problems;
   llvm::raw_string_ostream stream(problems);
-  if (llvm::verifyModule(*module, &stream)) {
+  if (llvm::verifyModule(module, &stream)) {
     throw InternalError("LLVM IR of kernel is not valid: " + problems + "\n" + ir::print(kernel));
   }
-  return module;
 }
 
 }  // namespace fusejit::codegen::x86

@@ -13,6 +13,7 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 
+#include "codegen/x86/llvm_use.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
@@ -38,8 +39,15 @@ struct Session {
         layer(std::make_unique<llvm::orc::ObjectLinkingLayer>(*session,
                                                               session->getExecutorProcessControl().getMemMgr())) {}
   ~Session() {
+    if (!llvm_gave_up()) end();
+    static_cast<void>(layer.release()), static_cast<void>(session.release());  // what is still there is left behind
+  }
+  void end() {
+    const LlvmUse use;
+    if (!use) return;
     if (llvm::Error error = session->endSession()) llvm::consumeError(std::move(error));
     layer.reset();
+    session.reset();
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -56,38 +64,48 @@ std::int64_t loaded_bytes(llvm::MemoryBufferRef object) {
   return bytes;
 }
 
+void fill(LinkedCode& result, Session& owner, const std::string& object, std::size_t phases) {
+  llvm::orc::JITDylib& library = owner.session->createBareJITDylib("kernel");
+  // memset and fmod: the few functions that LLVM may call.
+  library.addGenerator(
+      check(llvm::orc::EPCDynamicLibrarySearchGenerator::GetForTargetProcess(*owner.session), "symbols"));
+  std::unique_ptr<llvm::MemoryBuffer> buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel");
+  if (!buffer) throw std::bad_alloc();
+  result.code_bytes = loaded_bytes(buffer->getMemBufferRef());
+  check(owner.layer->add(library, std::move(buffer)), "link");
+  for (std::size_t i = 0; i < phases; ++i) {
+    const auto symbol = check(owner.session->lookup({&library}, "phase_" + std::to_string(i)), "lookup");
+    result.entries.push_back(symbol.getAddress().toPtr<PhaseEntry>());
+  }
+}
+
 }  // namespace
 
 std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly) {
-  const std::unique_ptr<llvm::TargetMachine> machine = target_machine(facts);
-  module.setTargetTriple(machine->getTargetTriple().str());
-  module.setDataLayout(machine->createDataLayout());
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
-  llvm::legacy::PassManager passes;  // code generation only
-  const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
-  if (machine->addPassesToEmitFile(passes, stream, nullptr, type, /*DisableVerify=*/true)) {
-    throw DeviceError("LLVM cannot write this kind of file");
-  }
-  passes.run(module);
+  LlvmOwner<llvm::TargetMachine> machine;
+  LlvmOwner<llvm::legacy::PassManager> passes;  // code generation only
+  calling_llvm([&] {
+    machine = LlvmOwner(target_machine(facts));
+    module.setTargetTriple(machine->getTargetTriple().str());
+    module.setDataLayout(machine->createDataLayout());
+    passes = LlvmOwner(std::make_unique<llvm::legacy::PassManager>());
+    const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+    if (machine->addPassesToEmitFile(*passes, stream, nullptr, type, /*DisableVerify=*/true)) {
+      throw DeviceError("LLVM cannot write this kind of file");
+    }
+    passes->run(module);
+  });
   return std::string(bytes.begin(), bytes.end());
 }
 
 LinkedCode link(const std::string& object, std::size_t phases) {
   auto owner = std::make_shared<Session>();
-  llvm::orc::JITDylib& library = owner->session->createBareJITDylib("kernel");
-  // memset and fmod: the few functions that LLVM may call.
-  library.addGenerator(
-      check(llvm::orc::EPCDynamicLibrarySearchGenerator::GetForTargetProcess(*owner->session), "symbols"));
-  std::unique_ptr<llvm::MemoryBuffer> buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel");
   LinkedCode result;
-  result.code_bytes = loaded_bytes(buffer->getMemBufferRef());
-  check(owner->layer->add(library, std::move(buffer)), "link");
-  for (std::size_t i = 0; i < phases; ++i) {
-    const auto symbol = check(owner->session->lookup({&library}, "phase_" + std::to_string(i)), "lookup");
-    result.entries.push_back(symbol.getAddress().toPtr<PhaseEntry>());
-  }
+  calling_llvm([&] { fill(result, *owner, object, phases); });
   result.owner = owner;
+  end_with_process();
   return result;
 }
 

@@ -128,7 +128,7 @@ std::string known_names() {
 }  // namespace
 
 const std::vector<NamedModel>& named_models() {
-  static const std::vector<NamedModel> kModels = {
+  static const auto& kModels = *new const std::vector<NamedModel>{
       {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta"},
       {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input"},
       {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum"},

@@ -143,8 +143,9 @@ const Fragment& fragment(Op op, DType compute, bool has_fma) {
     std::once_flag read;
     Fragment fragment;
   };
-  // Every slot is written once and never changes: not a state that anyone could see change.
-  static std::array<Entry, static_cast<std::size_t>(Op::count_) * 4> entries;
+  // Every slot is written once and never changes: not a state that anyone could see change. Never destroyed: threads
+  // may compile until the process is gone.
+  static auto& entries = *new std::array<Entry, static_cast<std::size_t>(Op::count_) * 4>;
   const std::string_view text = text_of(op, compute);
   FJ_ASSERT(!text.empty(), "op {} has no fragment for {}", name(op), name(compute));
   Entry& entry = entries[static_cast<std::size_t>(op) * 4 + (compute == f64 ? 2 : 0) + (has_fma ? 1 : 0)];

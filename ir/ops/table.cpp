@@ -22,7 +22,7 @@ struct Table {
 };
 
 const Table& table() {
-  static const Table table = [] {
+  static const Table& table = *new const Table([] {  // never destroyed: threads may outlive what is
     Table t;
     for (Rows file : kFiles)
       for (const OpDef& row : file()) {
@@ -30,7 +30,7 @@ const Table& table() {
         if (row.family != Family::leaf) t.names.emplace(row.name, row.op);
       }
     return t;
-  }();
+  }());
   return table;
 }
 

@@ -99,7 +99,7 @@ DriverState open_driver(const char* library) {
 }
 
 const DriverState& installed_driver() {
-  static const DriverState state = open_driver();
+  static const DriverState& state = *new const DriverState(open_driver());  // never destroyed
   return state;
 }
 

@@ -67,7 +67,7 @@ std::vector<Pattern> make_patterns() {
 }
 
 const std::vector<Pattern>& all_patterns() {
-  static const std::vector<Pattern> table = make_patterns();
+  static const auto& table = *new const std::vector<Pattern>(make_patterns());  // never destroyed
   return table;
 }
 

@@ -2,7 +2,10 @@
 // session, and the numbers that come out.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <set>
 
@@ -121,6 +124,31 @@ TEST(CudaSession, KeepsValuesOnTheDeviceBetweenSteps) {
   }
   EXPECT_EQ(fake.problems(), Strings());
   EXPECT_EQ(fake.leaks(), Strings());
+}
+
+TEST(CudaSession, SaysThatAChildOfForkCannotUseItsParentsDevice) {
+  const Trained trained;
+  FakeDriver fake;
+  trained.teach(fake);
+  Session session({.target = kTarget, .threads = 1, .cuda = trained.backend(fake)});
+  session.run(trained.model.graph, trained.arguments, trained.donated);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    std::string error = "none";
+    try {
+      session.run(trained.model.graph, trained.arguments, trained.donated);
+    } catch (const DeviceError& e) {
+      error = e.what();
+    }
+    const bool said = error.find("cuda:0: the child of a fork() cannot use a CUDA device of its parent") == 0;
+    if (!said) std::fprintf(stderr, "in the child: %s\n", error.c_str());
+    _exit(said ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(CudaSession, SaysThatThereIsNoDevice) {

@@ -1,0 +1,76 @@
+#include "codegen/x86/llvm_use.h"
+
+#include <execinfo.h>
+#include <llvm/Support/ErrorHandling.h>
+
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+
+#include "ir/base/check.h"
+#include "ir/base/gate.h"
+
+namespace fusejit::codegen::x86 {
+namespace {
+
+constexpr std::chrono::seconds kLongestWait(10);  // a kernel compiles in milliseconds
+
+// Never destroyed: threads may ask until the process is gone.
+ir::Gate& gate() {
+  static ir::Gate& the = *new ir::Gate;
+  return the;
+}
+
+bool& gave_up() {
+  thread_local bool value = false;
+  return value;
+}
+
+// LLVM is built without exceptions, so nothing of it is cleaned up on the way out: LlvmOwner leaves it behind.
+[[noreturn]] void out_of_memory(void*, const char*, bool) {
+  gave_up() = true;
+  throw std::bad_alloc();
+}
+
+[[noreturn]] void fatal(void*, const char* reason, bool) {
+  gave_up() = true;
+  throw InternalError(fmt::format("LLVM: {}", reason));
+}
+
+void install_handlers() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // Exceptions pass through pthread_once, for which the C library would load its unwinder when there is no memory
+    // left.
+    void* frame = nullptr;
+    ::backtrace(&frame, 1);
+    llvm::install_bad_alloc_error_handler(out_of_memory);
+    llvm::install_fatal_error_handler(fatal);
+  });
+}
+
+}  // namespace
+
+LlvmUse::LlvmUse() : inside_(gate().enter()) {
+  if (inside_) install_handlers();
+}
+
+LlvmUse::~LlvmUse() {
+  gave_up() = false;
+  if (inside_) gate().leave();
+}
+
+// What was registered last goes first, and LLVM makes its objects when they are first needed: rarely, after a while, so
+// it is enough to come again after 1, 2, 4, 8, … uses.
+void end_with_process() {
+  static std::atomic<unsigned> uses{0};
+  if (std::has_single_bit(++uses)) std::atexit([] { gate().shut(kLongestWait); });
+}
+
+bool llvm_gave_up() { return gave_up(); }
+void note_llvm_gave_up() { gave_up() = true; }
+
+}  // namespace fusejit::codegen::x86
