@@ -39,15 +39,19 @@ bool agrees(ir::Scalar got, ir::Scalar want, Tolerance tolerance) {
 }
 
 // Expected arrays may be f64 for any float result, then under the plain name as well.
+void check_expected(const NamedArray& array, const Type& type, const std::string& source) {
+  const bool fits =
+      array.shape == type.shape && (array.dtype == type.dtype || (is_float(type.dtype) && array.dtype == DType::f64));
+  FJ_CHECK(fits, "{}: array '{}' is {}, the result is {}", source, array.name, type_text(array),
+           Type{type.dtype, type.shape}.str());
+}
+
 const NamedArray& expected_array(const std::string& name, const Type& type, std::span<const NamedArray> want,
                                  const std::string& source) {
   const NamedArray* array = find(want, stored_name(name, type.dtype));
   if (!array) array = find(want, name);
   FJ_CHECK(array, "{}: there is no array '{}'", source, stored_name(name, type.dtype));
-  const bool fits = array->shape == type.shape &&
-                    (array->dtype == type.dtype || (is_float(type.dtype) && array->dtype == DType::f64));
-  FJ_CHECK(fits, "{}: array '{}' is {}, the result is {}", source, array->name, type_text(*array),
-           Type{type.dtype, type.shape}.str());
+  check_expected(*array, type, source);
   return *array;
 }
 
@@ -92,6 +96,30 @@ GraphFile open_graph(ir::Graph graph, const std::vector<std::string>& wrt) {
   return file;
 }
 
+namespace {
+
+void check_argument(const NamedArray& array, const Type& type, const std::string& source) {
+  FJ_CHECK(array.dtype == type.dtype && array.shape == type.shape, "{}: array '{}' is {}, the parameter is {}", source,
+           array.name, type_text(array), type.str());
+}
+
+}  // namespace
+
+std::vector<NamedArray> read_arguments(const GraphFile& file, const std::string& path) {
+  std::unordered_map<std::string, const Type*> types;
+  for (std::size_t i = 0; i < file.graph.parameters().size(); ++i) {
+    const Type& type = file.graph.parameters()[i].type();
+    types.emplace(stored_name(file.graph.parameter_name(i), type.dtype), &type);
+  }
+  return read_npz(path, {}, [&](const NamedArray& described) {
+    const auto found = types.find(described.name);
+    FJ_CHECK(found != types.end(), "{}: array '{}' belongs to no parameter of graph @{}", path, described.name,
+             file.graph.name());
+    check_argument(described, *found->second, path);
+    return true;
+  });
+}
+
 std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays,
                                   const std::string& source) {
   std::unordered_set<std::string_view> used;
@@ -112,8 +140,7 @@ std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedAr
       continue;
     }
     const NamedArray& array = *found->second;
-    FJ_CHECK(array.dtype == type.dtype && array.shape == type.shape, "{}: array '{}' is {}, the parameter is {}",
-             source, stored, type_text(array), type.str());
+    check_argument(array, type, source);
     used.insert(found->first);
     arguments.push_back(to_array(array, type));
   }
@@ -124,9 +151,17 @@ std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedAr
 }
 
 std::vector<NamedArray> read_expected(const GraphFile& file, const std::string& path) {
-  std::unordered_set<std::string> names;
-  for (const std::string& name : file.results) names.insert(name), names.insert(stored_name(name, DType::bf16));
-  return read_npz(path, [&](std::string_view name) { return names.contains(std::string(name)); });
+  std::unordered_map<std::string, Type> types;
+  for (std::size_t i = 0; i < file.results.size(); ++i) {
+    const Type& type = file.graph.results()[i].type();
+    types.emplace(file.results[i], type), types.emplace(stored_name(file.results[i], DType::bf16), type);
+  }
+  return read_npz(
+      path, [&](std::string_view name) { return types.contains(std::string(name)); },
+      [&](const NamedArray& described) {
+        check_expected(described, types.at(described.name), path);
+        return true;
+      });
 }
 
 std::vector<NamedArray> name_results(const GraphFile& file, std::span<const Array> values) {

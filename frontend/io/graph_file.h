@@ -25,6 +25,9 @@ struct GraphFile {
 // With gradients by `wrt`, if any are named: UserError for a name that is no float parameter or is named twice.
 GraphFile open_graph(ir::Graph graph, const std::vector<std::string>& wrt);
 
+// The arrays of a file that is meant for the graph's parameters. UserError for an unknown or ill-typed one, before its
+// elements are read.
+std::vector<NamedArray> read_arguments(const GraphFile& file, const std::string& path);
 // One array per parameter, in the order of the graph. UserError for a missing, unknown or ill-typed array; `source`
 // names the file in messages.
 std::vector<ir::Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays,

@@ -1,6 +1,7 @@
 // Reads and writes one .npy array. The header is a Python dict literal; only the forms that NumPy writes are read.
 #include "frontend/io/npy.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -172,20 +173,36 @@ std::string npy_header(const NamedArray& array) {
   return header + text;
 }
 
-NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, const std::string& source) {
-  FJ_CHECK(file.size() >= 10 && std::memcmp(file.data(), "\x93NUMPY", 6) == 0, "{}: is not a .npy array", source);
-  const int version = static_cast<int>(file[6]);
-  FJ_CHECK(version >= 1 && version <= 3 && file[7] == std::byte{0}, "{}: version {}.{} of the .npy format is not known",
-           source, version, static_cast<int>(file[7]));
-  const std::size_t length_bytes = version == 1 ? 2 : 4;
-  FJ_CHECK(file.size() >= 8 + length_bytes, "{}: is cut off in its header", source);
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < length_bytes; ++i) length |= static_cast<std::size_t>(file[8 + i]) << (8 * i);
-  const std::size_t start = 8 + length_bytes;
-  FJ_CHECK(length <= file.size() - start, "{}: is cut off in its header", source);
-  const std::string_view text(reinterpret_cast<const char*>(file.data()) + start, length);
-  const Header header = HeaderReader(text, source).read();
+namespace {
 
+// The header's text, and how many bytes of the file it ends at.
+std::pair<std::string, std::uint64_t> header_text(const ReadBytes& read, std::uint64_t total,
+                                                  const std::string& source) {
+  constexpr std::uint64_t kLongest = std::uint64_t{1} << 20;  // NumPy reads no more than 10,000 bytes
+  std::array<std::byte, 12> front{};
+  if (total >= 10) read(std::span(front).first(10));
+  FJ_CHECK(total >= 10 && std::memcmp(front.data(), "\x93NUMPY", 6) == 0, "{}: is not a .npy array", source);
+  const int version = static_cast<int>(front[6]);
+  FJ_CHECK(version >= 1 && version <= 3 && front[7] == std::byte{0},
+           "{}: version {}.{} of the .npy format is not known", source, version, static_cast<int>(front[7]));
+  const std::size_t length_bytes = version == 1 ? 2 : 4, start = 8 + length_bytes;
+  FJ_CHECK(total >= start, "{}: is cut off in its header", source);
+  if (length_bytes == 4) read(std::span(front).last(2));
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < length_bytes; ++i) length |= static_cast<std::size_t>(front[8 + i]) << (8 * i);
+  FJ_CHECK(length <= total - start, "{}: is cut off in its header", source);
+  FJ_CHECK(length <= kLongest, "{}: the .npy header has {} bytes, at most {} are read", source, length, kLongest);
+  std::string text(length, ' ');
+  read(std::as_writable_bytes(std::span(text)));
+  return {std::move(text), start + length};
+}
+
+}  // namespace
+
+NamedArray read_npy(const ReadBytes& read, std::uint64_t total, const std::string& name, const std::string& source,
+                    const WantedArray& wanted) {
+  const auto [text, start] = header_text(read, total, source);
+  const Header header = HeaderReader(text, source).read();
   std::optional<DType> dtype;
   for (const Description& d : kDescriptions) {
     if (d.text == header.description || (d.dtype == DType::boolean && header.description == "?")) dtype = d.dtype;
@@ -198,17 +215,27 @@ NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, c
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: {}", source, error.what()));
   }
-  const std::span<const std::byte> elements = file.subspan(start + length);
   const std::int64_t expected = bytes(*dtype, array.shape.elements());
-  FJ_CHECK(static_cast<std::int64_t>(elements.size()) == expected, "{}: holds {} bytes of elements, {}{} has {}",
-           source, elements.size(), fusejit::name(*dtype), array.shape.str(), expected);
-  const auto item = static_cast<std::size_t>(bytes(*dtype));
-  array.bytes = header.fortran_order ? from_fortran(elements, array.shape, item)
-                                     : std::vector<std::byte>(elements.begin(), elements.end());
+  FJ_CHECK(static_cast<std::int64_t>(total - start) == expected, "{}: holds {} bytes of elements, {}{} has {}", source,
+           total - start, fusejit::name(*dtype), array.shape.str(), expected);
+  if (wanted && !wanted(array)) return array;
+  array.bytes.resize(static_cast<std::size_t>(expected));
+  read(array.bytes);
+  if (header.fortran_order)
+    array.bytes = from_fortran(array.bytes, array.shape, static_cast<std::size_t>(bytes(*dtype)));
   if (*dtype == DType::boolean) {
     for (std::byte& b : array.bytes) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
   }
   return array;
+}
+
+NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, const std::string& source) {
+  std::size_t at = 0;
+  const auto next = [&](std::span<std::byte> to) {
+    std::copy_n(file.begin() + static_cast<std::ptrdiff_t>(at), to.size(), to.begin());
+    at += to.size();
+  };
+  return read_npy(next, file.size(), name, source, {});
 }
 
 }  // namespace fusejit::io

@@ -28,8 +28,8 @@ void check_writable(const NamedArray& array) {
 
 }  // namespace
 
-std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source,
-                                  const WantedName& wanted) {
+std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source, const WantedName& wanted,
+                                  const WantedArray& elements) {
   constexpr std::string_view kEnding = ".npy";
   std::vector<NamedArray> arrays;
   std::set<std::string> seen;
@@ -42,16 +42,34 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
     claimed += static_cast<double>(member.bytes);
     if (claimed > static_cast<double>(runtime::machine_memory()))
       throw DeviceError(fmt::format("cpu: out of memory: {}: its arrays have {:.0f} bytes", source, claimed));
-    const std::vector<std::byte> bytes = zip_extract(file, member, source);
-    arrays.push_back(parse_npy(bytes, name, fmt::format("{}: array '{}'", source, name)));
-    FJ_CHECK(arrays.back().dtype != DType::bf16 || name.ends_with(kBf16Ending),
-             "{}: array '{}' has dtype <u2, which is read only for names that end in .bf16", source, name);
+    ZipMemberReader reader(file, member, source);
+    const auto read = [&](std::span<std::byte> to) { reader.read(to); };
+    bool left_out = false;
+    const auto takes = [&](const NamedArray& described) {
+      FJ_CHECK(described.dtype != DType::bf16 || name.ends_with(kBf16Ending),
+               "{}: array '{}' has dtype <u2, which is read only for names that end in .bf16", source, name);
+      left_out = elements && !elements(described);
+      return !left_out;
+    };
+    NamedArray array = read_npy(read, member.bytes, name, fmt::format("{}: array '{}'", source, name), takes);
+    if (left_out) continue;
+    reader.finish();
+    arrays.push_back(std::move(array));
   }
   return arrays;
 }
 
-std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted) {
-  return parse_npz(read_file(path), path, wanted);
+std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted, const WantedArray& elements) {
+  return parse_npz(read_file(path), path, wanted, elements);
+}
+
+std::vector<NamedArray> describe_npz(const std::string& path) {
+  std::vector<NamedArray> described;
+  read_npz(path, {}, [&](const NamedArray& array) {
+    described.push_back(array);
+    return false;
+  });
+  return described;
 }
 
 NamedArray read_npy(const std::string& path) { return parse_npy(read_file(path), "", path); }

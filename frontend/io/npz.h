@@ -30,13 +30,18 @@ struct NamedArray {
 
 // Arrays to be read; the others are passed over, whatever is in them. Empty: all.
 using WantedName = std::function<bool(std::string_view name)>;
+// Asked with name, dtype and shape before the elements are read: no leaves them out. It may throw.
+using WantedArray = std::function<bool(const NamedArray& described)>;
 
 // `source` stands in front of every message: the file's name.
 std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source,
-                                  const WantedName& wanted = {});
+                                  const WantedName& wanted = {}, const WantedArray& elements = {});
 NamedArray parse_npy(std::span<const std::byte> file, const std::string& name, const std::string& source);
 
-std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted = {});
+std::vector<NamedArray> read_npz(const std::string& path, const WantedName& wanted = {},
+                                 const WantedArray& elements = {});
+// Names, dtypes and shapes alone: no elements are read.
+std::vector<NamedArray> describe_npz(const std::string& path);
 // The array's name is empty.
 NamedArray read_npy(const std::string& path);
 

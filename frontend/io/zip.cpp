@@ -134,54 +134,82 @@ std::vector<ZipMember> zip_members(std::span<const std::byte> bytes, const std::
   return members;
 }
 
-std::vector<std::byte> zip_extract(std::span<const std::byte> bytes, const ZipMember& member,
-                                   const std::string& source) {
+// zlib's, over what is stored. Counts are handed over in steps that fit its types.
+struct ZipMemberReader::Inflater {
+  z_stream stream{};
+  std::uint64_t in = 0;
+  int status = Z_OK;
+
+  // False where the stream ends early or is damaged.
+  bool fill(std::span<const std::byte> stored, std::span<std::byte> to) {
+    for (std::uint64_t out = 0; out < to.size();) {
+      if (status != Z_OK) return false;
+      out += step(stored, to.subspan(out));
+    }
+    return true;
+  }
+  uInt step(std::span<const std::byte> stored, std::span<std::byte> to) {
+    const auto in_step = static_cast<uInt>(std::min<std::uint64_t>(stored.size() - in, 1u << 30));
+    const auto out_step = static_cast<uInt>(std::min<std::uint64_t>(to.size(), 1u << 30));
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(stored.data() + in));
+    stream.avail_in = in_step;
+    stream.next_out = reinterpret_cast<Bytef*>(to.data());
+    stream.avail_out = out_step;
+    status = inflate(&stream, Z_NO_FLUSH);
+    in += in_step - stream.avail_in;
+    return out_step - stream.avail_out;
+  }
+};
+
+ZipMemberReader::ZipMemberReader(std::span<const std::byte> bytes, const ZipMember& member, const std::string& source)
+    : member_(member), source_(source) {
   const View file(bytes, source);
   if (file.u32(member.header_offset) != kLocal) file.damaged();
   const std::uint64_t data =
       member.header_offset + 30 + file.u16(member.header_offset + 26) + file.u16(member.header_offset + 28);
-  const std::span<const std::byte> stored = file.part(data, member.stored_bytes);
+  stored_ = file.part(data, member.stored_bytes);
   FJ_CHECK(member.method == 0 || member.method == 8,
            "{}: member '{}' uses compression method {}, only stored and deflated are read", source, member.name,
            member.method);
-  std::vector<std::byte> result;
   if (member.method == 0) {
     if (member.bytes != member.stored_bytes) file.damaged();
-    result.assign(stored.begin(), stored.end());
-  } else {
-    result.resize(member.bytes);
-    z_stream stream{};
-    FJ_CHECK(inflateInit2(&stream, -MAX_WBITS) == Z_OK, "{}: inflate cannot be started", source);
-    int status = Z_OK;
-    std::uint64_t in = 0, out = 0;
-    while (status == Z_OK) {
-      const auto in_step = static_cast<uInt>(std::min<std::uint64_t>(stored.size() - in, 1u << 30));
-      // One spare byte at the end shows a member that holds more than it claims.
-      std::byte spare{};
-      const bool full = out == result.size();
-      const auto out_step = full ? 1u : static_cast<uInt>(std::min<std::uint64_t>(result.size() - out, 1u << 30));
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(stored.data() + in));
-      stream.avail_in = in_step;
-      stream.next_out = reinterpret_cast<Bytef*>(full ? &spare : result.data() + out);
-      stream.avail_out = out_step;
-      status = inflate(&stream, Z_NO_FLUSH);
-      in += in_step - stream.avail_in;
-      const uInt produced = out_step - stream.avail_out;
-      if (full && produced > 0) status = Z_DATA_ERROR;
-      if (!full) out += produced;
-      if (status == Z_BUF_ERROR) status = Z_DATA_ERROR;
-    }
-    inflateEnd(&stream);
-    if (status != Z_STREAM_END || out != result.size() || in != stored.size()) file.damaged();
+    return;
   }
-  std::uint32_t crc = 0;
-  for (std::size_t at = 0; at < result.size(); at += std::size_t{1} << 30) {
-    const std::size_t step = std::min<std::size_t>(result.size() - at, std::size_t{1} << 30);
-    crc = static_cast<std::uint32_t>(
-        crc32(crc, reinterpret_cast<const Bytef*>(result.data() + at), static_cast<uInt>(step)));
+  inflater_ = std::make_unique<Inflater>();
+  FJ_CHECK(inflateInit2(&inflater_->stream, -MAX_WBITS) == Z_OK, "{}: inflate cannot be started", source);
+}
+
+ZipMemberReader::~ZipMemberReader() {
+  if (inflater_) inflateEnd(&inflater_->stream);
+}
+
+void ZipMemberReader::damaged() const { View({}, source_).damaged(); }
+
+void ZipMemberReader::read(std::span<std::byte> to) {
+  if (to.size() > member_.bytes - at_) damaged();
+  if (!inflater_) {
+    std::copy_n(stored_.begin() + static_cast<std::ptrdiff_t>(at_), to.size(), to.begin());
+  } else if (!inflater_->fill(stored_, to)) {
+    damaged();
   }
-  FJ_CHECK(crc == member.crc, "{}: member '{}' is damaged (its check sum differs)", source, member.name);
-  return result;
+  at_ += to.size();
+  for (std::size_t at = 0; at < to.size(); at += std::size_t{1} << 30) {
+    const std::size_t step = std::min<std::size_t>(to.size() - at, std::size_t{1} << 30);
+    crc_ = static_cast<std::uint32_t>(
+        crc32(crc_, reinterpret_cast<const Bytef*>(to.data() + at), static_cast<uInt>(step)));
+  }
+}
+
+void ZipMemberReader::finish() {
+  if (at_ != member_.bytes) damaged();
+  if (inflater_) {
+    // One byte more would show a member that holds more than it claims; without one, the stream's end is read.
+    std::byte spare{};
+    while (inflater_->status == Z_OK)
+      if (inflater_->step(stored_, {&spare, 1}) > 0) damaged();
+    if (inflater_->status != Z_STREAM_END || inflater_->in != stored_.size()) damaged();
+  }
+  FJ_CHECK(crc_ == member_.crc, "{}: member '{}' is damaged (its check sum differs)", source_, member_.name);
 }
 
 void ZipWriter::add(const std::string& name, std::span<const std::span<const std::byte>> parts) {

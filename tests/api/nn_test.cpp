@@ -109,6 +109,10 @@ TEST_F(Nn, SavesAndLoads) {
   EXPECT_NE(error.find("'0.weight' is f32[2,4] and should be f32[2,3]"), std::string::npos) << error;
   EXPECT_NE(error.find("'9.extra' is unknown"), std::string::npos) << error;
   EXPECT_EQ(error.find("num_batches_tracked"), std::string::npos);
+  for (int i = 0; i < 5000; ++i) wrong["unknown" + std::to_string(i)] = zeros({});
+  const std::string many = error_of([&] { a.load_state_dict(wrong); });
+  EXPECT_LT(many.size(), 1000u) << "the first few are enough";
+  EXPECT_NE(many.find("and 4994 more like these"), std::string::npos) << many;
   EXPECT_EQ(other.weight().value().to_vector<float>(), before) << "all or nothing";
   std::ofstream(path_) << "this is no archive";
   EXPECT_NE(error_of([&] { a.load(path_); }).find("not a zip file"), std::string::npos);

@@ -99,7 +99,7 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   check_memory(file.graph);
   if (!options.outputs.empty()) io::check_writable(options.outputs);
   const std::vector<io::NamedArray> inputs =
-      options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_npz(options.inputs);
+      options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_arguments(file, options.inputs);
   const std::vector<ir::Array> arguments =
       io::bind_arguments(file, inputs, options.inputs.empty() ? "no --inputs" : options.inputs);
   std::vector<io::NamedArray> expected;
@@ -112,8 +112,10 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   for (std::size_t i = 0; i < results.size(); ++i)
     text += fmt::format("{}: {}\n", file.results[i], results[i].type.str());
   put(text);
-  for (std::size_t i = 0; i < wrong.size(); ++i)
+  constexpr std::size_t kMostLines = 10;
+  for (std::size_t i = 0; i < std::min(wrong.size(), kMostLines); ++i)
     std::fprintf(stderr, "%s%s\n", i == 0 ? "fusejit-dump: error: check failed: " : "  ", wrong[i].c_str());
+  if (wrong.size() > kMostLines) std::fprintf(stderr, "  and %zu more results differ\n", wrong.size() - kMostLines);
   return wrong.empty() ? kDone : kDifferent;
 }
 

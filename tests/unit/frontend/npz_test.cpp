@@ -176,6 +176,23 @@ TEST(Npz, ReadsDeflatedMembersWithZip64Headers) {
             std::string::npos);
 }
 
+// What a caller does not take is not inflated: here it could not be.
+TEST(Npz, AsksBeforeItReadsElements) {
+  const NamedArray array = array_of<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
+  std::string zip =
+      deflated_zip("x.npy", npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 4000));
+  const std::size_t directory = zip.rfind("PK\1\2");
+  for (std::size_t i = directory - 8; i < directory; ++i) zip[i] = '\xff';
+  std::vector<std::string> asked;
+  const auto read = parse_npz(bytes_of(zip), "t", {}, [&](const NamedArray& described) {
+    asked.push_back(described.name + described.shape.str());
+    return false;
+  });
+  EXPECT_TRUE(read.empty());
+  EXPECT_EQ(asked, std::vector<std::string>{"x[1000]"});
+  EXPECT_THROW(parse_npz(bytes_of(zip), "t"), UserError);
+}
+
 // A directory that names one member twice would unpack to more than the file can hold.
 TEST(Npz, RefusesMembersThatOverlap) {
   const NamedArray array = array_of<float>("x", DType::f32, {8}, std::vector<float>(8, 1.0f));
