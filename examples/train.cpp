@@ -23,6 +23,7 @@ int main(int argc, char** argv) try {
   fj::save(net.state_dict(), "net.npz");
   // README, to here
   std::cout << "net.npz\n";
+  if (!std::cout.flush()) throw fusejit::FileError("standard output cannot be written");
 } catch (const fusejit::Error& error) {
   std::cerr << "train: " << error.what() << '\n';
   return 1;

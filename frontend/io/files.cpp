@@ -1,6 +1,7 @@
 #include "frontend/io/files.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,30 @@ fs::file_type type_of(const std::string& path) {
   std::error_code error;
   return fs::status(path, error).type();
 }
+
+// While one lives, a write beyond the limit on the size of files fails (EFBIG) instead of ending the process (SIGXFSZ),
+// so that its temporary file goes.
+class FileSizeLimitIsAnError {
+ public:
+  FileSizeLimitIsAnError() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~FileSizeLimitIsAnError() {
+    if (sigismember(&before_, SIGXFSZ) == 1) return;  // the caller's own business
+    const int error = errno;
+    const timespec now{};
+    sigtimedwait(&signal_, nullptr, &now);  // what a write here has left; it is sent to the thread that wrote
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    errno = error;
+  }
+  FileSizeLimitIsAnError(const FileSizeLimitIsAnError&) = delete;
+  FileSizeLimitIsAnError& operator=(const FileSizeLimitIsAnError&) = delete;
+
+ private:
+  sigset_t signal_, before_;
+};
 
 }  // namespace
 
@@ -94,6 +119,7 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
 
 NewFile::~NewFile() {
   if (!file_) return;
+  const FileSizeLimitIsAnError within;
   std::fclose(file_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
@@ -103,11 +129,13 @@ void NewFile::fail(const char* what) const {
 }
 
 void NewFile::write(std::span<const std::byte> bytes) {
+  const FileSizeLimitIsAnError within;
   if (!bytes.empty() && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail("written");
   written_ += static_cast<std::int64_t>(bytes.size());
 }
 
 void NewFile::commit() {
+  const FileSizeLimitIsAnError within;
   if (std::fflush(file_) != 0) fail("written");
   if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail("written");
   if (!temporary_.empty() && std::rename(temporary_.c_str(), path_.c_str()) != 0) fail("put in place");

@@ -12,6 +12,7 @@
 #include "tests/gpu_check/children.h"
 #include "tests/gpu_check/sections.h"
 #include "tools/fusejit/doctor.h"
+#include "tools/output.h"
 
 namespace fusejit::gpu_check {
 namespace {
@@ -78,6 +79,7 @@ int run_all(const Arguments& arguments, const std::vector<std::string>& forwarde
   }
   if (!arguments.table.empty()) std::ofstream(arguments.table) << table;
   std::printf("%s: %zu sections, %d failed\n", arguments.json.c_str(), all["sections"].size(), failed);
+  tools::finish_output();
   return failed > 0 ? kDifferent : kDone;
 }
 
@@ -101,7 +103,9 @@ int run_program(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return program.exit(help);
+    program.exit(help);
+    tools::finish_output();
+    return kDone;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "fusejit-gpu-check: error: %s\n", error.what());
     return kUsage;
@@ -115,6 +119,7 @@ int run_program(int argc, char** argv) {
     for (const Section& section : sections()) {
       std::printf("%-14s %s\n", std::string(section.name).c_str(), std::string(section.meaning).c_str());
     }
+    tools::finish_output();
     return kDone;
   }
   if (!arguments.carry.empty()) return carry(arguments.carry), kDone;

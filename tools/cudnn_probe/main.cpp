@@ -15,6 +15,7 @@
 #include "runtime/cudnn/probe.h"
 #include "tools/cudnn_probe/reason_log.h"
 #include "tools/cudnn_probe/table.h"
+#include "tools/output.h"
 
 namespace fusejit::cudnn_probe {
 namespace {
@@ -97,7 +98,13 @@ int run(int argc, char** argv) {
   app.add_flag("--precompiled", options.precompiled_only, "compile nothing: find cells with precompiled engines only");
   bool as_is = false;
   app.add_flag("--no-probe", as_is, "write the table as it is");
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    tools::finish_output();
+    return code;
+  }
   if (options.driver.empty()) options.driver = FUSEJIT_DRIVER_WITHOUT_DEVICE;
   Table table = compiled_in_table();
   if (!as_is) fill(table, options);

@@ -11,6 +11,7 @@
 
 #include "frontend/io/files.h"
 #include "tools/fusejit-dump/command.h"
+#include "tools/output.h"
 
 namespace fusejit::tools {
 namespace {
@@ -62,23 +63,36 @@ int run(const Invocation& invocation) {
   }
 }
 
-}  // namespace
-}  // namespace fusejit::tools
-
-int main(int argc, char** argv) {
-  using namespace fusejit::tools;
+int run_program(int argc, char** argv) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
   Invocation invocation;
+  expect_full_files();
   for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_run}) add(program, invocation);
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return program.exit(help);
+    invocation.run = [&] {
+      program.exit(help);
+      finish_output();
+      return int{kDone};
+    };
   } catch (const CLI::ParseError& error) {
     if (program.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
       return failed(kUsage, fmt::format("there is no subcommand {}; see fusejit-dump --help", argv[1]));
     return failed(kUsage, error.what());
   }
   return run(invocation);
+}
+
+}  // namespace
+}  // namespace fusejit::tools
+
+int main(int argc, char** argv) {
+  using namespace fusejit::tools;
+  try {
+    return run_program(argc, argv);
+  } catch (const std::bad_alloc&) {  // before there is anything to run
+    return failed(kDevice, "cpu: out of memory");
+  }
 }

@@ -4,12 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/fusejit/doctor.h"
+#include "tools/output.h"
 
 namespace fusejit::tools {
 namespace {
 
 // Those of fusejit-dump.
-enum ExitCode { kDone = 0, kUsage = 1, kDevice = 6, kInternal = 7 };
+enum ExitCode { kDone = 0, kUsage = 1, kFile = 5, kDevice = 6, kInternal = 7 };
 
 struct DoctorOptions {
   bool json = false;
@@ -20,6 +21,7 @@ int doctor(const DoctorOptions& options) {
   const Diagnosis diagnosis = diagnose();
   const std::string report = options.json ? json(diagnosis).dump(2) + "\n" : text(diagnosis);
   std::fputs(report.c_str(), stdout);
+  finish_output();
   const auto lacks = [&](const char* name, bool there) {
     const bool wanted = std::find(options.required.begin(), options.required.end(), name) != options.required.end();
     if (wanted && !there) std::fprintf(stderr, "fusejit: error: %s was required and does not work here\n", name);
@@ -30,6 +32,7 @@ int doctor(const DoctorOptions& options) {
 }
 
 int run(int argc, char** argv) {
+  expect_full_files();
   CLI::App program("Looks after fusejit on this machine.", "fusejit");
   program.require_subcommand(1);
   DoctorOptions options;
@@ -42,7 +45,9 @@ int run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return program.exit(help);
+    program.exit(help);
+    finish_output();
+    return kDone;
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "fusejit: error: %s\n", error.what());
     return kUsage;
@@ -56,6 +61,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     return fusejit::tools::run(argc, argv);
+  } catch (const fusejit::FileError& error) {
+    std::fprintf(stderr, "fusejit: error: %s\n", error.what());
+    return fusejit::tools::kFile;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "fusejit: error: cpu: out of memory\n");
+    return fusejit::tools::kDevice;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "fusejit: error: %s\n", error.what());
     return fusejit::tools::kInternal;

@@ -5,13 +5,17 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
+#include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "frontend/io/files.h"
+#include "fusejit/target.h"
 #include "ir/base/check.h"
+#include "tools/output.h"
 #include "tools/train_convnet/progress.h"
 #include "tools/train_convnet/training.h"
 
@@ -19,11 +23,13 @@ namespace fusejit::tools {
 namespace {
 
 std::atomic<bool> g_stop{false};
+std::atomic<int> g_signal{0};
 
-// The first Ctrl-C ends the training after the step; a second one ends the process.
+// The first Ctrl-C ends the training or the measuring after the step; a second one ends the process. SIGTERM likewise,
+// and then the exit code says so, for whoever sent it.
 void watch_for_interrupts() {
   struct sigaction action {};
-  action.sa_handler = [](int) { g_stop = true; };
+  action.sa_handler = [](int signal) { g_signal = signal, g_stop = true; };
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -93,6 +99,9 @@ int run(const Job& job, const Paths& paths) {
   for (const std::string& path : {paths.save, paths.json, paths.png})
     if (!path.empty()) io::check_writable(path);  // said now, not after the training
   if (const std::string why = why_unavailable(Device(job.device)); !why.empty()) throw DeviceError(why);
+  FJ_CHECK(!Device(job.device).is_cpu() || job.engine != "compiled" || Target::parse(job.target).isa != Isa::cuda,
+           "--target {} is for a CUDA device, --device is {}: there is no compiled code of that target for it",
+           job.target, job.device);
   watch_for_interrupts();
   const auto train_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::train));
   const auto test_set = std::make_shared<const data::ImageSet>(data::load_images(paths.data, data::Split::test));
@@ -122,17 +131,28 @@ int run(const Job& job, const Paths& paths) {
   std::vector<std::pair<Mode, ModeResult>> rows;
   for (const Mode& mode : modes()) {
     if (g_stop || job.measured_steps == 0) break;
-    rows.emplace_back(mode, measure(mode, job, train_set));
+    ModeResult row = measure(mode, job, train_set, g_stop);
+    if (!g_stop) rows.emplace_back(mode, std::move(row));
   }
-  if (training.stopped) say("stopped after {} steps\n", training.losses.size());
+  if (g_stop) say("stopped after {} steps\n", training.losses.size());
   if (!training.epochs.empty()) say("test accuracy {:.2f} %\n", 100 * training.epochs.back().accuracy);
   if (!rows.empty()) print_table(rows, job.batch);
   if (!paths.json.empty()) {
     const std::string json = report(job, training, rows).dump(2) + '\n';
     io::write_file(paths.json, std::as_bytes(std::span(json)));
   }
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw FileError("standard output cannot be written");
-  return 0;
+  finish_output();
+  return g_signal == SIGTERM ? 128 + SIGTERM : 0;
+}
+
+// What CLI11 would take for a number, but is none: "-1" wraps, 2^64 is cut.
+std::string why_no_seed(const std::string& text) {
+  const char* const end = text.data() + text.size();
+  std::uint64_t value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && !text.empty()
+             ? ""
+             : fmt::format("Value {} not in range 0 to {}", text, std::numeric_limits<std::uint64_t>::max());
 }
 
 }  // namespace
@@ -142,6 +162,8 @@ int main(int argc, char** argv) {
   using namespace fusejit;
   tools::Job job;
   tools::Paths paths;
+  std::string help;  // it was asked for
+  tools::expect_full_files();
   CLI::App app("Trains the convolution + batch-norm network on Fashion-MNIST.", "train_convnet");
   const auto fail = [](const char* sentence, int code) {
     std::fprintf(stderr, "train_convnet: error: %s\n", sentence);
@@ -153,7 +175,9 @@ int main(int argc, char** argv) {
   app.add_option("--rules", job.rules, "fusion rules of the training: all, none")
       ->check(CLI::IsMember({"all", "none"}));
   app.add_option("--data", paths.data, "directory of the IDX files")->capture_default_str();
-  app.add_option("--seed", job.seed, "seed of weights, order and dropout")->capture_default_str();
+  app.add_option("--seed", job.seed, "seed of weights, order and dropout")
+      ->capture_default_str()
+      ->check(tools::why_no_seed);
   app.add_option("--save", paths.save, "write the trained parameters as .npz");
   app.add_option("--json", paths.json, "write the results as JSON");
   app.add_option("--png", paths.png, "picture of test images with their labels; empty: none")->capture_default_str();
@@ -168,10 +192,12 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return fail(error.what(), 1);
+    if (error.get_exit_code() != 0) return fail(error.what(), 1);
+    help = error.get_name();
+    app.exit(error);
   }
   try {
+    if (!help.empty()) return tools::finish_output(), 0;
     return tools::run(job, paths);
   } catch (const UserError& error) {
     return fail(error.what(), 2);

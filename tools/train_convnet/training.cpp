@@ -88,7 +88,8 @@ const std::vector<Mode>& modes() {
   return kModes;
 }
 
-ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data::ImageSet> train_set) {
+ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data::ImageSet> train_set,
+                   const std::atomic<bool>& stop) {
   use_session(job, mode.rules);
   manual_seed(job.seed);
   nn::Sequential net = models::convnet(mode.form);
@@ -100,7 +101,7 @@ ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data:
   memory::reset_peak(device);
   ModeResult result;
   double seconds = 0;
-  for (int i = 1; i <= job.measured_steps; ++i) {
+  for (int i = 1; i <= job.measured_steps && !stop; ++i) {
     const auto [x, y] = batches.get(i % batches.size());
     const auto start = std::chrono::steady_clock::now();
     result.loss = step(x, y).item<double>();

@@ -57,7 +57,8 @@ struct ModeResult {
   double loss = 0;  // after the measured steps
 };
 
-// A few steps of a fresh network in a session of its own.
-ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data::ImageSet> train_set);
+// A few steps of a fresh network in a session of its own; fewer, and then no result, when `stop` becomes true.
+ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data::ImageSet> train_set,
+                   const std::atomic<bool>& stop);
 
 }  // namespace fusejit::tools

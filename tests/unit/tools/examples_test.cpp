@@ -77,6 +77,11 @@ TEST_F(Examples, ServingAnswers) {
   EXPECT_EQ(text("stdout").find("class "), 0u) << text("stdout");
   EXPECT_EQ(run("serve", "nothing.npz"), 1);
   EXPECT_EQ(text("stderr").find("serve: nothing.npz: "), 0u) << text("stderr");
+  for (const char* side : {"abc", "-1", "0", "32x", "9223372036854775808", "5000"}) {
+    EXPECT_EQ(run("serve", fmt::format("\"\" {}", side)), 1);
+    EXPECT_EQ(text("stderr"),
+              fmt::format("serve: SIDE is '{}', it must be a whole number of pixels from 1 to 4096\n", side));
+  }
 }
 
 }  // namespace

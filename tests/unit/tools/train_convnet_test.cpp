@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -94,6 +95,11 @@ TEST_F(TrainConvnet, EveryMistakeHasItsCodeAndSentenceBeforeTheTraining) {
       {"--epochs many", 1, "--epochs: Value many not in range 0 to 10000"},
       {"--batch 0", 1, "--batch: Value 0 not in range 1 to 1048576"},
       {"--limit -1", 1, "--limit: Value -1 not in range 0 to 1099511627776"},
+      {"--seed -1", 1, "--seed: Value -1 not in range 0 to 18446744073709551615"},
+      {"--seed 18446744073709551616", 1, "--seed: Value 18446744073709551616 not in range 0 to 18446744073709551615"},
+      {"--seed 1e3", 1, "--seed: Value 1e3 not in range 0 to 18446744073709551615"},
+      {"--target cuda:sm_90", 2,
+       "--target cuda:sm_90 is for a CUDA device, --device is cpu: there is no compiled code of that target for it"},
       {"--nonsense", 1, "The following argument was not expected: --nonsense"},
       {"--engine magic", 2, "engine 'magic' is not known (compiled, graph_interpreter, kernel_interpreter)"},
       {"--device gpu", 2, "device 'gpu' is none of cpu, cuda, cuda:N"},
@@ -126,24 +132,63 @@ TEST_F(TrainConvnet, AFullStandardOutputCostsNoTraining) {
   EXPECT_FALSE(io::read_npz(path("net.npz")).empty());
 }
 
-TEST_F(TrainConvnet, AnInterruptEndsItAfterTheStep) {
-  const std::string out = path("stdout"), json = path("result.json"), data = path("data");
+// Sends `signal` once the standard output shows `sign`; the status it ends with.
+int status_after(int signal, const std::string& sign, const std::vector<std::string>& options,
+                 const std::function<std::string()>& shown, const std::string& out) {
   const pid_t child = fork();
   if (child == 0) {
     if (!std::freopen(out.c_str(), "w", stdout)) _exit(99);
-    execl(kProgram.c_str(), "train_convnet", "--data", data.c_str(), "--png", "", "--epochs", "10000", "--batch", "20",
-          "--json", json.c_str(), static_cast<char*>(nullptr));
+    std::vector<char*> arguments;
+    for (const std::string& option : options) arguments.push_back(const_cast<char*>(option.c_str()));
+    arguments.push_back(nullptr);
+    execv(kProgram.c_str(), arguments.data());
     _exit(99);
   }
-  for (int i = 0; i < 1200 && content("stdout").find("epoch 2/") == std::string::npos; ++i)
+  for (int i = 0; i < 1200 && shown().find(sign) == std::string::npos; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  ASSERT_EQ(kill(child, SIGINT), 0);
+  EXPECT_EQ(kill(child, signal), 0);
   int status = 0;
-  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST_F(TrainConvnet, AnInterruptEndsItAfterTheStep) {
+  const int status = status_after(
+      SIGINT, "epoch 2/",
+      {"train_convnet", "--data", path("data"), "--png", "", "--epochs", "10000", "--batch", "20", "--json",
+       path("result.json")},
+      [&] { return content("stdout"); }, path("stdout"));
   ASSERT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_NE(content("stdout").find("stopped after "), std::string::npos) << content("stdout");
   EXPECT_NE(content("result.json").find("\"stopped\": true"), std::string::npos) << content("result.json");
+}
+
+TEST_F(TrainConvnet, ATerminationIsSaidInTheExitCode) {
+  const int status = status_after(
+      SIGTERM, "epoch 2/",
+      {"train_convnet", "--data", path("data"), "--png", "", "--epochs", "10000", "--batch", "20", "--save",
+       path("net.npz")},
+      [&] { return content("stdout"); }, path("stdout"));
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+  EXPECT_NE(content("stdout").find("stopped after "), std::string::npos) << content("stdout");
+  EXPECT_FALSE(io::read_npz(path("net.npz")).empty());
+}
+
+// A thousand steps of each mode take minutes.
+TEST_F(TrainConvnet, AnInterruptEndsTheMeasuringToo) {
+  const auto start = std::chrono::steady_clock::now();
+  const int status = status_after(
+      SIGINT, "parameters saved",
+      {"train_convnet", "--data", path("data"), "--png", "", "--epochs", "0", "--batch", "40", "--measure", "1000",
+       "--save", path("net.npz"), "--json", path("result.json")},
+      [&] { return fs::exists(path("net.npz")) ? std::string("parameters saved") : ""; }, path("stdout"));
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(content("stdout").find("One training step"), std::string::npos) << content("stdout");
+  EXPECT_EQ(content("result.json").find("modes"), std::string::npos);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(40));
 }
 
 #endif
