@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, 5> kHeads = {"mean", "maximum", "adaptive
 constexpr std::array<std::string_view, 7> kLosses = {"cross_entropy", "smoothed", "nll", "mse", "l1",
                                                      "smooth_l1",     "binary"};
 
+constexpr std::array<std::string_view, 4> kOptimizers = {"none", "descent", "momentum", "adam"};
+
 template <std::size_t N, class E>
 std::string_view entry(const std::array<std::string_view, N>& names, E e) {
   static_assert(N == static_cast<std::size_t>(E::count_));
@@ -73,7 +75,8 @@ class Drawing {
     n.wide_norms = n.dtype == DType::bf16 && chance(50);
     n.batch = between(1, 4), n.channels = chance(60) ? 3 : channels();
     n.height = between(5, 20), n.width = chance(30) ? n.height : between(5, 20);
-    n.head = any<Head>(), n.loss = any<Loss>(), n.classes = between(2, 10), n.update = chance(35);
+    n.head = any<Head>(), n.loss = any<Loss>(), n.classes = between(2, 10),
+    n.optimizer = chance(60) ? Optimizer::none : any<Optimizer>();
     const int wanted = between(1, options.most_blocks);
     for (int i = 0; i < wanted; ++i) {
       const BlockKind next = kind();
@@ -115,7 +118,7 @@ std::vector<Network> simpler(const Network& network) {
   };
   for (std::size_t i = 0; i < network.blocks.size(); ++i)
     offer([&](Network& n) { n.blocks.erase(n.blocks.begin() + static_cast<std::ptrdiff_t>(i)); });
-  offer([](Network& n) { n.update = false; });
+  offer([](Network& n) { n.optimizer = Optimizer::none; });
   offer([](Network& n) { n.head = Head::mean; });
   offer([](Network& n) { n.loss = Loss::mse; });
   offer([](Network& n) { n.dtype = DType::f64, n.wide_norms = false; });
@@ -163,6 +166,7 @@ std::string_view name(Pooling pooling) { return entry(kPoolings, pooling); }
 std::string_view name(Up up) { return entry(kUps, up); }
 std::string_view name(Head head) { return entry(kHeads, head); }
 std::string_view name(Loss loss) { return entry(kLosses, loss); }
+std::string_view name(Optimizer optimizer) { return entry(kOptimizers, optimizer); }
 
 std::string Block::str() const {
   const auto number = [](const char* what, int value, int usual) {
@@ -184,7 +188,7 @@ std::string Network::str() const {
                      (nhwc_weights ? " weights:nhwc" : "") + (wide_norms ? " norms:f32" : "") + " |";
   for (const Block& block : blocks) text += " " + block.str() + " |";
   return text + " " + std::string(name(head)) + " " + std::string(name(loss)) + " of " + std::to_string(classes) +
-         (update ? " update" : "");
+         (optimizer == Optimizer::none ? "" : " " + std::string(name(optimizer)));
 }
 
 Network random_network(std::uint64_t seed, const NetworkOptions& options) { return Drawing(seed).network(options); }

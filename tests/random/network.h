@@ -53,6 +53,7 @@ enum class Pooling : std::uint8_t { max, max_padded, average, average_inside, ad
 enum class Up : std::uint8_t { nearest, bilinear, corners, transposed, count_ };
 enum class Head : std::uint8_t { mean, maximum, adaptive, flatten, pixels, count_ };
 enum class Loss : std::uint8_t { cross_entropy, smoothed, nll, mse, l1, smooth_l1, binary, count_ };
+enum class Optimizer : std::uint8_t { none, descent, momentum, adam, count_ };
 
 std::string_view name(BlockKind kind);
 std::string_view name(Norm norm);
@@ -61,6 +62,7 @@ std::string_view name(Pooling pooling);
 std::string_view name(Up up);
 std::string_view name(Head head);
 std::string_view name(Loss loss);
+std::string_view name(Optimizer optimizer);
 
 // Not every field means something to every kind; those that do not stay as they are here.
 struct Block {
@@ -86,7 +88,7 @@ struct Network {
   Head head = Head::mean;
   Loss loss = Loss::mse;
   int classes = 2;
-  bool update = false;  // results are the updated parameters, in place of their gradients
+  Optimizer optimizer = Optimizer::none;  // else results are the updated parameters, in place of their gradients
   std::string str() const;
   friend bool operator==(const Network&, const Network&) = default;
 };
@@ -101,7 +103,7 @@ struct NetworkOptions {
 Network random_network(std::uint64_t seed, const NetworkOptions& options = {});
 
 // A training step: the loss, the new running statistics, then for every parameter and the input its gradient, or for
-// parameters the updated value. UserError if the blocks do not fit together.
+// parameters the updated value and the optimiser's state. UserError if the blocks do not fit together.
 struct TrainingGraph {
   ir::Graph graph;
   std::vector<std::string> results;  // "loss", "gradient of b0_conv1_w"

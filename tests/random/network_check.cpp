@@ -6,7 +6,7 @@
 #include <random>
 #include <regex>
 
-#include "ir/rewrite.h"
+#include "ir/base/number.h"
 #include "runtime/arrays.h"
 #include "runtime/session.h"
 #include "tests/random/graph_generator.h"
@@ -190,11 +190,11 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
       const Distance d = distance(got.results[r], want[r], least, dtype == bf16);
       if (d.relative <= allowed(dtype, unfused[r])) continue;
       const std::string name = r < options.results.size() ? options.results[r] : "result " + std::to_string(r);
-      return {std::string(rules) + " is wrong", where + name + " (" + graph.results()[r].type().str() + ")" +
-                                                    reader_of(graph, name) + ": off by " + std::to_string(d.relative) +
-                                                    " of the largest; element " + std::to_string(d.worst) + " is " +
-                                                    ir::literal_text(got.results[r].at(d.worst)) + " instead of " +
-                                                    ir::literal_text(want[r].at(d.worst))};
+      return {std::string(rules) + " is wrong",
+              where + name + " (" + graph.results()[r].type().str() + ")" + reader_of(graph, name) + ": off by " +
+                  ir::shortest_text(d.relative) + " of the largest; element " + std::to_string(d.worst) + " is " +
+                  ir::literal_text(got.results[r].at(d.worst)) + " instead of " +
+                  ir::literal_text(want[r].at(d.worst))};
     }
     return {};
   };

@@ -40,7 +40,7 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
     mark(n.nhwc ? "nhwc" : "nchw");
     if (n.nhwc != n.nhwc_weights) mark("mixed layouts");
     if (n.wide_norms) mark("f32 norms");
-    if (n.update) mark("update in place");
+    mark("optimizer " + std::string(name(n.optimizer)));
     if (n.height % 2 == 1 || n.width % 2 == 1) mark("odd image");
     mark("batch " + std::to_string(n.batch));
     mark("head " + std::string(name(n.head)));
@@ -66,6 +66,7 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
   expect_all<Up>(reached, "up ");
   expect_all<Head>(reached, "head ");
   expect_all<Loss>(reached, "loss ");
+  expect_all<Optimizer>(reached, "optimizer ");
   expect_reached(reached, {"f64",
                            "f32",
                            "bf16",
@@ -73,7 +74,6 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
                            "nchw",
                            "mixed layouts",
                            "f32 norms",
-                           "update in place",
                            "odd image",
                            "batch 1",
                            "batch 2",

@@ -212,6 +212,11 @@ Value loss_of(Layers& l, const Value& y, const Network& n) {
   }
 }
 
+Value in_layout(Layout layout, const Value& v) {
+  if (v.type().layout == layout) return v;
+  return build_in(layout, Op::cast, {v}, build(Op::cast, {v}, {{"dtype", v.type().dtype}})->attrs);
+}
+
 }  // namespace
 
 TrainingGraph training_graph(const Network& network) {
@@ -237,19 +242,39 @@ TrainingGraph training_graph(const Network& network) {
   std::vector<std::string> names{"loss"};
   std::vector<Value> results{loss};
   for (const auto& [name, value] : layers.statistics()) names.push_back(name), results.push_back(value);
-  const Value rate = network.update ? layers.add("rate", {network.dtype, Shape{}}) : Value();
-  std::vector<bool> donated(layers.parameters().size());
+  const Value rate = network.optimizer == Optimizer::none ? Value() : layers.add("rate", {network.dtype, Shape{}});
+  std::vector<const Node*> overwritten;
+  const auto give = [&](const std::string& name, const Value& of, const Value& result) {
+    names.push_back(name);
+    results.push_back(in_layout(of.type().layout, result));
+  };
   for (std::size_t i = 0; i < trained.size(); ++i) {
-    const bool update = rate && i > 0;  // of x there is a gradient
-    Value result = update ? trained[i] - rate * gradients[i] : gradients[i];
-    if (result.type().layout != trained[i].type().layout)
-      result = build_in(trained[i].type().layout, Op::cast, {result},
-                        build(Op::cast, {result}, {{"dtype", network.dtype}})->attrs);
-    results.push_back(result);
-    names.push_back((update ? "update of " : "gradient of ") + trained[i]->name);
-    for (std::size_t p = 0; update && p < donated.size(); ++p)
-      donated[p] = donated[p] || layers.parameters()[p] == trained[i];
+    const Value &w = trained[i], &g = gradients[i];
+    if (!rate || i == 0) {  // of x there is a gradient
+      give("gradient of " + w->name, w, g);
+      continue;
+    }
+    overwritten.push_back(w.get());
+    const auto state = [&](const char* what) {
+      overwritten.push_back(layers.add(w->name + what, w.type()).get());
+      return layers.parameters().back();
+    };
+    Value step = g;
+    if (network.optimizer == Optimizer::momentum) {
+      const Value m = state("_momentum");
+      step = m * 0.9 + g;
+      give("momentum of " + w->name, m, step);
+    } else if (network.optimizer == Optimizer::adam) {
+      const Value m = state("_momentum"), v = state("_var");
+      const Value mean = m * 0.9 + g * 0.1, square = v * 0.99 + build(Op::square, {g}) * 0.01;
+      give("momentum of " + w->name, m, mean), give("square of " + w->name, v, square);
+      step = mean / (build(Op::sqrt, {square}) + 1e-6);
+    }
+    give("update of " + w->name, w, w - rate * step);
   }
+  std::vector<bool> donated;
+  for (const Value& p : layers.parameters())
+    donated.push_back(std::find(overwritten.begin(), overwritten.end(), p.get()) != overwritten.end());
   return {capture("network", layers.parameters(), results), names, donated};
 }
 
