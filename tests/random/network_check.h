@@ -24,6 +24,7 @@ double distance_to_kink(const ir::Graph& graph_in_f64, const std::vector<ir::Arr
 struct Finding {
   std::string kind;  // the same mistake has the same kind: "all is wrong", "none: V2"; empty: none
   std::string text;
+  double of_bound = 0;  // the largest part of what rounding is allowed that any result took
 };
 struct CheckOptions {
   Target target;

@@ -1,0 +1,62 @@
+// Random networks in training: machine code with and without fusion against the graph interpreter in f64. A failure
+// prints the network and a graph as small as shrinking makes it, to be kept as a case of tests/conformance.
+// FUSEJIT_NIGHTLY=1 runs 5,000 of them, FUSEJIT_RANDOM_NETWORKS=first-last others; FUSEJIT_SURVEY=1 goes through all
+// and writes a line for each, with the part of the bound that its largest error is.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "codegen/x86/compile.h"
+#include "tests/random/network_check.h"
+
+namespace fusejit::testing {
+namespace {
+
+bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
+
+struct Seeds {
+  std::uint64_t first = 1, last = 150;
+};
+Seeds seeds() {
+  Seeds s;
+  if (nightly()) s.last = 5000;
+  if (const char* wanted = std::getenv("FUSEJIT_RANDOM_NETWORKS")) {
+    unsigned long long first = 0, last = 0;
+    if (std::sscanf(wanted, "%llu-%llu", &first, &last) == 2) s = {first, last};
+  }
+  return s;
+}
+
+// What a seed is run for. By day every fourth network is machine code, at night all are.
+CheckOptions options_of(std::uint64_t seed) {
+  static constexpr const char* kTargets[] = {
+      "x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5", "x86:v2,tasks=3", "x86:avx512bf16,l1=2k,tasks=3",
+      "x86:avx2",           "x86:v2,l1=1k,l2=4k,l3=16k,tasks=9",   "cuda:sm_90"};
+  CheckOptions options{.target = Target::parse(kTargets[seed % std::size(kTargets)])};
+  options.compiled = (nightly() || seed % 4 == 0) && options.target.isa != Isa::cuda &&
+                     codegen::x86::host_supports(options.target.isa);
+  return options;
+}
+
+TEST(RandomNetworks, EnginesAgreeWithTheInterpreterInF64) {
+  const bool survey = std::getenv("FUSEJIT_SURVEY") != nullptr;
+  int failures = 0;
+  for (std::uint64_t seed = seeds().first; seed <= seeds().last && (survey || failures < 3); ++seed) {
+    const Network network = random_network(seed);
+    const CheckOptions options = options_of(seed);
+    const Finding found = check_network(network, seed, options);
+    if (survey) {
+      std::printf("%llu\t%s\t%s\t%.2g\t%s\n", static_cast<unsigned long long>(seed), found.kind.c_str(),
+                  network.str().c_str(), found.of_bound, found.text.substr(0, found.text.find('\n')).c_str());
+      std::fflush(stdout);
+    }
+    if (found.kind.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << "seed " << seed << ": " << found.kind << ": " << found.text << "\nat its smallest: "
+                  << (survey ? "not looked for" : smallest(network, seed, options, found.kind));
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::testing
