@@ -85,6 +85,8 @@ runtime::SessionOptions session_options(const Options& options) {
   result.threads = options.threads;
   result.cudnn = one_of("cudnn", options.cudnn, {"off", "precompiled", "compiled"});
   result.compile_in_background = one_of("compile", options.compile, {"foreground", "background"}) == 1;
+  result.fall_back = one_of("fallback", options.fallback, {"error", "allow"}) == 1;
+  result.log = [](const std::string& line) { log_line(line); };
   result.timed_engines = one_of("tune", options.tune, {"none", "any"}) == 1 ? kTimedEngines : 1;
   return result;
 }
@@ -443,6 +445,7 @@ Statistics stats() {
     all.plans_made += s.plans_made;
     all.plan_cache_hits += s.plan_cache_hits;
     all.kernels_compiled += s.kernels_compiled;
+    all.fallbacks += s.fallbacks;
     all.kernel_cache_hits += s.kernel_cache_hits;
     all.compile_milliseconds += s.compile_milliseconds;
     all.graph_launches += s.graph_launches;

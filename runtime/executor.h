@@ -20,17 +20,22 @@ struct Checks {
   bool poison = false;           // freed ranges of the arena are filled with NaN
   TaskOrder order = TaskOrder::ascending;
   bool kernel_interpreter = false;
+  // Kernels of this name count as ones that cannot be made; "*": all.
+  std::string refused_kernel = {};
 };
 
 namespace cuda {
 class CudaExecutor;
 }
 
+struct Pieces;  // runtime/pieces.h
+
 struct Executable {
   scheduler::Plan plan;
   std::shared_ptr<cuda::CudaExecutor> cuda;  // runs the plan if it is for cuda; then there are no `kernels`
   std::vector<std::shared_ptr<const codegen::CompiledKernel>> kernels;  // one a step; empty with kernel_interpreter
-  std::vector<ir::Hash> derivations;  // one a plan value: what a derived one is kept as (Buffer::keep)
+  std::vector<ir::Hash> derivations;     // one a plan value: what a derived one is kept as (Buffer::keep)
+  std::shared_ptr<const Pieces> pieces;  // instead of all that, for a graph that has no plan as a whole
 };
 
 struct RunReport {

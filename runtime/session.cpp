@@ -1,7 +1,5 @@
 #include "runtime/session.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +20,7 @@
 #include "runtime/cudnn/step.h"
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
+#include "runtime/pieces.h"
 #include "runtime/results.h"
 #include "scheduler/schedule.h"
 
@@ -83,6 +82,7 @@ struct Session::State {
   }
 
   std::shared_ptr<const Executable> executable(const ir::Graph& graph, const Permissions& given);
+  std::shared_ptr<const Executable> make_somehow(const ir::Graph& graph, const Permissions& given);
   // Null if it was stopped.
   std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const Permissions& given,
                                          const std::stop_token& stop = {});
@@ -118,11 +118,27 @@ struct Session::State {
   std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph,
                                   std::span<const Buffer> arguments);
 
-  // One line a reason.
-  void warn(const std::string& name, const char* what, const std::string& why) {
-    const std::string sentence = why.substr(0, why.find('\n'));
-    std::lock_guard lock(mutex);
-    if (warned.insert(sentence).second) spdlog::warn("graph @{} {}: {}", name, what, sentence);
+  std::shared_ptr<const Executable> in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
+                                              const std::stop_token& stop);
+  std::vector<Buffer> run(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
+  std::vector<Buffer> run_pieces(const Pieces& pieces, std::span<const Buffer> arguments);
+  bool may_fall_back() const { return options.fall_back && !ir::is_strict(); }
+  // Counts, and says it once: one line a reason.
+  void fell_back(const std::string& name, const std::string& what, const std::string& why) {
+    {
+      std::lock_guard lock(mutex);
+      ++statistics.fallbacks;
+    }
+    warn(name, what, why);
+  }
+  void warn(const std::string& name, const std::string& what, const std::string& why) {
+    const std::string line =
+        fmt::format("graph @{} {}: {}", name, what, std::string_view(why).substr(0, why.find('\n')));
+    {
+      std::lock_guard lock(mutex);
+      if (!warned.insert(line).second) return;
+    }
+    if (options.log) options.log(line);
   }
   std::set<std::string> warned;
   Background background;  // last: what it runs uses the rest
@@ -151,11 +167,14 @@ bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
                     });
 }
 
-// FUSEJIT_DUMP=plan or plan,kernel: every new plan on stderr, with its kernels.
-void dump(const scheduler::Plan& plan) {
+// FUSEJIT_DUMP=graph,plan,kernel: every new graph on stderr, its plan and its kernels.
+std::string_view stages_to_dump() {
   const char* stages = std::getenv("FUSEJIT_DUMP");
-  if (stages == nullptr) return;
-  const std::string_view wanted(stages);
+  return stages == nullptr ? "" : stages;
+}
+void dump(const ir::Graph& graph) { std::fputs((ir::print(graph) + "\n").c_str(), stderr); }
+void dump(const scheduler::Plan& plan) {
+  const std::string_view wanted = stages_to_dump();
   if (wanted.find("plan") != std::string_view::npos) std::fputs(scheduler::print_outline(plan).c_str(), stderr);
   if (wanted.find("kernel") == std::string_view::npos) return;
   for (const scheduler::PlanStep& step : plan.steps) std::fputs(ir::print(*step.kernel).c_str(), stderr);
@@ -193,7 +212,7 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     const auto found = plans.find(key);
     if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
   }
-  auto made = make(graph, first_target(), given);
+  auto made = make_somehow(graph, given);
   bool is_new = false;
   {
     std::lock_guard lock(mutex);
@@ -211,17 +230,54 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
   return made;
 }
 
+// The last rung of the ladder: slow, but right.
+std::shared_ptr<const Executable> Session::State::make_somehow(const ir::Graph& graph, const Permissions& given) {
+  try {
+    return make(graph, first_target(), given);
+  } catch (const UserError&) {
+    throw;
+  } catch (const Error& error) {
+    const bool device_failed = on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
+    if (!may_fall_back() || device_failed) throw;
+    fell_back(graph.name(), "runs on the graph interpreter, slowly", error.what());
+    auto made = std::make_shared<Executable>();
+    made->pieces = std::make_shared<const Pieces>(interpreted(graph));
+    return made;
+  }
+}
+
 std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, const Target& target,
                                                        const Permissions& given, const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
-  const scheduler::ScheduleOptions wanted{target, options.rules, given.donated, cudnn::supports_step, given.fixed};
-  if (on_cuda()) {
-    cuda().plan(*made, graph, wanted, threads, stop);
-    if (!made->cuda) return nullptr;
-  } else {
-    made->plan = scheduler::schedule(graph, wanted);
+  scheduler::ScheduleOptions wanted{target, options.rules, given.donated, cudnn::supports_step, given.fixed};
+  wanted.fall_back = may_fall_back();
+  if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
+    wanted.inspect = [&refused](const ir::Kernel& kernel) {
+      if (refused == "*" || kernel.name == refused) throw InternalError("kernel @" + kernel.name + " is refused");
+    };
   }
+  const bool dumps_graphs = stages_to_dump().find("graph") != std::string_view::npos;
+  if (dumps_graphs) dump(graph);
+  try {
+    if (on_cuda()) {
+      cuda().plan(*made, graph, wanted, threads, stop);
+      if (!made->cuda) return nullptr;
+    } else {
+      made->plan = scheduler::schedule(graph, wanted);
+    }
+  } catch (const scheduler::NoKernel& no_kernel) {
+    if (!no_kernel.is_empty()) {
+      if (!may_fall_back()) throw;
+      fell_back(graph.name(), "has an op that is interpreted", no_kernel.what());
+    }
+    return in_pieces(no_kernel, target, stop);
+  } catch (const Error&) {
+    if (!stages_to_dump().empty() && !dumps_graphs) dump(graph);
+    throw;
+  }
+  for (const scheduler::Fallback& fallback : made->plan.fallbacks)
+    fell_back(graph.name(), "runs " + fallback.group + " in parts", fallback.why);
   if (options.engine == Engine::compiled && !on_cuda()) {
     std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted;
     for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
@@ -239,6 +295,36 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   return made;
 }
 
+// Around the ops that have no kernel. Nothing is overwritten in place: a step fails as a whole.
+std::shared_ptr<const Executable> Session::State::in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
+                                                            const std::stop_token& stop) {
+  Pieces pieces = cut(no_kernel.graph(), no_kernel.nodes());
+  for (Piece& piece : pieces.list) {
+    if (piece.interpreted) continue;
+    piece.executable = make(piece.graph, target, {}, stop);
+    if (!piece.executable) return nullptr;
+  }
+  auto made = std::make_shared<Executable>();
+  made->pieces = std::make_shared<const Pieces>(std::move(pieces));
+  return made;
+}
+
+std::vector<Buffer> Session::State::run_pieces(const Pieces& pieces, std::span<const Buffer> arguments) {
+  std::unordered_map<int, Buffer> values;
+  for (std::size_t i = 0; i < arguments.size(); ++i) values.emplace(static_cast<int>(i), arguments[i]);
+  for (const Piece& piece : pieces.list) {
+    std::vector<Buffer> given;
+    for (const int v : piece.reads) given.push_back(values.at(v));
+    const std::vector<Buffer> computed =
+        piece.interpreted ? placed(interpret_graph(piece.graph, given)) : run(*piece.executable, piece.graph, given);
+    for (std::size_t i = 0; i < computed.size(); ++i) values.emplace(piece.writes[i], computed[i]);
+  }
+  std::vector<Buffer> results;
+  for (const ir::Value& result : pieces.graph.results())
+    results.push_back(values.at(pieces.graph.index_of(result.get())));
+  return results;
+}
+
 // The plan with everything that may take its time, in place of the one at hand.
 void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given,
                              const std::stop_token& stop) {
@@ -248,7 +334,9 @@ void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const 
     if (!better) return;
     std::lock_guard lock(mutex);
     const auto found = plans.find(key);
-    if (found == plans.end() || same_steps(found->second->plan, better->plan)) return;
+    if (found == plans.end() || found->second->pieces || better->pieces ||
+        same_steps(found->second->plan, better->plan))
+      return;
     statistics.graph_launches += found->second->cuda->statistics().graph_launches;
     found->second.swap(better);  // what ran so far is given back after the lock
     ++statistics.background_plans;
@@ -348,7 +436,31 @@ SessionOptions on_device(SessionOptions options, const Device& device) {
 std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std::span<const bool> donated) {
   const UnforkedRun unforked;
   const auto executable = state_->executable(graph, {{donated.begin(), donated.end()}, {}});
+  if (executable->pieces) throw UnsupportedError(fmt::format("graph @{} has no plan as a whole", graph.name()));
   return {executable, &executable->plan};
+}
+
+std::vector<Buffer> Session::State::run(const Executable& executable, const ir::Graph& graph,
+                                        std::span<const Buffer> arguments) {
+  if (executable.pieces) return run_pieces(*executable.pieces, arguments);
+  if (executable.cuda) return run_on_cuda(executable, graph, arguments);
+  std::vector<Buffer> here;
+  if (std::any_of(arguments.begin(), arguments.end(), [](const Buffer& a) { return !a.device().is_cpu(); })) {
+    for (const Buffer& argument : arguments) here.push_back(argument.on_host());
+    arguments = here;
+  }
+  std::vector<Buffer> results = bind_results(
+      executable.plan, graph, arguments, [](const Type& type) { return Buffer::allocate(type); },
+      [](const Buffer& to, const std::vector<std::byte>& data) { std::memcpy(to.data(), data.data(), data.size()); });
+  Checks checks = options.checks;
+  checks.kernel_interpreter |= options.engine == Engine::kernel_interpreter || executable.kernels.empty();
+  std::lock_guard one_at_a_time(running);
+  const RunReport report = execute(executable, arguments, results, pool, checks);
+  {
+    std::lock_guard lock(mutex);
+    statistics.last_run = report;
+  }
+  return placed(std::move(results));
 }
 
 std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer> arguments,
@@ -369,36 +481,8 @@ std::vector<Buffer> Session::run(const ir::Graph& graph, std::span<const Buffer>
   if (state_->options.engine == Engine::graph_interpreter) return state_->placed(interpret_graph(graph, arguments));
   const UnforkedRun unforked;
   if (state_->on_cuda()) state_->cuda();  // where there is no device, no other way to run is meant
-  std::shared_ptr<const Executable> executable;
-  try {
-    executable = state_->executable(graph, permissions(arguments, donated, state_->on_cuda()));
-  } catch (const UserError&) {
-    throw;
-  } catch (const Error& error) {
-    // The last rung of the fallback ladder: slow, but right. FUSEJIT_STRICT=1 makes it an error.
-    const bool device_failed = state_->on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
-    if (ir::is_strict() || device_failed) throw;
-    state_->warn(graph.name(), "runs on the graph interpreter, slowly", error.what());
-    return state_->placed(interpret_graph(graph, arguments));
-  }
-  if (executable->cuda) return state_->run_on_cuda(*executable, graph, arguments);
-  std::vector<Buffer> here;
-  if (std::any_of(arguments.begin(), arguments.end(), [](const Buffer& a) { return !a.device().is_cpu(); })) {
-    for (const Buffer& argument : arguments) here.push_back(argument.on_host());
-    arguments = here;
-  }
-  std::vector<Buffer> results = bind_results(
-      executable->plan, graph, arguments, [](const Type& type) { return Buffer::allocate(type); },
-      [](const Buffer& to, const std::vector<std::byte>& data) { std::memcpy(to.data(), data.data(), data.size()); });
-  Checks checks = state_->options.checks;
-  checks.kernel_interpreter |= state_->options.engine == Engine::kernel_interpreter || executable->kernels.empty();
-  std::lock_guard running(state_->running);
-  const RunReport report = execute(*executable, arguments, results, state_->pool, checks);
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->statistics.last_run = report;
-  }
-  return state_->placed(std::move(results));
+  const auto executable = state_->executable(graph, permissions(arguments, donated, state_->on_cuda()));
+  return state_->run(*executable, graph, arguments);
 }
 
 }  // namespace fusejit::runtime

@@ -39,6 +39,10 @@ struct SessionOptions {
   // Where the target is the device's own: as Target::cudnn, at most.
   int cudnn = 1;
   int timed_engines = 1;  // CudaBackendOptions
+  // What cannot be compiled as planned is compiled in parts, and what cannot be compiled at all is interpreted: slower,
+  // with the same results. False: UnsupportedError instead, as in strict mode.
+  bool fall_back = true;
+  std::function<void(const std::string& line)> log = {};  // lost chances, each once; may be called by any thread
 };
 
 // `options` for values that live on `device`, a CUDA device: plans run and results stay there, whatever the engine. The
@@ -52,6 +56,7 @@ struct SessionStatistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
   std::int64_t graph_launches = 0;    // runs that were one launch of a CUDA graph
+  std::int64_t fallbacks = 0;         // groups made from their parts, ops and graphs that are interpreted, as planned
   double compile_milliseconds = 0;    // wall time of plans and kernels
   std::int64_t background_plans = 0;  // plans that were made in the background and took their place
   std::int64_t background_failures = 0;
@@ -67,7 +72,7 @@ class Session {
   // may be reused for a result. Results in order; a result that is a parameter shares its buffer.
   std::vector<Buffer> run(const ir::Graph& graph, std::span<const Buffer> arguments,
                           std::span<const bool> donated = {});
-  // The plan that run() would use, for tools.
+  // The plan that run() would use, for tools. UnsupportedError where it would run in pieces.
   std::shared_ptr<const scheduler::Plan> plan(const ir::Graph& graph, std::span<const bool> donated = {});
   // The same value where results are: in host memory, or on the device. Throws DeviceError.
   Buffer place(const Buffer& buffer);

@@ -24,13 +24,15 @@ struct Cost {
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, const Target& target, Grouping& grouping)
+  Chooser(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping)
       : graph_(graph),
         target_(target),
         refusals_(grouping.refusals),
         stored_(static_cast<std::size_t>(graph.value_count())),
         costs_(stored_.size()),
-        users_(stored_.size()) {}
+        users_(stored_.size()) {
+    std::copy(alone.begin(), alone.end(), stored_.begin());
+  }
 
   void run(Grouping& grouping) {
     const auto parameters = static_cast<int>(graph_.parameters().size());
@@ -147,8 +149,8 @@ class Chooser {
 
 }  // namespace
 
-void choose_stored(const ir::Graph& graph, const Target& target, Grouping& grouping) {
-  Chooser(graph, target, grouping).run(grouping);
+void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping) {
+  Chooser(graph, target, alone, grouping).run(grouping);
 }
 
 }  // namespace fusejit::scheduler

@@ -26,6 +26,7 @@ struct Draft {
   std::vector<PlanStep> steps;  // `values` index into this draft
   std::vector<int> results;     // draft value of each result
   std::vector<Refusal> refusals;
+  std::vector<Fallback> fallbacks;
 };
 
 // Storage, lifetimes and the arena. `fixed`: per parameter, or empty (schedule.h).

@@ -20,9 +20,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Grower {
  public:
-  Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports)
-      : graph_(graph), target_(target), supports_(supports), users_(users_of_nodes()) {
-    choose_stored(graph, target, grouping_);
+  Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone)
+      : graph_(graph), target_(target), supports_(supports), alone_(alone), users_(users_of_nodes()) {
+    choose_stored(graph, target, alone, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
   }
 
@@ -57,6 +57,7 @@ class Grower {
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const int group = candidates[i];
+      if (is_alone(v) || is_alone(first_node_[at(group)])) continue;
       Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
       if (verdict.ok) ask_library(group, candidate, verdict);
       if (verdict.ok && makes_cycle(group, accesses)) {
@@ -68,6 +69,8 @@ class Grower {
     }
     open(candidate);
   }
+
+  bool is_alone(int node) const { return !alone_.empty() && alone_[at(node)]; }
 
   // A group whose anchor a library runs takes what one call of it does, with one result.
   void ask_library(int group, const Candidate& candidate, Verdict& verdict) const {
@@ -291,6 +294,7 @@ class Grower {
   const ir::Graph& graph_;
   const Target& target_;
   const LibrarySupports& supports_;
+  const std::vector<bool>& alone_;
   const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
   std::vector<std::vector<int>> producers_;  // by group
@@ -302,8 +306,9 @@ class Grower {
 
 }  // namespace
 
-Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports) {
-  return Grower(graph, target, supports).run();
+Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
+                     const std::vector<bool>& alone) {
+  return Grower(graph, target, supports, alone).run();
 }
 
 }  // namespace fusejit::scheduler

@@ -46,7 +46,7 @@ std::string label(const ir::Graph& graph, int node);
 inline constexpr int kMostLength = 128;
 
 // Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10). Fills
-// `stored` and `lengths`.
-void choose_stored(const ir::Graph& graph, const Target& target, Grouping& grouping);
+// `stored` and `lengths`. What is `alone` (by node; empty: none) is stored.
+void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping);
 
 }  // namespace fusejit::scheduler

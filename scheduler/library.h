@@ -27,7 +27,9 @@ CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int 
 
 // Groups what is stored (R1, R2, R3, R5). An anchor that a library runs takes with it what `supports` agrees to;
 // without an answer it stays alone.
-Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports);
+// Nodes that are `alone` (by node; empty: none) are groups of their own.
+Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
+                     const std::vector<bool>& alone = {});
 // True if the target's library runs this anchor in one call on stored values.
 bool runs_in_library(const ir::Graph& graph, const Target& target, int node);
 

@@ -139,6 +139,7 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, cons
   Plan plan;
   plan.name = graph.name(), plan.target = target, plan.rules = rules;
   plan.refusals = std::move(draft.refusals);
+  plan.fallbacks = std::move(draft.fallbacks);
   plan.steps = std::move(draft.steps);
   const int end = static_cast<int>(plan.steps.size());
   for (DraftValue& value : draft.values) {

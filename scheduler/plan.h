@@ -43,6 +43,12 @@ struct LibraryOp {
   std::vector<int> values;  // plan value of each parameter, then of the result
 };
 
+// A group whose kernel could not be made: its parts were made instead.
+struct Fallback {
+  std::string group;  // "%0 conv2d, %1 bias_add"
+  std::string why;
+};
+
 struct PlanStep {
   std::shared_ptr<const ir::Kernel> kernel;
   std::vector<int> values;       // plan value of each buffer parameter of the kernel
@@ -64,8 +70,9 @@ struct Plan {
   std::vector<int> parameters;  // plan value of each graph parameter
   std::vector<int> results;     // plan value of each graph result
   std::int64_t arena_bytes = 0;
-  std::int64_t bound_bytes = 0;   // parameters read once and results written once: no plan touches less
-  std::vector<Refusal> refusals;  // every pair that was not fused, and why
+  std::int64_t bound_bytes = 0;     // parameters read once and results written once: no plan touches less
+  std::vector<Refusal> refusals;    // every pair that was not fused, and why
+  std::vector<Fallback> fallbacks;  // none, unless something is wrong with fusejit
 
   // Bytes that a run moves; what is derived from fixed arguments is not computed again.
   std::int64_t ledger_bytes() const;

@@ -39,6 +39,7 @@ class PlanParser {
     if (tokens_.peek().kind == TokenKind::number) plan_.parameters = values();
     tokens_.expect("return");
     if (tokens_.peek().kind == TokenKind::number) plan_.results = values();
+    while (tokens_.is("parts")) fallback();
     while (tokens_.is("refused")) refusal();
     tokens_.expect("}");
     kernels();
@@ -207,6 +208,15 @@ class PlanParser {
     tokens_.expect("(");
     step.library->values = values();
     tokens_.expect(")");
+  }
+
+  void fallback() {
+    tokens_.expect("parts");
+    Fallback fallback;
+    fallback.group = quoted("a group in quotes");
+    tokens_.expect(":");
+    fallback.why = quoted("a sentence in quotes");
+    plan_.fallbacks.push_back(std::move(fallback));
   }
 
   void refusal() {

@@ -7,6 +7,7 @@
 //               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["computes" "label" {","
 //               "label"}]
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
+//             | "parts" "group" ":" "sentence"
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
 //   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n | "constant" "[" literals "]"
 //   life     := "unused" | "until" step | "steps" step ".." step
@@ -125,6 +126,8 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
     out.line(fmt::format("step {} kernel {} {}", s, kernels.of_step[s], step_text(plan.steps[s])));
   out.line(numbers("parameters", plan.parameters));
   out.line(numbers("return", plan.results));
+  for (const Fallback& fallback : plan.fallbacks)
+    out.line(fmt::format("parts {}: {}", quoted(fallback.group), quoted(fallback.why)));
   for (const Refusal& refusal : plan.refusals)
     out.line(fmt::format("refused {} {} -> {}, {} bytes: {}", name(refusal.code), quoted(refusal.producer),
                          quoted(refusal.consumer), refusal.bytes, quoted(refusal.sentence)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "ir/base/check.h"
 #include "ir/interp.h"
@@ -15,6 +16,13 @@ namespace fusejit::scheduler {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// One line in what a plan's text may quote.
+std::string printable(std::string_view text) {
+  std::string line(text.substr(0, text.find('\n')));
+  for (char& c : line) c = c == '"' ? '\'' : c >= ' ' && c <= '~' ? c : '?';
+  return line;
+}
 
 // Fills in what the cost model reads off the kernel.
 PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::string> ops) {
@@ -33,13 +41,21 @@ PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::
   return step;
 }
 
+// A group whose kernel cannot be made.
+struct Failed {
+  Fallback said;
+  std::vector<int> nodes;  // computed in it, those that are not stored too
+  bool split = false;      // some of them were not alone
+};
+
 class Scheduler {
  public:
-  Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place)
+  Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place, const std::vector<bool>& alone)
       : graph_(graph),
         options_(options),
         in_place_(in_place),
-        grouping_(make_groups(graph, options.target, options.supports)) {}
+        alone_(alone),
+        grouping_(make_groups(graph, options.target, options.supports, alone)) {}
 
   Draft run() {
     drop_unread();
@@ -51,6 +67,8 @@ class Scheduler {
     draft_.refusals = std::move(grouping_.refusals);
     return std::move(draft_);
   }
+  // If there are any, the draft is not whole.
+  const std::vector<Failed>& failures() const { return failures_; }
 
  private:
   // What only its own group uses never reaches memory, and a group whose values nobody reads is no kernel: what lies
@@ -182,7 +200,14 @@ class Scheduler {
         context.in_place[node] = over;
       }
     }
-    LoweredGroup lowered = lower(context, group);
+    LoweredGroup lowered;
+    try {
+      lowered = lower(context, group);
+      if (options_.inspect)
+        for (const LoweredKernel& kernel : lowered.kernels) options_.inspect(kernel.kernel);
+    } catch (const Error& error) {
+      return failed(group, error);
+    }
     for (const auto& [node, over] : context.in_place) {
       value_of_[at(node)] = value_of_[at(over)], plan_owned_[at(node)] = plan_owned_[at(over)];
       overwritten_[value_of_[at(over)]] = node;
@@ -209,6 +234,31 @@ class Scheduler {
     if (library) draft_.steps.back().library = library_op(g);
   }
 
+  void failed(const Group& group, const Error& error) {
+    Failed failed;
+    std::vector<int> open;
+    for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
+      open.insert(open.end(), list->begin(), list->end());
+      for (const int node : *list) failed.said.group += (failed.said.group.empty() ? "" : ", ") + label(graph_, node);
+    }
+    failed.said.why = printable(error.what());
+    const std::string sentence = fmt::format("no kernel for {}: {}", failed.said.group, failed.said.why);
+    if (!options_.fall_back || ir::is_strict()) throw UnsupportedError(sentence);
+    std::set<int> seen(open.begin(), open.end());
+    while (!open.empty()) {
+      const int node = open.back();
+      open.pop_back();
+      failed.nodes.push_back(node);
+      failed.split |= alone_.empty() || !alone_[at(node)];
+      for (const ir::Operand& operand : graph_.value(node)->operands) {
+        if (operand.is_number()) continue;
+        const int v = graph_.index_of(operand.value.get());
+        if (!grouping_.stored[at(v)] && seen.insert(v).second) open.push_back(v);
+      }
+    }
+    failures_.push_back(std::move(failed));
+  }
+
   // What the group's one result takes, as a graph of its own on draft values.
   LibraryOp library_op(int g) const {
     CapturedCall call = capture_call(graph_, grouping_, g, grouping_.groups[at(g)].stores.at(0));
@@ -220,6 +270,8 @@ class Scheduler {
   const ir::Graph& graph_;
   const ScheduleOptions& options_;
   const bool in_place_;
+  const std::vector<bool>& alone_;
+  std::vector<Failed> failures_;
   Grouping grouping_;
   Draft draft_;
   std::vector<std::vector<std::pair<int, Access>>> readers_;  // by graph value
@@ -229,8 +281,31 @@ class Scheduler {
   std::map<int, int> overwritten_;                            // draft value -> graph value that lives there now
 };
 
+// Each round splits a group at least, or ends.
 Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, bool in_place) {
-  return Scheduler(graph, options, in_place).run();
+  std::vector<bool> alone;
+  std::vector<Fallback> fallbacks;
+  for (;;) {
+    Scheduler scheduler(graph, options, in_place, alone);
+    Draft draft = scheduler.run();
+    if (scheduler.failures().empty()) {
+      draft.fallbacks = std::move(fallbacks);
+      return draft;
+    }
+    std::vector<int> without;
+    std::string why;
+    alone.resize(at(graph.value_count()));
+    for (const Failed& failed : scheduler.failures()) {
+      if (!failed.split) {
+        without.insert(without.end(), failed.nodes.begin(), failed.nodes.end());
+        why += (why.empty() ? "" : "; ") + failed.said.group + ": " + failed.said.why;
+        continue;
+      }
+      for (const int node : failed.nodes) alone[at(node)] = true;
+      fallbacks.push_back(failed.said);
+    }
+    if (!without.empty()) throw NoKernel(why, graph, std::move(without), false);
+  }
 }
 
 // rules=none: every recorded node is a graph of its own, its operands parameters.
@@ -266,7 +341,13 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
     const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
     const ir::Graph one =
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
-    const Draft draft = schedule_fused(one, options, false);
+    Draft draft;
+    try {
+      draft = schedule_fused(one, options, false);
+    } catch (const NoKernel& error) {
+      throw NoKernel(error.what(), graph, {v}, false);
+    }
+    all.fallbacks.insert(all.fallbacks.end(), draft.fallbacks.begin(), draft.fallbacks.end());
     std::vector<int> renamed;
     for (const DraftValue& value : draft.values) {
       if (value.kind == DraftKind::parameter) {
@@ -291,14 +372,26 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
   return all;
 }
 
+// Ops on empty values have nothing to compute: they are left to the graph interpreter.
+void refuse_empty(const ir::Graph& graph) {
+  std::vector<int> empty;
+  for (int v = static_cast<int>(graph.parameters().size()); v < graph.value_count(); ++v) {
+    const ir::Node& node = *graph.value(v);
+    const auto has_none = [](const ir::Operand& o) { return !o.is_number() && o.value.type().elements() == 0; };
+    if (node.type.elements() == 0 || std::any_of(node.operands.begin(), node.operands.end(), has_none))
+      empty.push_back(v);
+  }
+  for (int v = 0; v < graph.value_count(); ++v) {
+    const Type& type = graph.value(v).type();
+    if (type.elements() > 0) continue;
+    throw NoKernel(fmt::format("{} is empty ({})", label(graph, v), type.str()), graph, std::move(empty), true);
+  }
+}
+
 }  // namespace
 
 Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
-  for (int v = 0; v < graph.value_count(); ++v) {
-    if (graph.value(v).type().elements() > 0) continue;
-    throw UnsupportedError(
-        fmt::format("{} is empty ({}); the graph interpreter runs it", label(graph, v), graph.value(v).type().str()));
-  }
+  refuse_empty(graph);
   FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
   Plan plan;
   if (options.rules == "none") {

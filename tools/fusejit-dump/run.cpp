@@ -83,6 +83,7 @@ std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& 
   session_options.engine = engine_named(options.engine);
   session_options.rules = options.rules;
   if (!options.target.empty()) session_options.target = parse_target(options.target);
+  session_options.log = [](const std::string& line) { std::fprintf(stderr, "fusejit-dump: %s\n", line.c_str()); };
   if (options.device != "cpu") session_options = runtime::on_device(session_options, Device(options.device));
   runtime::Session session(session_options);
   std::vector<runtime::Buffer> buffers;

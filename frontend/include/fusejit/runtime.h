@@ -29,6 +29,10 @@ struct Options {
   // "any": of the engines that cuDNN offers for a call the first few are timed, and the fastest is kept: another run
   // may choose another one, which sums in another order.
   std::string tune = "none";
+  // "allow": what cannot be compiled as planned is compiled in parts, and an op that cannot be compiled at all is
+  // interpreted: slower, with right results; counted in stats().fallbacks, and the log says why. "error": such a trace
+  // is an UnsupportedError.
+  std::string fallback = "allow";
 };
 // Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word,
 // DeviceError or UnsupportedError for a device that cannot be used; then nothing has changed.
@@ -71,7 +75,8 @@ struct Statistics {
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
   std::int64_t kernel_cache_hits = 0;
-  double compile_milliseconds = 0;  // wall time of making plans and kernels
+  std::int64_t fallbacks = 0;            // 0, unless something is wrong with fusejit: see Options::fallback
+  double compile_milliseconds = 0;       // wall time of making plans and kernels
   std::int64_t graph_launches = 0;       // plans run as one launch of a CUDA graph
   std::int64_t background_plans = 0;     // plans made in the background that took their place
   std::int64_t background_failures = 0;  // those that could not be made
@@ -80,8 +85,8 @@ struct Statistics {
 // Of the default session, since it was made (set_options makes another).
 Statistics stats();
 
-// The log speaks of lost chances only (a split step, an argument that could not be donated): a line each. Silent unless
-// a function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr.
+// The log speaks of lost chances only (a split step, an argument that could not be donated, a fallback): a line each.
+// Silent unless a function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr.
 void set_log(std::function<void(std::string_view line)> log);
 
 // A chain of recorded operations longer than this is evaluated on the spot, so that a loop that never asks for a value
