@@ -329,7 +329,7 @@ void run(Work& work, const Device& device, const std::string& name) {
 }  // namespace
 
 void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
-  for (const Tensor& tensor : wanted) FJ_CHECK(tensor, "an empty tensor has no value");
+  for (const Tensor& tensor : wanted) FJ_CHECK(tensor.defined(), "an empty tensor has no value");
   const runtime::UnforkedRun unforked;
   const bool in_passing = donations.empty();  // not the evaluation that a step ends with
   const std::vector<Part> parts = parts_of(wanted);

@@ -217,7 +217,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::o
 }
 
 Tensor Frozen::operator()(const Tensor& x) const {
-  FJ_CHECK(x, "a frozen network was called with an empty tensor");
+  FJ_CHECK(x.defined(), "a frozen network was called with an empty tensor");
   const ir::Value value = value_of(x);
   const std::shared_ptr<const Entry> entry = state_->entry(value.type(), x.state()->device);
   const std::vector<ir::Value> made = rewritten(entry->trace, [&](std::size_t i, const std::vector<ir::Value>&) {

@@ -64,11 +64,11 @@ ir::CustomRule rule_of(const ir::Value& result, std::shared_ptr<const CustomNote
     const RegionScope region(++context().regions);
     std::vector<Tensor> saved = note->saved;
     for (Tensor& tensor : saved) {
-      if (!tensor) tensor = tensor_of(result, false, 0, note->device);
+      if (!tensor.defined()) tensor = tensor_of(result, false, 0, note->device);
     }
     std::vector<ir::Value> gradients;
     for (const Tensor& g : note->backward(saved, tensor_of(cotangents[0], false, 0, note->device))) {
-      gradients.push_back(g ? value_of(g) : ir::Value());
+      gradients.push_back(g.defined() ? value_of(g) : ir::Value());
     }
     return gradients;
   };
@@ -90,7 +90,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<T
            cotangents.size());
   std::vector<ir::Value> result_values, cotangent_values, input_values;
   for (const Tensor& t : results) result_values.push_back(value_of(t));
-  for (const Tensor& t : cotangents) cotangent_values.push_back(t ? value_of(t) : ir::Value());
+  for (const Tensor& t : cotangents) cotangent_values.push_back(t.defined() ? value_of(t) : ir::Value());
   for (const Tensor& t : inputs) input_values.push_back(value_of(t));
   const History history = history_of(result_values);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -121,7 +121,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<T
 }
 
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs) {
-  FJ_CHECK(loss, "grad: the loss is an empty tensor");
+  FJ_CHECK(loss.defined(), "grad: the loss is an empty tensor");
   FJ_CHECK(loss.elements() == 1 && is_float(loss.dtype()), "grad: the loss must be one float number (loss: {})",
            loss.type().str());
   const Tensor one = ones(loss.shape(), loss.dtype());
@@ -154,13 +154,13 @@ TensorFunction custom_gradient(CustomForward forward, CustomBackward backward) {
   FJ_CHECK(forward && backward, "custom_gradient: there is no {} function", forward ? "backward" : "forward");
   return [forward = std::move(forward), backward = std::move(backward)](const std::vector<Tensor>& inputs) {
     Saved made = forward(inputs);
-    FJ_CHECK(made.result, "custom_gradient: the forward function gave an empty result");
+    FJ_CHECK(made.result.defined(), "custom_gradient: the forward function gave an empty result");
     ir::Value value = value_of(made.result);
     // The rule hangs on a node that nothing else has: not on an input, a leaf, or the result of another custom
     // gradient.
-    const bool is_plain =
-        value->op != ir::Op::parameter && !value->attachment &&
-        std::none_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t && value_of(t) == value; });
+    const bool is_plain = value->op != ir::Op::parameter && !value->attachment &&
+                          std::none_of(inputs.begin(), inputs.end(),
+                                       [&](const Tensor& t) { return t.defined() && value_of(t) == value; });
     const ir::Value inner = value;
     if (!is_plain) value = ir::build(ir::Op::detach, {value}, std::vector<ir::AttrInit>{}, thread_state().region);
     auto custom = std::make_shared<CustomNote>();
@@ -170,7 +170,7 @@ TensorFunction custom_gradient(CustomForward forward, CustomBackward backward) {
       needs_grad |= input.needs_grad();
     }
     for (Tensor& tensor : made.saved)
-      custom->saved.push_back(tensor && value_of(tensor) == inner && is_plain ? Tensor() : tensor);
+      custom->saved.push_back(tensor.defined() && value_of(tensor) == inner && is_plain ? Tensor() : tensor);
     custom->backward = backward;
     custom->device = made.result.state()->device;
     auto note = std::make_shared<Attachment>();
@@ -197,7 +197,7 @@ Tensor weights_for(const Shape& shape) {
 
 GradcheckResult gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    FJ_CHECK(inputs[i] && inputs[i].dtype() == f64, "gradcheck: input {} must be f64", i);
+    FJ_CHECK(inputs[i].defined() && inputs[i].dtype() == f64, "gradcheck: input {} must be f64", i);
   }
   const TensorFunction weighted = [&f](const std::vector<Tensor>& x) {
     const Tensor y = f(x);

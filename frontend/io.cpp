@@ -7,7 +7,7 @@ namespace fusejit {
 namespace {
 
 io::NamedArray array_of(const std::string& name, const Tensor& tensor) {
-  FJ_CHECK(tensor, "save: tensor '{}' is empty", name);
+  FJ_CHECK(tensor.defined(), "save: tensor '{}' is empty", name);
   io::NamedArray array{io::stored_name(name, tensor.dtype()), tensor.dtype(), tensor.shape(), {}};
   array.bytes.resize(static_cast<std::size_t>(tensor.bytes()));
   tensor.copy_to(array.bytes.data());

@@ -87,7 +87,7 @@ Tensor isinf(const Tensor& x) { return record(Op::isinf, {x}); }
 Tensor isfinite(const Tensor& x) { return record(Op::isfinite, {x}); }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  FJ_CHECK(a && b, "where: an operand is an empty tensor");
+  FJ_CHECK(a.defined() && b.defined(), "where: an operand is an empty tensor");
   const auto kind = [](DType d) { return is_float(d) ? 2 : is_int(d) ? 1 : 0; };
   if (kind(a.dtype()) > kind(b.dtype())) return record(Op::where, {condition, a, b.to(a.dtype())});
   if (kind(a.dtype()) < kind(b.dtype())) return record(Op::where, {condition, a.to(b.dtype()), b});
@@ -117,7 +117,7 @@ Tensor softmax(const Tensor& x, int dim) { return record_float(Op::softmax, x, {
 Tensor log_softmax(const Tensor& x, int dim) { return record_float(Op::log_softmax, x, {{"dim", dim}}); }
 
 Tensor dropout(const Tensor& x, double p) {
-  FJ_CHECK(x, "dropout: the tensor is empty");
+  FJ_CHECK(x.defined(), "dropout: the tensor is empty");
   FJ_CHECK(p >= 0 && p <= 1, "dropout: p is {}, it must lie between 0 and 1", p);
   const Draw draw = next_draw();
   return record(Op::dropout, {x, tensor_of(draw.seed, false, 0, std::nullopt)}, {{"p", p}, {"stream", draw.stream}});

@@ -13,7 +13,7 @@ using Cells = std::array<std::int64_t, 4>;
 
 std::array<std::int64_t, 2> cells(Pair p) { return {p.vertical, p.horizontal}; }
 
-std::string text(const Tensor& t) { return t ? t.type().str() : "empty"; }
+std::string text(const Tensor& t) { return t.defined() ? t.type().str() : "empty"; }
 
 // What a caller's numbers add up to, whatever they are. `what` names it in the message.
 std::int64_t cells_of(const char* op, const char* what, __int128 count) {
@@ -42,12 +42,12 @@ std::vector<ir::AttrInit> window(Pair stride, const Cells& padding, Pair dilatio
 }
 
 void check_rank4(const char* op, const Tensor& x, const Tensor& w) {
-  FJ_CHECK(x && w, "{}: an operand is an empty tensor", op);
+  FJ_CHECK(x.defined() && w.defined(), "{}: an operand is an empty tensor", op);
   FJ_CHECK(x.rank() == 4 && w.rank() == 4, "{}: x and w must have rank 4 (x: {}, w: {})", op, text(x), text(w));
 }
 
 // Empty weight and bias stand for the numbers 1 and 0.
-Input or_number(const Tensor& t, int number) { return t ? Input(t) : Input(Number(number)); }
+Input or_number(const Tensor& t, int number) { return t.defined() ? Input(t) : Input(Number(number)); }
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Tensor conv2d(const Tensor& x, const Tensor& w, const ConvOptions& options) {
 
 Tensor conv2d(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvOptions& options) {
   const Tensor y = conv2d(x, w, options);
-  return bias ? bias_add(y, bias) : y;
+  return bias.defined() ? bias_add(y, bias) : y;
 }
 
 Tensor conv_transpose2d(const Tensor& dy, const Tensor& w, const ConvOptions& options, Pair output_padding) {
@@ -93,7 +93,7 @@ Tensor bias_add(const Tensor& x, const Tensor& bias) { return record(Op::bias_ad
 Tensor matmul(const Tensor& a, const Tensor& b) { return record(Op::matmul, {a, b}); }
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   const Tensor y = record(Op::linear, {x, w});
-  return bias ? add(y, bias) : y;
+  return bias.defined() ? add(y, bias) : y;
 }
 
 Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {
@@ -119,7 +119,7 @@ Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options)
 Tensor adaptive_avg_pool2d(const Tensor& x, Pair output_size) {
   // One cell: the mean of the image, which fuses as any reduction.
   const bool is_mean =
-      output_size.vertical == 1 && output_size.horizontal == 1 && x && x.rank() == 4 && x.elements() > 0;
+      output_size.vertical == 1 && output_size.horizontal == 1 && x.defined() && x.rank() == 4 && x.elements() > 0;
   if (is_mean) return mean(x, {2, 3}, true);
   const auto size = cells(output_size);
   return record(Op::adaptive_avg_pool2d, {x}, {{"output_size", std::span<const std::int64_t>(size)}});

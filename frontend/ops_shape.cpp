@@ -19,7 +19,7 @@ int axis_of(const char* op, const Tensor& x, int dim) {
 }
 
 Tensor reduce(Op op, const Tensor& x, const Dims& dim, bool keepdim) {
-  FJ_CHECK(x, "{}: the tensor is empty", ir::name(op));
+  FJ_CHECK(x.defined(), "{}: the tensor is empty", ir::name(op));
   if (dim.empty()) return record(op, {x}, {{"keepdim", keepdim}});
   return record(op, {x}, {{"dim", Span(dim)}, {"keepdim", keepdim}});
 }

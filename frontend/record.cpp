@@ -23,7 +23,7 @@ bool stays_literal(Number n) {
 ir::Operand literal(Number n) { return n.is_integer ? ir::Operand(n.integer) : ir::Operand(n.real); }
 
 void check_present(ir::Op op, const Input& input) {
-  FJ_CHECK(!input.tensor || *input.tensor, "{}: an operand is an empty tensor", ir::name(op));
+  FJ_CHECK(!input.tensor || input.tensor->defined(), "{}: an operand is an empty tensor", ir::name(op));
 }
 
 // Cast of a recorded tensor, or the tensor itself.
@@ -78,7 +78,7 @@ Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optiona
   bool needs_grad = false;
   int depth = 0;
   for (const Input& input : inputs) {
-    if (!input.tensor || !*input.tensor) continue;
+    if (!input.tensor || !input.tensor->defined()) continue;
     const TensorState& state = *input.tensor->state();
     needs_grad |= state.needs_grad;
     depth = std::max(depth, state.depth.load());

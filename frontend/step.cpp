@@ -43,7 +43,7 @@ RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, doub
                          const std::function<std::vector<Tensor>()>& f) {
   RecordedStep step;
   step.outputs = f();
-  FJ_CHECK(!step.outputs.empty() && step.outputs[0], "train_step: the function must return the loss");
+  FJ_CHECK(!step.outputs.empty() && step.outputs[0].defined(), "train_step: the function must return the loss");
   const Tensor& loss = step.outputs[0];
   FJ_CHECK(loss.elements() == 1 && is_float(loss.dtype()), "train_step: the loss must be one float number (loss: {})",
            loss.type().str());

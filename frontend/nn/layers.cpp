@@ -33,8 +33,8 @@ Tensor or_none(const std::vector<Parameter>& parameters, std::size_t i) {
 }
 
 void check_channels(const char* layer, const Tensor& x, std::int64_t channels) {
-  FJ_CHECK(x && x.rank() == 4 && x.shape()[1] == channels, "{}: x must be [N,{},H,W] (x: {})", layer, channels,
-           x ? x.type().str() : "empty");
+  FJ_CHECK(x.defined() && x.rank() == 4 && x.shape()[1] == channels, "{}: x must be [N,{},H,W] (x: {})", layer,
+           channels, x.defined() ? x.type().str() : "empty");
 }
 
 // running*(1-m) + batch*m, the variance with n - 1. The factors are attributes of the layer, not arguments of the

@@ -14,7 +14,7 @@
 namespace fusejit::nn {
 
 Parameter::Parameter(std::string name, Tensor value, bool trainable) : slot_(std::make_shared<Slot>()) {
-  FJ_CHECK(value, "parameter '{}' has no value", name);
+  FJ_CHECK(value.defined(), "parameter '{}' has no value", name);
   slot_->name = std::move(name);
   slot_->trainable = trainable;
   slot_->value = trainable ? value.requires_grad() : value;
@@ -33,7 +33,7 @@ Tensor Parameter::value() const {
 }
 
 void Parameter::set(const Tensor& value) const {
-  FJ_CHECK(value, "parameter '{}' cannot be set to an empty tensor", slot_->name);
+  FJ_CHECK(value.defined(), "parameter '{}' cannot be set to an empty tensor", slot_->name);
   if (const Device home = this->value().device(); value.state()->device && value.device() != home) {
     throw UserError(fmt::format("parameter '{}' is {} on {}, the new value {} is on {}", slot_->name,
                                 this->value().type().str(), home.str(), value.type().str(), value.device().str()));

@@ -89,7 +89,7 @@ void Optimizer::update(const std::vector<Tensor>& gradients) {
     if (group.weight_decay != 0) values.push_back(group.weight_decay);
     std::map<DType, std::vector<Tensor>> scalars;  // the numbers, as each dtype that is met
     for (std::size_t i = group.first; i < group.last; ++i) {
-      if (!gradients[i]) continue;
+      if (!gradients[i].defined()) continue;
       // An update is arithmetic on values: the old parameter without its mark.
       Update update{parameters_[i].value().requires_grad(false), gradients[i], {}};
       for (const nn::Parameter& s : state_[i]) update.state.push_back(follow(s, update.value.device()));
@@ -147,15 +147,15 @@ Tensor clip_grad_norm(std::vector<Tensor>& gradients, double max_norm) {
            "clip_grad_norm: max_norm is {}, it must be finite and not negative", max_norm);
   Tensor total;
   for (const Tensor& g : gradients) {
-    if (!g) continue;
+    if (!g.defined()) continue;
     const Tensor part = sum(square(g.to(compute_type(g.dtype()))));
-    total = total ? total + part : part;
+    total = total.defined() ? total + part : part;
   }
-  FJ_CHECK(total, "clip_grad_norm: there are no gradients");
+  FJ_CHECK(total.defined(), "clip_grad_norm: there are no gradients");
   const Tensor norm = sqrt(total);
   const Tensor factor = minimum(scalar(max_norm, norm.dtype()) / (norm + 1e-6), 1);
   for (Tensor& g : gradients) {
-    if (g) g = (g * factor.to(compute_type(g.dtype()))).to(g.dtype());
+    if (g.defined()) g = (g * factor.to(compute_type(g.dtype()))).to(g.dtype());
   }
   return norm;
 }

@@ -15,7 +15,7 @@ namespace {
 void expect_sentence_or_value(const std::function<Tensor()>& f) {
   try {
     const Tensor t = f();
-    ASSERT_TRUE(t);
+    ASSERT_TRUE(t.defined());
     EXPECT_GE(t.elements(), 0);
     if (t.elements() <= 4096) t.eval();
   } catch (const InternalError& error) {

@@ -11,6 +11,7 @@
 // DeviceError for lack of memory. The tensors stay usable. Whatever is asked of an empty Tensor is a UserError.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <functional>
@@ -34,7 +35,17 @@ class Tensor {
   Tensor() = default;                                                                // empty: no value at all
   explicit Tensor(std::shared_ptr<TensorState> state) : state_(std::move(state)) {}  // internal
 
-  explicit operator bool() const { return state_ != nullptr; }
+  // False for an empty tensor, which has no value at all.
+  bool defined() const { return state_ != nullptr; }
+  // A tensor is no condition: refused when it is compiled, with what to write instead.
+  template <std::same_as<bool> B>
+  explicit operator B() const {
+    static_assert(
+        kNever<B>,
+        "a Tensor is no condition: where(condition, a, b) chooses element by element, item<bool>() asks for the "
+        "value of one element, and defined() tells whether there is a value at all");
+    return false;
+  }
   const Type& type() const;
   const Shape& shape() const { return type().shape; }
   DType dtype() const { return type().dtype; }
@@ -87,6 +98,8 @@ class Tensor {
   const std::shared_ptr<TensorState>& state() const { return state_; }  // internal
 
  private:
+  template <class>
+  static constexpr bool kNever = false;
   // The elements converted to `dtype`, bytes(dtype, elements()) of them.
   void copy_as(DType dtype, void* destination) const;
   std::shared_ptr<TensorState> state_;
@@ -154,6 +167,31 @@ Tensor borrow(T* elements, const Shape& shape, std::function<void()> deleter = {
 void eval(const std::vector<Tensor>& tensors);
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
+// Refused when they are compiled: C++'s own ask for conditions, and && and || would not even compute both sides.
+template <class A, class B>
+concept EitherTensor = std::same_as<A, Tensor> || std::same_as<B, Tensor>;
+template <class A, class B>
+requires EitherTensor<A, B> Tensor operator&&(const A&, const B&) {
+  static_assert(!EitherTensor<A, B>,
+                "tensors have no &&: logical_and(a, b) combines them element by element, defined() "
+                "tells whether a tensor has a value at all");
+  return {};
+}
+template <class A, class B>
+requires EitherTensor<A, B> Tensor operator||(const A&, const B&) {
+  static_assert(!EitherTensor<A, B>,
+                "tensors have no ||: logical_or(a, b) combines them element by element, defined() "
+                "tells whether a tensor has a value at all");
+  return {};
+}
+template <std::same_as<Tensor> A>
+Tensor operator!(const A&) {
+  static_assert(!std::same_as<A, Tensor>,
+                "tensors have no !: logical_not(x) negates element by element, and "
+                "!x.defined() tells whether x is empty");
+  return {};
+}
 
 // ---- templates ----------------------------------------------------------------------------------------------------
 

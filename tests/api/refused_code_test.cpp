@@ -1,0 +1,63 @@
+// Code that a user's compiler refuses, and what it says: tensors are no conditions.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace fusejit {
+namespace {
+
+class RefusedCode : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("refused_code_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // What the compiler says of a function of x and y; "" if it accepts it.
+  std::string said_of(const std::string& statements) const {
+    const std::string source = folder_ / "code.cpp", said = folder_ / "said.txt";
+    std::ofstream(source) << "#include \"fusejit/fusejit.h\"\nnamespace fj = fusejit;\n"
+                          << "fj::Tensor f(fj::Tensor x, fj::Tensor y, const fj::nn::Parameter& p) {\n  " << statements
+                          << "\n  return x;\n}\n";
+    const std::string root = FUSEJIT_SOURCE_DIR;
+    const std::string command = std::string(FUSEJIT_CXX_COMPILER) + " -std=c++20 -fsyntax-only -w -I " + root +
+                                "/ir/include -I " + root + "/frontend/include " + source + " > " + said + " 2>&1";
+    if (std::system(command.c_str()) == 0) return "";
+    std::stringstream text;
+    text << std::ifstream(said).rdbuf();
+    return text.str();
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(RefusedCode, TensorsAreNoConditions) {
+  const struct {
+    const char* code;
+    std::vector<const char*> words;
+  } cases[] = {
+      {"if (x > 0) return y;", {"a Tensor is no condition", "where(", "item<bool>()", "defined()"}},
+      {"while (x) x = y;", {"a Tensor is no condition"}},
+      {"bool b(x);", {"a Tensor is no condition"}},
+      {"return x > 0 ? x : y;", {"a Tensor is no condition", "where("}},
+      {"return (x > 0) && (x < 1);", {"logical_and", "defined()"}},
+      {"if (x.defined() && y) return y;", {"logical_and"}},
+      {"return x || y;", {"logical_or", "defined()"}},
+      {"return !x;", {"logical_not", "defined()"}},
+      {"return !(x > p);", {"logical_not"}},
+  };
+  for (const auto& c : cases) {
+    const std::string said = said_of(c.code);
+    for (const char* word : c.words) EXPECT_NE(said.find(word), std::string::npos) << c.code << "\n" << said;
+  }
+  EXPECT_EQ(said_of("if (x.defined() && !y.defined()) return fj::where(x > 0, fj::logical_and(x, x < p), x);"), "");
+}
+
+}  // namespace
+}  // namespace fusejit
