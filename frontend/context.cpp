@@ -45,6 +45,11 @@ Device default_device() {
   return device;
 }
 
+ThreadState::ThreadState() {
+  static std::atomic<std::int64_t> threads{0};
+  moment = ++threads << 40;
+}
+
 ThreadState& thread_state() {
   thread_local ThreadState state;
   return state;

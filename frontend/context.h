@@ -71,7 +71,11 @@ struct ThreadState {
   Recording* recording = nullptr;
   bool gradients = true;     // false inside NoGrad
   std::uint32_t region = 0;  // of what is recorded now
+  std::int64_t moment;       // the thread's number, then, in 40 bits, its evaluations so far
+  ThreadState();
 };
+// True if the thread has evaluated something between the two.
+inline bool was_before(std::int64_t moment, std::int64_t now) { return moment < now && moment >> 40 == now >> 40; }
 ThreadState& thread_state();
 
 }  // namespace fusejit

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "frontend/context.h"
+#include "frontend/donations.h"
 #include "frontend/graph_cache.h"
 #include "frontend/slot.h"
 #include "frontend/trace.h"
@@ -136,12 +137,14 @@ void collect_pending(Work& work, const Device& device) {
   auto& pending = context().pending;
   std::erase_if(pending, [](const std::weak_ptr<TensorState>& weak) {
     const std::shared_ptr<TensorState> state = weak.lock();
-    return !state || state->value->op == ir::Op::parameter || evaluated(state->value.get());
+    return !state || evaluated(state->value.get());
   });
+  std::unordered_set<const ir::Node*> wanted;
+  for (const Tensor& tensor : work.wanted) wanted.insert(tensor.state()->value.get());
   for (const std::weak_ptr<TensorState>& weak : pending) {
     const std::shared_ptr<TensorState> state = weak.lock();
-    if (!state || (state->device && *state->device != device)) continue;
-    if (work.trace.number_of(state->value.get()) >= 0 || !work.trace.shares(state->value)) continue;
+    if (!state || (state->device && *state->device != device) || !work.trace.shares(state->value)) continue;
+    if (!wanted.insert(state->value.get()).second) continue;
     work.trace.add_result(state->value);
     work.wanted.emplace_back(state);
   }
@@ -160,55 +163,6 @@ runtime::Buffer argument_buffer(const ir::Node* node) {
              node->type.str());
   }
   return note->buffer;
-}
-
-// Which arguments may be overwritten: those given up, that nothing outside the trace can reach. A node is held from
-// outside if it has more references than the trace and the wanted handles explain; what it is computed from stays
-// alive.
-void decide_donations(Work& work, std::span<const Donation> donations, std::vector<std::string>& lines) {
-  const auto& entries = work.trace.entries();
-  work.donated.assign(work.arguments.size(), 0);
-  if (donations.empty()) return;
-  std::vector<int> explained(entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    explained[i] = entries[i].uses;  // results() holds one per result use
-  for (const Tensor& tensor : work.wanted)
-    ++explained[static_cast<std::size_t>(work.trace.number_of(tensor.state()->value.get()))];
-  std::unordered_map<const ir::Node*, const Donation*> given;
-  for (const Donation& donation : donations) {
-    const ir::Node* node = donation.value.state()->value.get();
-    const int number = work.trace.number_of(node);
-    if (number < 0 || !entries[static_cast<std::size_t>(number)].argument) continue;
-    given[node] = &donation;
-    ++explained[static_cast<std::size_t>(number)];
-  }
-  std::vector<char> needed(entries.size());
-  for (std::size_t i = entries.size(); i-- > 0;) {
-    const Trace::Entry& entry = entries[i];
-    if (entry.argument) continue;
-    if (entry.node->references.load() > explained[i]) needed[i] = 1;
-    if (!needed[i]) continue;
-    for (const ir::Operand& operand : entry.node->operands) {
-      if (operand.value) needed[static_cast<std::size_t>(work.trace.number_of(operand.value.get()))] = 1;
-    }
-  }
-  for (std::size_t a = 0; a < work.arguments.size(); ++a) {
-    const auto number = static_cast<std::size_t>(work.trace.arguments()[a]);
-    const ir::Node* node = entries[number].node;
-    const auto found = given.find(node);
-    if (found == given.end()) continue;
-    const Donation& donation = *found->second;
-    const bool other_handle = donation.value.state().use_count() > donation.owners ||
-                              node->references.load() > explained[number] || needed[number] != 0;
-    const bool is_result = std::any_of(work.trace.results().begin(), work.trace.results().end(),
-                                       [&](const ir::Value& r) { return r.get() == node; });
-    if (other_handle) {
-      lines.push_back(
-          fmt::format("{} is not donated, because another handle still needs its old value", donation.name));
-    } else if (!is_result && attachment(node)->buffer.exclusive()) {
-      work.donated[a] = 1;
-    }
-  }
 }
 
 // This and the next four are called under graph_mutex.
@@ -248,7 +202,7 @@ void bind_arguments(Work& work, std::span<const Donation> donations, std::vector
   work.arguments.resize(work.trace.arguments().size());
   for (const int number : work.trace.arguments())
     argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
-  decide_donations(work, donations, lines);  // before the buffers have a second handle
+  work.donated = donated_arguments(work.trace, work.wanted, donations, lines);  // before buffers have a second handle
   for (std::size_t a = 0; a < work.arguments.size(); ++a) {
     work.arguments[a] = argument(work, a)->buffer;
     argument(work, a)->given_up = work.donated[a] != 0;
@@ -296,13 +250,16 @@ void publish(Work& work) {
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
     TensorState& state = *work.wanted[i].state();
     state.depth = 0;
-    if (leaves[i] && evaluated(state.value.get())) continue;  // another thread was faster
+    state.joins_plans = false;
     const ir::Value value = state.value;
-    if (leaves[i]) garbage.push_back(std::exchange(state.value, leaves[i]));
+    if (evaluated(value.get())) continue;  // another thread was faster
+    const bool replaced = leaves[i] && !deferred(value.get());
+    if (replaced) garbage.push_back(std::exchange(state.value, leaves[i]));
     // What others have recorded on an old value cannot compute it again from what is overwritten.
-    if (leaves[i] && !overwritten) continue;
+    if (replaced && !overwritten) continue;
     if (!value->attachment) value->attachment = std::make_shared<Attachment>();
     attachment(value.get())->buffer = results[i];
+    garbage.push_back(std::exchange(attachment(value.get())->source, {}));
   }
 }
 
@@ -344,6 +301,7 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
       if (work.wanted.empty()) continue;
       if (in_passing) log_split();
       run(work, part.device, name);
+      ++thread_state().moment;
     }
     for (Work& work : done) publish(work);
   } catch (...) {
@@ -375,10 +333,14 @@ runtime::Buffer buffer_of(const Tensor& tensor) {
   return argument_buffer(tensor.state()->value.get());
 }
 
-void add_pending(const Tensor& tensor) {
-  if (tensor.evaluated()) return;
+void join_plans(const Tensor& tensor) {
+  const Recording* recording = thread_state().recording;
+  if (recording && !recording->frozen) return;
   const std::lock_guard lock(context().graph_mutex);
-  context().pending.push_back(tensor.state());
+  if (evaluated(tensor.state()->value.get())) return;
+  auto& pending = context().pending;
+  if (pending.size() == pending.capacity()) std::erase_if(pending, [](const auto& weak) { return weak.expired(); });
+  pending.push_back(tensor.state());
 }
 
 namespace {

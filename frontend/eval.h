@@ -40,7 +40,9 @@ runtime::Buffer buffer_of(const Tensor& tensor);
 // must change no bit, and what stands for the machine's CUDA device `options.device`.
 void set_session(const runtime::SessionOptions& options);
 
-// Remembers module state that is assigned but not computed, so that the next plan that shares work computes it too.
-void add_pending(const Tensor& tensor);
+// Unless a step is being recorded, which knows its own: while the tensor's handle is there, the next plan that shares
+// work with it computes it too. For what a module or optimiser keeps, gradients of a loss, and what is computed of
+// them.
+void join_plans(const Tensor& tensor);
 
 }  // namespace fusejit

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "frontend/context.h"
+#include "frontend/eval.h"
 #include "frontend/history.h"
 #include "frontend/record.h"
 #include "frontend/trace.h"
@@ -116,6 +117,9 @@ std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<T
   for (ir::Value& g : ir::gradient(result_values, cotangent_values, input_values, rules)) {
     const std::optional<Device> device = inputs[gradients.size()].state()->device;
     gradients.push_back(tensor_of(std::move(g), false, depth + 1, device));
+    if (!inputs[gradients.size() - 1].needs_grad()) continue;
+    gradients.back().state()->joins_plans = true;
+    join_plans(gradients.back());
   }
   return gradients;
 }

@@ -75,16 +75,22 @@ ir::Scalar scalar_in(Number value, DType dtype) {
 }
 
 Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optional<Device> device) {
-  bool needs_grad = false;
+  const std::int64_t now = thread_state().moment;
+  bool needs_grad = false, joins_plans = false;
   int depth = 0;
   for (const Input& input : inputs) {
     if (!input.tensor || !input.tensor->defined()) continue;
     const TensorState& state = *input.tensor->state();
     needs_grad |= state.needs_grad;
+    // What is recorded on a value that the thread's last evaluations have passed over, such as a moving average that
+    // nothing asks for until the end, would grow with every round of a loop.
+    joins_plans |= state.joins_plans || (state.depth > 0 && was_before(state.recorded, now));
     depth = std::max(depth, state.depth.load());
   }
   needs_grad = needs_grad && thread_state().gradients && is_float(value.type().dtype);
   Tensor result = tensor_of(std::move(value), needs_grad, depth + 1, device);
+  result.state()->without_history = !thread_state().gradients;
+  if (joins_plans) result.state()->joins_plans = true, join_plans(result);
   if (const int limit = context().trace_limit.load(std::memory_order_relaxed); depth >= limit) {
     log_line(
         fmt::format("a chain of {} recorded operations is evaluated now, because nothing has asked for its value "

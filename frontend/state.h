@@ -27,25 +27,39 @@ struct CustomNote {
   std::optional<Device> device;  // of the result
 };
 
+// What is known of a node beside its operands.
 struct Attachment {
-  runtime::Buffer buffer;            // the value, if it is there
+  runtime::Buffer buffer;  // the value, if it is there
+  // Of a leaf whose value is still to be computed: what computes it. Gradients end at the leaf; computing looks through
+  // it, and once the value is there, what it was computed from is forgotten.
+  ir::Value source;
   std::optional<ir::Scalar> number;  // a host scalar; its buffer is made when a plan first takes it
   std::uint64_t checksum = 0;        // of borrowed bytes, if they are checked
   bool borrowed = false;
   bool given_up = false;  // to a plan that is running and may overwrite it: who needs it waits until that is over
   std::shared_ptr<const CustomNote> custom;
 
+  Attachment() = default;
+  ~Attachment();  // of a chain of sources without recursion
+  Attachment(const Attachment&) = delete;
+  Attachment& operator=(const Attachment&) = delete;
   bool evaluated() const { return buffer || number; }
 };
 
 inline Attachment* attachment(const ir::Node* node) { return static_cast<Attachment*>(node->attachment.get()); }
 inline bool evaluated(const ir::Node* node) { return node->attachment && attachment(node)->evaluated(); }
+// A leaf that is still to be computed.
+inline bool deferred(const ir::Node* node) { return node->attachment && attachment(node)->source; }
 
 struct TensorState {
   ir::Value value;
   Type type;  // value's, readable without the lock
   std::atomic<bool> needs_grad = false;
-  std::atomic<int> depth = 0;  // recorded operations on the longest way from here to something evaluated
+  std::atomic<bool> joins_plans =
+      false;                     // while its handle is there, the next plan that shares work with it computes it too
+  std::int64_t recorded = 0;     // ThreadState::moment
+  bool without_history = false;  // detached, or recorded without gradients: marked, it is a leaf
+  std::atomic<int> depth = 0;    // recorded operations on the longest way from here to something evaluated
   // Where it lives; nothing for host numbers and what is computed from them alone, which are good on every device.
   std::optional<Device> device;
 };
@@ -53,6 +67,8 @@ struct TensorState {
 // A leaf that holds a buffer or a host scalar.
 ir::Value leaf(runtime::Buffer buffer, std::string name = "");
 ir::Value leaf(ir::Scalar number);
+// The same value as a leaf: without history, computed when it is asked for, or with what shares work with it.
+Tensor as_leaf(const Tensor& tensor, bool needs_grad);
 // A handle on a value.
 Tensor tensor_of(ir::Value value, bool needs_grad, int depth, std::optional<Device> device);
 Tensor tensor_of(runtime::Buffer buffer);

@@ -6,10 +6,10 @@
 #include "ir/base/check.h"
 
 namespace fusejit {
-namespace {
-
-// Gradients of the loss; empty for parameters that it does not depend on.
-std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Parameter>& parameters) {
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Parameter>& parameters,
+                                 const std::string& caller) {
+  FJ_CHECK(loss.defined() && loss.elements() == 1 && is_float(loss.dtype()),
+           "{}: the loss must be one float number (loss: {})", caller, loss.defined() ? loss.type().str() : "empty");
   std::vector<Tensor> used, gradients(parameters.size());
   std::vector<std::size_t> places;
   std::vector<Tensor> values(parameters.begin(), parameters.end());
@@ -17,13 +17,11 @@ std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Param
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (reached[i]) used.push_back(values[i]), places.push_back(i);
   }
-  FJ_CHECK(!used.empty(), "train_step: the loss does not depend on any parameter of the optimiser");
+  FJ_CHECK(!used.empty(), "{}: the loss does not depend on any parameter of the optimiser", caller);
   std::vector<Tensor> found = grad(loss, used);
   for (std::size_t k = 0; k < places.size(); ++k) gradients[places[k]] = std::move(found[k]);
   return gradients;
 }
-
-}  // namespace
 
 RecordingScope::RecordingScope(Recording& recording) : recording_(recording) {
   FJ_CHECK(!thread_state().recording, "a training step cannot be called inside another one");
@@ -45,9 +43,7 @@ RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, doub
   step.outputs = f();
   FJ_CHECK(!step.outputs.empty() && step.outputs[0].defined(), "train_step: the function must return the loss");
   const Tensor& loss = step.outputs[0];
-  FJ_CHECK(loss.elements() == 1 && is_float(loss.dtype()), "train_step: the loss must be one float number (loss: {})",
-           loss.type().str());
-  std::vector<Tensor> gradients = gradients_of(loss, optimizer.parameters());
+  std::vector<Tensor> gradients = gradients_of(loss, optimizer.parameters(), "train_step");
   if (max_grad_norm > 0) optim::clip_grad_norm(gradients, max_grad_norm);
   optimizer.update(gradients);
   step.wanted = step.outputs;

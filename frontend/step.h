@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "frontend/context.h"
@@ -9,6 +10,11 @@
 #include "fusejit/optim.h"
 
 namespace fusejit {
+
+// Gradients of the loss; empty for parameters that it does not depend on. UserError, which begins with `caller`, if it
+// depends on none or is not one float number.
+std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Parameter>& parameters,
+                                 const std::string& caller);
 
 // Marks this thread as recording a step; puts the slots back unless the step is kept.
 class RecordingScope {

@@ -59,12 +59,54 @@ ir::Value leaf(ir::Scalar number) {
   return value;
 }
 
+// Values that hang on each other through their sources go one after the other, not one inside the other.
+Attachment::~Attachment() {
+  thread_local std::vector<ir::Value>* waiting = nullptr;
+  if (!source) return;
+  if (waiting) {
+    waiting->push_back(std::move(source));
+    return;
+  }
+  std::vector<ir::Value> sources;
+  sources.push_back(std::move(source));
+  waiting = &sources;
+  while (!sources.empty()) {
+    const ir::Value next = std::move(sources.back());
+    sources.pop_back();
+  }
+  waiting = nullptr;
+}
+
+Tensor as_leaf(const Tensor& tensor, bool needs_grad) {
+  const TensorState& state = *tensor.state();
+  ir::Value value = value_of(tensor);
+  std::unique_lock lock(context().graph_mutex);
+  const bool has_history = value->op != ir::Op::parameter || (value->attachment && attachment(value.get())->custom);
+  lock.unlock();
+  if (has_history) {
+    const ir::Value source = std::exchange(value, ir::parameter(value.type()));
+    auto note = std::make_shared<Attachment>();
+    lock.lock();
+    if (evaluated(source.get())) {
+      note->buffer = attachment(source.get())->buffer;
+    } else {
+      note->source = source;
+    }
+    value->attachment = std::move(note);
+    lock.unlock();
+  }
+  Tensor leaf = tensor_of(std::move(value), needs_grad, state.depth, state.device);
+  join_plans(leaf);
+  return leaf;
+}
+
 Tensor tensor_of(ir::Value value, bool needs_grad, int depth, std::optional<Device> device) {
   auto state = std::make_shared<TensorState>();
   state->type = value.type();
   state->value = std::move(value);
   state->needs_grad = needs_grad;
   state->depth = depth;
+  state->recorded = thread_state().moment;
   state->device = device;
   return Tensor(std::move(state));
 }
@@ -153,6 +195,7 @@ Tensor Tensor::detach() const {
   state_of(state_);
   Tensor result = record(ir::Op::detach, {*this});
   result.state()->needs_grad = false;
+  result.state()->without_history = true;
   return result;
 }
 
@@ -160,8 +203,9 @@ Tensor& Tensor::requires_grad(bool required) {
   state_of(state_);
   FJ_CHECK(!required || is_float(type().dtype), "requires_grad: only float tensors have gradients (x: {})",
            type().str());
-  if (state_->needs_grad != required) *this = tensor_of(value_of(*this), required, state_->depth, state_->device);
-  return *this;
+  if (state_->needs_grad == required) return *this;
+  if (required && state_->without_history) return *this = as_leaf(*this, true);
+  return *this = tensor_of(value_of(*this), required, state_->depth, state_->device);
 }
 
 bool Tensor::needs_grad() const { return state_of(state_).needs_grad; }

@@ -9,7 +9,16 @@
 namespace fusejit {
 namespace {
 
-bool ends_walk(const ir::Node* node) { return node->op == ir::Op::parameter || evaluated(node); }
+// Numbers of nodes: an entry's from 0 upwards, a leaf's from kFirstLeaf downwards.
+constexpr int kUnknown = -1, kFirstLeaf = -2;
+
+bool ends_walk(const ir::Node* node) { return evaluated(node) || (node->op == ir::Op::parameter && !deferred(node)); }
+
+// What a node that is to be computed is computed from, one after the other; empty at the end and for numbers.
+const ir::Value* operand(const ir::Node* node, std::size_t i) {
+  if (deferred(node)) return i == 0 ? &attachment(node)->source : nullptr;
+  return i < node->operands.size() ? &node->operands[i].value : nullptr;
+}
 
 // One word that no op starts with, then the dims.
 void append_type(std::vector<std::uint64_t>& words, const Type& type) {
@@ -47,6 +56,22 @@ void NodeNumbers::add(const ir::Node* node, int number) {
   entries_[at] = {node, number};
 }
 
+int Trace::number_of(const ir::Node* node) const {
+  const int number = numbers_.find(node);
+  return number <= kFirstLeaf ? leaves_[static_cast<std::size_t>(kFirstLeaf - number)].number : number;
+}
+
+std::int32_t& Trace::held(const ir::Node* node) {
+  const int number = numbers_.find(node);
+  return number <= kFirstLeaf ? leaves_[static_cast<std::size_t>(kFirstLeaf - number)].held
+                              : entries_[static_cast<std::size_t>(number)].held;
+}
+
+void Trace::use(const ir::Node* node) {
+  ++held(node);
+  ++entries_[static_cast<std::size_t>(number_of(node))].uses;
+}
+
 void Trace::add_result(const ir::Value& value) {
   struct Frame {
     const ir::Node* node;
@@ -54,11 +79,11 @@ void Trace::add_result(const ir::Value& value) {
   };
   std::vector<Frame> stack;
   const auto visit = [&](const ir::Node* node) {
-    if (numbers_.find(node) >= 0) return;
+    if (numbers_.find(node) != kUnknown) return;
     if (ends_walk(node)) {
       numbers_.add(node, static_cast<int>(entries_.size()));
       arguments_.push_back(static_cast<int>(entries_.size()));
-      entries_.push_back({node, true, 0});
+      entries_.push_back({node, true, 0, 0});
     } else {
       stack.push_back({node, 0});
     }
@@ -66,21 +91,29 @@ void Trace::add_result(const ir::Value& value) {
   visit(value.get());
   while (!stack.empty()) {
     Frame& top = stack.back();
-    if (top.next < top.node->operands.size()) {
-      const ir::Value& operand = top.node->operands[top.next++].value;
-      if (operand) visit(operand.get());  // may move the stack: `top` is not used again in this turn
+    if (const ir::Value* next = operand(top.node, top.next)) {
+      ++top.next;
+      if (*next) visit(next->get());  // may move the stack: `top` is not used again in this turn
       continue;
     }
     const ir::Node* node = top.node;
     stack.pop_back();
-    if (numbers_.find(node) >= 0) continue;  // pushed twice before its turn
+    if (numbers_.find(node) != kUnknown) continue;  // pushed twice before its turn
+    if (deferred(node)) {
+      const ir::Node* source = sources_.emplace_back(attachment(node)->source).get();
+      held(source) += 2;  // by the leaf and by `sources_`
+      const int number = number_of(source);
+      numbers_.add(node, kFirstLeaf - static_cast<int>(leaves_.size()));
+      leaves_.push_back({node, number, 0});
+      continue;
+    }
     numbers_.add(node, static_cast<int>(entries_.size()));
-    entries_.push_back({node, false, 0});
+    entries_.push_back({node, false, 0, 0});
     for (const ir::Operand& operand : node->operands) {
-      if (operand.value) ++entries_[static_cast<std::size_t>(numbers_.find(operand.value.get()))].uses;
+      if (operand.value) use(operand.value.get());
     }
   }
-  ++entries_[static_cast<std::size_t>(numbers_.find(value.get()))].uses;
+  use(value.get());
   results_.push_back(value);
 }
 
@@ -92,10 +125,10 @@ bool Trace::shares(const ir::Value& value) const {
     stack.pop_back();
     if (!seen.insert(node).second) continue;
     // A common host scalar or seed is no common work; a common tensor is.
-    if (numbers_.find(node) >= 0 && node->type.shape.rank() > 0) return true;
+    if (number_of(node) >= 0 && node->type.shape.rank() > 0) return true;
     if (ends_walk(node)) continue;
-    for (const ir::Operand& operand : node->operands) {
-      if (operand.value) stack.push_back(operand.value.get());
+    for (std::size_t i = 0; const ir::Value* next = operand(node, i); ++i) {
+      if (*next) stack.push_back(next->get());
     }
   }
   return false;
@@ -133,7 +166,7 @@ ir::Hash Trace::key() const {
     node.attrs.append_words(words);
     for (const ir::Operand& operand : node.operands) {
       if (operand.value) {
-        words.push_back(static_cast<std::uint64_t>(numbers_.find(operand.value.get())));
+        words.push_back(static_cast<std::uint64_t>(number_of(operand.value.get())));
       } else {
         words.push_back(operand.is_integer ? ~std::uint64_t{1} : ~std::uint64_t{0});
         words.push_back(operand.is_integer ? static_cast<std::uint64_t>(operand.integer)
@@ -141,7 +174,7 @@ ir::Hash Trace::key() const {
       }
     }
   }
-  for (const ir::Value& result : results_) words.push_back(static_cast<std::uint64_t>(numbers_.find(result.get())));
+  for (const ir::Value& result : results_) words.push_back(static_cast<std::uint64_t>(number_of(result.get())));
   words.push_back(results_.size());
   return ir::hash_bytes(words.data(), words.size() * sizeof(std::uint64_t));
 }
@@ -162,15 +195,14 @@ ir::Graph Trace::graph(const std::string& name, const std::unordered_map<const i
     }
     std::vector<ir::Operand> operands = node.operands;
     for (ir::Operand& operand : operands) {
-      if (operand.value) operand.value = copies[static_cast<std::size_t>(numbers_.find(operand.value.get()))];
+      if (operand.value) operand.value = copies[static_cast<std::size_t>(number_of(operand.value.get()))];
     }
     copies.push_back(node.type.shape.rank() == 4
                          ? ir::build_in(node.type.layout, node.op, std::move(operands), node.attrs, regions[i])
                          : ir::build(node.op, std::move(operands), node.attrs, regions[i]));
   }
   std::vector<ir::Value> results;
-  for (const ir::Value& result : results_)
-    results.push_back(copies[static_cast<std::size_t>(numbers_.find(result.get()))]);
+  for (const ir::Value& result : results_) results.push_back(copies[static_cast<std::size_t>(number_of(result.get()))]);
   return ir::capture(name, std::move(parameters), std::move(results));
 }
 

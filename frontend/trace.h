@@ -1,8 +1,9 @@
 // From recorded values to a graph: which nodes are to be computed, from which arguments, under which key.
 //
-// A walk stops at leaves and at evaluated values: those are the arguments. The same program recorded again gives the
-// same key, so a graph is captured once and later recordings only look it up. Regions are renumbered in order of
-// appearance, so that each recording of a recomputation has the same number.
+// A walk stops at leaves and at evaluated values: those are the arguments. A leaf that is still to be computed is what
+// it is computed from, under another name. The same program recorded again gives the same key, so a graph is captured
+// once and later recordings only look it up. Regions are renumbered in order of appearance, so that each recording of a
+// recomputation has the same number.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +48,22 @@ class Trace {
     const ir::Node* node = nullptr;
     bool argument = false;
     std::int32_t uses = 0;  // as an operand inside the trace, and as a result
+    std::int32_t held = 0;  // references to the node that the trace explains
+  };
+  // A leaf that is still to be computed: the value of another entry.
+  struct Leaf {
+    const ir::Node* node = nullptr;
+    int number = 0;
+    std::int32_t held = 0;
   };
   // In order: operands before users. The results keep all of it alive.
   const std::vector<Entry>& entries() const { return entries_; }
+  const std::vector<Leaf>& leaves() const { return leaves_; }
   const std::vector<ir::Value>& results() const { return results_; }
   // Numbers of the argument entries, in order of first use.
   const std::vector<int>& arguments() const { return arguments_; }
-  int number_of(const ir::Node* node) const { return numbers_.find(node); }
+  // Of the entry that computes or is `node`, or -1.
+  int number_of(const ir::Node* node) const;
 
   // Structure, types and constants; not the identity of arguments.
   ir::Hash key() const;
@@ -63,7 +73,11 @@ class Trace {
 
  private:
   std::vector<std::uint32_t> dense_regions() const;
+  std::int32_t& held(const ir::Node* node);
+  void use(const ir::Node* node);
   std::vector<Entry> entries_;
+  std::vector<Leaf> leaves_;
+  std::vector<ir::Value> sources_;  // of the leaves, which forget them when they are computed
   std::vector<int> arguments_;
   std::vector<ir::Value> results_;
   NodeNumbers numbers_;

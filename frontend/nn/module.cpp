@@ -17,7 +17,9 @@ Parameter::Parameter(std::string name, Tensor value, bool trainable) : slot_(std
   FJ_CHECK(value.defined(), "parameter '{}' has no value", name);
   slot_->name = std::move(name);
   slot_->trainable = trainable;
-  slot_->value = trainable ? value.requires_grad() : value;
+  FJ_CHECK(!trainable || is_float(value.dtype()), "parameter '{}' is {}, only float tensors can be trained",
+           slot_->name, value.type().str());
+  slot_->value = as_leaf(value, trainable);
 }
 
 const std::string& Parameter::name() const { return slot_->name; }
@@ -38,8 +40,7 @@ void Parameter::set(const Tensor& value) const {
     throw UserError(fmt::format("parameter '{}' is {} on {}, the new value {} is on {}", slot_->name,
                                 this->value().type().str(), home.str(), value.type().str(), value.device().str()));
   }
-  Tensor replacement = value;
-  if (slot_->trainable) replacement.requires_grad();
+  const Tensor replacement = as_leaf(value, slot_->trainable);
   Tensor old;  // released after the lock
   {
     const std::lock_guard lock(slot_->mutex);
@@ -52,8 +53,6 @@ void Parameter::set(const Tensor& value) const {
     const bool known = std::any_of(recording->before.begin(), recording->before.end(),
                                    [&](const auto& b) { return b.first == slot_; });
     if (!known) recording->before.emplace_back(slot_, std::move(old));
-  } else {
-    add_pending(replacement);
   }
 }
 

@@ -3,8 +3,10 @@
 #include <set>
 
 #include "frontend/context.h"
+#include "frontend/eval.h"
 #include "frontend/record.h"
 #include "frontend/slot.h"
+#include "frontend/step.h"
 #include "fusejit/grad.h"
 #include "fusejit/optim.h"
 #include "ir/base/check.h"
@@ -77,11 +79,48 @@ Tensor follow(const nn::Parameter& state, const Device& device) {
   return value;
 }
 
+bool is_deferred(const Tensor& tensor) {
+  const std::lock_guard lock(context().graph_mutex);
+  return deferred(tensor.state()->value.get());
+}
+
 }  // namespace
 
-void Optimizer::update(const std::vector<Tensor>& gradients) {
+void Optimizer::check_gradients(const std::vector<Tensor>& gradients) const {
   FJ_CHECK(gradients.size() == parameters_.size(), "{}: {} gradients are given for {} parameters", name_,
            gradients.size(), parameters_.size());
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (!gradients[i].defined()) continue;
+    const Type type = parameters_[i].value().type();
+    FJ_CHECK(is_float(gradients[i].dtype()) && gradients[i].shape() == type.shape,
+             "{}: parameter '{}' is {}, its gradient is {}", name_, parameters_[i].name(), type.str(),
+             gradients[i].type().str());
+  }
+}
+
+// A loop that never asks for a value would otherwise record its whole history, and compute all of it at the end.
+void Optimizer::compute_last_update() const {
+  if (thread_state().recording) return;
+  std::vector<Tensor> open;
+  const auto note = [&open](const nn::Parameter& p) {
+    if (Tensor value = p.value(); is_deferred(value)) open.push_back(std::move(value));
+  };
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    note(parameters_[i]);
+    for (const nn::Parameter& s : state_[i]) note(s);
+  }
+  if (!open.empty()) evaluate(open);
+}
+
+void Optimizer::step(const Tensor& loss) {
+  compute_last_update();  // before this one's gradients would join it
+  update(gradients_of(loss, parameters_, name_ + ": step"));
+  join_plans(loss);
+}
+
+void Optimizer::update(const std::vector<Tensor>& gradients) {
+  check_gradients(gradients);
+  compute_last_update();
   const NoGrad off;
   const std::int64_t step = steps_ + 1;
   for (const Group& group : groups_) {

@@ -135,6 +135,21 @@ TEST_F(HeaderExamples, Optimizers) {
   EXPECT_EQ(opt.lr(1), 0.01 * 0.7);
 }
 
+TEST_F(HeaderExamples, LoopOfOnesOwn) {
+  fj::nn::Linear body(3, 2), head(2, 1);
+  fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},
+                     fj::optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+  const fj::Tensor x = fj::ones({4, 3}), y = fj::zeros({4, 1});
+  float before = 1e9f;
+  for (int i = 0; i < 3; ++i) {
+    fj::Tensor loss = fj::mse_loss(head(body(x)), y);
+    opt.step(loss);
+    float value = loss.item<float>();
+    EXPECT_LT(value, before);
+    before = value;
+  }
+}
+
 TEST_F(HeaderExamples, Runtime) {
   fj::set_options({.rules = "none", .threads = 1});
   EXPECT_EQ(fj::options().rules, "none");

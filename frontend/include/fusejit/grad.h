@@ -11,7 +11,8 @@
 namespace fusejit {
 
 // d loss / d input for every input. loss: a 0-d (or one-element) float tensor; each input must lead to it.
-// UserError otherwise, naming the input.
+// UserError otherwise, naming the input. Gradients of what is marked (requires_grad, parameters), and what is computed
+// of them, are computed with the loss when that is asked for first, as long as their handles are there.
 //   fj::Tensor w = fj::ones({3}).requires_grad();
 //   fj::Tensor g = fj::grad(fj::sum(w * w), {w})[0];          // 2, 2, 2
 std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs);

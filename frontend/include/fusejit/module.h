@@ -27,11 +27,13 @@ namespace nn {
 class Parameter {
  public:
   // trainable: the optimiser updates it, and it asks for gradients; else it is state, such as running statistics.
-  // UserError for an empty value, or one that is no float and trainable.
+  // UserError for an empty value, or one that is no float and trainable. As after set(), the value is a leaf.
   Parameter(std::string name, Tensor value, bool trainable = true);
   Tensor value() const;  // as it is now
   operator Tensor() const { return value(); }
-  // A new value of the same type; handles of the old one keep it. UserError for another type.
+  // A new value of the same type; handles of the old one keep it. It becomes a leaf: gradients end at the parameter,
+  // and once it is computed, when it is asked for or with what shares work with it, what it was computed from is
+  // forgotten. UserError for another type.
   void set(const Tensor& value) const;
   const std::string& name() const;
   bool trainable() const;

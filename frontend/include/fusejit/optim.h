@@ -5,6 +5,11 @@
 //                      fj::optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
 //   fj::optim::StepLR schedule(opt, 1, 0.7);  // schedule.step() after each epoch
 //
+// A loop of one's own; each round is one plan, as with train_step (train.h), and keeps nothing of the rounds before:
+//   fj::Tensor loss = fj::mse_loss(head(body(x)), y);
+//   opt.step(loss);              // or: opt.update(fj::grad(loss, ...)), with clip_grad_norm() in between
+//   float value = loss.item<float>();
+//
 // A setting that is not finite or out of its range is a UserError, and so are a parameter given twice and none at all.
 // In the formulas p is a parameter, g its gradient + weight_decay*p, t the number of this update, from 1.
 #pragma once
@@ -43,8 +48,15 @@ class Optimizer {
   std::int64_t steps() const { return steps_; }
 
   // Records one update: gradients in the order of parameters(); where one is empty, that parameter keeps its value.
+  // What it leaves are leaves: gradients end there, and once a value is asked for, all that the update changed is
+  // computed with it and keeps no history. An update on top of one that nothing has asked for computes that one first.
+  // UserError, and nothing has changed, for another number of gradients than parameters or one of another type.
   // train_step does this; a loop of one's own calls it with what grad() gave.
   void update(const std::vector<Tensor>& gradients);
+  // grad() of the loss for all parameters() and update(); those that it does not depend on keep their values. UserError
+  // if it depends on none, or is not one float number. The loss is computed with the update, in one plan, when any of
+  // them is asked for.
+  void step(const Tensor& loss);
 
   // Momentum buffers and the like, under "<parameter number>.<name>", and "steps".
   StateDict state_dict() const;
@@ -75,6 +87,8 @@ class Optimizer {
   virtual void apply(Update& update, const std::vector<Tensor>& numbers) const = 0;
 
  private:
+  void check_gradients(const std::vector<Tensor>& gradients) const;
+  void compute_last_update() const;
   std::string name_;
   std::vector<Group> groups_;
   std::vector<nn::Parameter> parameters_;

@@ -84,7 +84,8 @@ class Tensor {
   // The same value; gradients stop here.
   Tensor detach() const;
   // Marks the value as something gradients are asked for: its history, and that of all that is computed from it, is
-  // kept when it is evaluated. Float tensors only. Returns *this.
+  // kept when it is evaluated. One that is detached, or was recorded under NoGrad, becomes a leaf without history, so
+  // that w = (w - step).detach().requires_grad() can be repeated for ever. Float tensors only. Returns *this.
   Tensor& requires_grad(bool required = true);
   bool needs_grad() const;
 
