@@ -67,11 +67,18 @@ struct Recording {
   const std::unordered_map<const Slot*, Tensor>* frozen = nullptr;
 };
 
+namespace nn {
+struct ModuleCall;  // frontend/nn/module.cpp
+}
+
+// Nothing that ends with the thread: what is static may record when that is over.
 struct ThreadState {
   Recording* recording = nullptr;
-  bool gradients = true;     // false inside NoGrad
-  std::uint32_t region = 0;  // of what is recorded now
-  std::int64_t moment;       // the thread's number, then, in 40 bits, its evaluations so far
+  bool gradients = true;                 // false inside NoGrad
+  std::uint32_t region = 0;              // of what is recorded now
+  std::int64_t moment;                   // the thread's number, then, in 40 bits, its evaluations so far
+  const nn::ModuleCall* call = nullptr;  // the module that is being called, the innermost
+  std::size_t placed_error = 0;          // std::hash of the last sentence that was given a module's name
   ThreadState();
 };
 // True if the thread has evaluated something between the two.

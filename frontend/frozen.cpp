@@ -186,7 +186,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::o
   {
     const FrozenScope scope(values);
     const NoGrad off;
-    y = module->forward(tensor_of(entry->stand_in, false, 0, device));
+    y = (*module)(tensor_of(entry->stand_in, false, 0, device));
   }
   const Trace recorded = trace_of(value_of(y));
   const std::vector<bool> constant_before = constant_entries(recorded, entry->stand_in.get());

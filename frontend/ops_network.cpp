@@ -141,6 +141,11 @@ Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& var, const 
   return record(Op::batch_norm, {x, mean, var, or_number(weight, 1), or_number(bias, 0)}, {{"eps", eps}});
 }
 Tensor batch_norm_train(const Tensor& x, const Tensor& weight, const Tensor& bias, const BatchNormOptions& options) {
+  if (x.defined() && x.rank() >= 2) {
+    __int128 values = x.shape()[0];
+    for (int axis = 2; axis < x.rank(); ++axis) values *= x.shape()[axis];
+    FJ_CHECK(values > 1, "batch_norm_train: more than 1 value a channel is needed in training (x: {})", text(x));
+  }
   return record(Op::batch_norm_train, {x, or_number(weight, 1), or_number(bias, 0)},
                 {{"eps", options.eps}, {"correction", options.correction}, {"eps_outside", options.eps_outside}});
 }

@@ -154,7 +154,7 @@ Sequential& Sequential::push_back(const Module& module) {
 
 Tensor Sequential::forward(const Tensor& x) {
   Tensor y = x;
-  for (const std::shared_ptr<Module>& module : modules_) y = module->forward(y);
+  for (const std::shared_ptr<Module>& module : modules_) y = (*module)(y);
   return y;
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <string_view>
+#include <typeinfo>
 #include <unordered_set>
+#include <utility>
 
 #include "frontend/context.h"
 #include "frontend/eval.h"
@@ -63,6 +66,78 @@ struct Module::Tree {
   std::mutex step_mutex;
 };
 
+// Where an error came from: the modules that are being called on this thread, the innermost first.
+struct ModuleCall {
+  ModuleCall(const Module* module, const void* tree)
+      : module(module), tree(tree), outer(std::exchange(thread_state().call, this)) {}
+  ~ModuleCall() { thread_state().call = outer; }
+  ModuleCall(const ModuleCall&) = delete;
+  ModuleCall& operator=(const ModuleCall&) = delete;
+
+  const Module* module;
+  const void* tree;
+  const ModuleCall* outer;
+};
+
+// The name under which a module holds another one, perhaps deep within; empty if it does not.
+std::string Module::name_of(const void* tree) const {
+  std::vector<std::pair<const Tree*, std::string>> open{{tree_.get(), ""}};
+  std::unordered_set<const void*> seen;
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const auto [at, prefix] = open[i];
+    if (!seen.insert(at).second) continue;
+    for (const auto& [name, child] : at->children) {
+      if (child.get() == tree) return prefix + name;
+      open.emplace_back(child.get(), prefix + name + ".");
+    }
+  }
+  return "";
+}
+
+// "layer1.0.conv2": the innermost module that is being called, as the outermost one names it.
+std::string place_of_call() {
+  std::vector<const ModuleCall*> calls;
+  for (const ModuleCall* call = thread_state().call; call; call = call->outer) calls.push_back(call);
+  std::string place;
+  const ModuleCall* at = calls.back();
+  for (std::size_t i = calls.size() - 1; i-- > 0;) {
+    const std::string name = at->module->name_of(calls[i]->tree);
+    if (name.empty()) continue;  // a module that nobody has added
+    place += (place.empty() ? "" : ".") + name;
+    at = calls[i];
+  }
+  return place;
+}
+
+namespace {
+
+// Throws an error of the same type that begins with the place, unless it has one: the module within has seen to that.
+[[noreturn]] void throw_placed(const Error& error) {
+  std::size_t& last = thread_state().placed_error;
+  if (std::hash<std::string_view>()(error.what()) == last) throw;
+  const std::string place = place_of_call();
+  if (place.empty()) throw;
+  const std::string sentence = fmt::format("in {}: {}", place, error.what());
+  last = std::hash<std::string_view>()(sentence);
+  if (typeid(error) == typeid(UserError)) throw UserError(sentence);
+  if (typeid(error) == typeid(UnsupportedError)) throw UnsupportedError(sentence);
+  if (typeid(error) == typeid(DeviceError)) throw DeviceError(sentence);
+  if (typeid(error) == typeid(FileError)) throw FileError(sentence);
+  if (typeid(error) == typeid(InternalError)) throw InternalError(sentence);
+  throw;  // of a type that holds more than its sentence
+}
+
+}  // namespace
+
+Tensor Module::operator()(const Tensor& x) {
+  const ModuleCall call(this, tree_.get());
+  try {
+    return forward(x);
+  } catch (const Error& error) {
+    throw_placed(error);
+  }
+}
+
 namespace {
 constexpr int kDeepest = 100;  // modules within modules; keeps the walk below from exhausting the stack
 }
@@ -71,25 +146,24 @@ Module::Module() : tree_(std::make_shared<Tree>()) {}
 
 std::mutex& Module::step_mutex() const { return tree_->step_mutex; }
 
-void Module::collect(const Tree& tree, const std::string& prefix, bool trainable_only,
-                     std::vector<std::pair<std::string, Parameter>>& found, int depth) {
+void Module::collect(const Tree& tree, const std::string& prefix, std::vector<std::pair<std::string, Parameter>>& found,
+                     int depth) {
   FJ_CHECK(depth < kDeepest, "modules are nested more than {} deep", kDeepest);
-  for (const auto& [name, value] : tree.values) {
-    if (value.trainable() || !trainable_only) found.emplace_back(prefix + name, value);
-  }
-  for (const auto& [name, child] : tree.children)
-    collect(*child, prefix + name + ".", trainable_only, found, depth + 1);
-}
-
-std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const {
-  std::vector<std::pair<std::string, Parameter>> found;
-  collect(*tree_, "", true, found, 0);
-  return found;
+  for (const auto& [name, value] : tree.values) found.emplace_back(prefix + name, value);
+  for (const auto& [name, child] : tree.children) collect(*child, prefix + name + ".", found, depth + 1);
 }
 
 std::vector<std::pair<std::string, Parameter>> Module::named_values() const {
   std::vector<std::pair<std::string, Parameter>> found;
-  collect(*tree_, "", false, found, 0);
+  collect(*tree_, "", found, 0);
+  std::unordered_set<std::string_view> names;  // what was added to a module after it was added itself may clash
+  for (const auto& [name, value] : found) FJ_CHECK(names.insert(name).second, "two values are called '{}'", name);
+  return found;
+}
+
+std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const {
+  std::vector<std::pair<std::string, Parameter>> found = named_values();
+  std::erase_if(found, [](const auto& named) { return !named.second.trainable(); });
   return found;
 }
 
@@ -219,12 +293,32 @@ void Module::load(const std::string& path) {
   }
 }
 
+// Two values of one name would be one in a state_dict. Names may hold dots, so whole names are compared.
+void Module::check_name(const char* what, const std::string& name, const Module* module) const {
+  const auto refuse = [&](const std::string& clash) {
+    throw UserError(fmt::format("{} '{}' cannot be added: there is one called '{}' already", what, name, clash));
+  };
+  FJ_CHECK(!name.empty(), "a {} must have a name", what);
+  for (const auto& [child_name, child] : tree_->children) {
+    if (child_name == name) refuse(name);
+  }
+  std::unordered_set<std::string> known;
+  for (const auto& [known_name, value] : named_values()) known.insert(known_name);
+  if (known.contains(name)) refuse(name);
+  if (!module) return;
+  for (const auto& [inner, value] : module->named_values()) {
+    if (known.contains(name + "." + inner)) refuse(name + "." + inner);
+  }
+}
+
 Parameter Module::parameter(const std::string& name, const Tensor& value) {
+  check_name("parameter", name, nullptr);
   tree_->values.emplace_back(name, Parameter(name, value, true));
   return tree_->values.back().second;
 }
 
 Parameter Module::state(const std::string& name, const Tensor& value) {
+  check_name("state", name, nullptr);
   tree_->values.emplace_back(name, Parameter(name, value, false));
   return tree_->values.back().second;
 }
@@ -239,6 +333,7 @@ void Module::add_child(const std::string& name, const Module& module) {
     if (!within.insert(tree).second) continue;
     for (const auto& [child_name, child] : tree->children) open.push_back(child.get());
   }
+  check_name("module", name, &module);
   tree_->children.emplace_back(name, module.tree_);
 }
 

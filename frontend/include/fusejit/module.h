@@ -48,7 +48,9 @@ class Module {
   Module();
   virtual ~Module() = default;
   virtual Tensor forward(const Tensor& x) = 0;
-  Tensor operator()(const Tensor& x) { return forward(x); }
+  // forward(x). Errors begin with the name of the module that they come from: "in layer1.0.conv2: conv2d: ...", if it
+  // is called so and is not the outermost one.
+  Tensor operator()(const Tensor& x);
 
   // With the modules added, in the order of adding. Names are joined by dots.
   std::vector<Parameter> parameters() const;                                // trainable ones
@@ -86,7 +88,8 @@ class Module {
   std::mutex& step_mutex() const;                     // steps on one module run one after another
 
  protected:
-  // Adds a parameter to train, or a state that the module itself sets, under a name, and returns it.
+  // Adds a parameter to train, or a state that the module itself sets, under a name, and returns it. UserError, here
+  // and for modules, if there is one of that name, or if another value would have the same name, dots included.
   Parameter parameter(const std::string& name, const Tensor& value);
   Parameter state(const std::string& name, const Tensor& value);
   // Adds a module under a name and returns it. UserError if that module holds this one.
@@ -99,7 +102,10 @@ class Module {
 
  private:
   struct Tree;
-  static void collect(const Tree& tree, const std::string& prefix, bool trainable_only,
+  friend std::string place_of_call();
+  std::string name_of(const void* tree) const;
+  void check_name(const char* what, const std::string& name, const Module* module) const;
+  static void collect(const Tree& tree, const std::string& prefix,
                       std::vector<std::pair<std::string, Parameter>>& found, int depth);
   std::shared_ptr<Tree> tree_;
 };
