@@ -1,6 +1,11 @@
 #include "fusejit/io.h"
 
+#include <span>
+
+#include "frontend/context.h"
+#include "frontend/io/files.h"
 #include "frontend/io/npz.h"
+#include "frontend/trace.h"
 #include "ir/base/check.h"
 
 namespace fusejit {
@@ -38,5 +43,17 @@ StateDict load(const std::string& path) {
 
 void save(const Tensor& tensor, const std::string& path) { io::write_npy(path, array_of("", tensor)); }
 Tensor load_array(const std::string& path) { return tensor_of(io::read_npy(path)); }
+
+void save_graph(const std::string& path, const std::vector<Tensor>& tensors) {
+  FJ_CHECK(!tensors.empty(), "save_graph: there are no tensors");
+  for (const Tensor& tensor : tensors) FJ_CHECK(tensor.defined(), "save_graph: a tensor is empty");
+  Trace trace;
+  {
+    const std::lock_guard lock(context().graph_mutex);
+    for (const Tensor& tensor : tensors) trace.add_result(tensor.state()->value);
+  }
+  const std::string text = ir::print(trace.graph("main"));
+  io::write_file(path, std::as_bytes(std::span(text.data(), text.size())));
+}
 
 }  // namespace fusejit

@@ -112,6 +112,18 @@ TEST_F(HeaderExamples, Io) {
   std::filesystem::remove(path);
 }
 
+TEST_F(HeaderExamples, SaveGraph) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("header_examples_" + std::to_string(::getpid()) + ".fj")).string();
+  fj::Tensor p = fj::tensor<float>({1, 2});
+  fj::save_graph(path, {fj::exp(p) * 2});
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(),
+            "graph @main(%p0: f32[2]) {\n  %0 = exp(%p0) : f32[2]\n  %1 = mul(%0, 2) : f32[2]\n  return %1\n}\n");
+  std::filesystem::remove(path);
+}
+
 TEST_F(HeaderExamples, Module) {
   Net net;
   EXPECT_EQ(net(fj::ones({2, 1, 28, 28})).shape(), (fj::Shape{2, 10}));

@@ -1,5 +1,5 @@
-// Named tensors in files: NumPy's .npz, and one tensor in a .npy (docs/ops.md section 13). Every dtype; bf16 travels as
-// <u2 under a name that ends in ".bf16".
+// Named tensors in files: NumPy's .npz, and one tensor in a .npy (docs/ops.md section 13); and what is recorded, as a
+// graph. Every dtype; bf16 travels as <u2 under a name that ends in ".bf16".
 //
 //   fj::save({{"x", fj::tensor<float>({1, 2})}}, path);
 //   fj::Tensor x = fj::load(path).at("x");
@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "fusejit/tensor.h"
 
@@ -23,5 +24,13 @@ StateDict load(const std::string& path);
 // One .npy array; errors as above.
 void save(const Tensor& tensor, const std::string& path);
 Tensor load_array(const std::string& path);
+
+// Writes what the tensors are still to be computed from as the text of a graph (.fj, docs/ops.md), which fusejit-dump
+// shows and runs; nothing is computed, so this works for graphs too that cannot be compiled. Values that are there are
+// the parameters p0, p1, ..., in order of first use; the tensors are the results. UserError for no tensor at all or an
+// empty one, FileError if it cannot be written; then nothing has changed under the name.
+//   fj::Tensor p = fj::tensor<float>({1, 2});
+//   fj::save_graph(path, {fj::exp(p) * 2});
+void save_graph(const std::string& path, const std::vector<Tensor>& tensors);
 
 }  // namespace fusejit
