@@ -18,16 +18,26 @@ std::int64_t extent_of(const std::optional<Interval>& range) {
 bool is_parallel(Binding b) { return b != Binding::none && b != Binding::unroll; }
 
 std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
+  std::int64_t low = -kUnknown, high = kUnknown;  // both included
   for (const Enclosing& e : path) {
+    if (e.loop && e.loop->variable == variable) {
+      for (const Index& bound : e.loop->low)
+        if (bound.is_constant()) low = std::max(low, bound.constant());
+      for (const Index& bound : e.loop->high)
+        if (bound.is_constant()) high = std::min(high, bound.constant() - 1);
+    }
     if (!e.choice || e.in_else) continue;
     for (const Compare& c : e.choice->compares) {
       const std::vector<IndexTerm>& terms = c.left.terms();
-      if (c.kind == CompareKind::eq && terms.size() == 1 && terms[0].atom.kind == AtomKind::variable &&
-          terms[0].atom.id == variable && c.right % terms[0].coefficient == 0)
-        return c.right / terms[0].coefficient;
+      if (terms.size() != 1 || terms[0].atom.kind != AtomKind::variable || terms[0].atom.id != variable) continue;
+      const std::int64_t coefficient = terms[0].coefficient;
+      if (c.kind == CompareKind::eq && c.right % coefficient == 0) return c.right / coefficient;
+      if (coefficient != 1) continue;
+      if (c.kind == CompareKind::lt) high = std::min(high, c.right - 1);
+      if (c.kind == CompareKind::ge) low = std::max(low, c.right);
     }
   }
-  return std::nullopt;
+  return low == high ? std::optional(low) : std::nullopt;
 }
 
 bool repeats(const ForStmt& loop, const Site& site) {

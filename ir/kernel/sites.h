@@ -39,7 +39,7 @@ struct Site {
 Site make_site(const Stmt& stmt, const Memory& memory, const Path& path, std::size_t declared_at);
 
 bool is_parallel(Binding binding);
-// The value that an enclosing == gives to a variable.
+// The one value of a variable that gets through the enclosing conditions.
 std::optional<std::int64_t> fixed_value(VarId variable, const Path& path);
 // More than one value of the loop's variable gets to the site.
 bool repeats(const ForStmt& loop, const Site& site);

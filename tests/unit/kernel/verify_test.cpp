@@ -114,6 +114,9 @@ const Case kCases[] = {
     {"on_either_side", "", on_x86("for %i in 0..4 { if %i < 2 { store %y[%i], 1 } else { store %y[%i], 2 } }")},
     {"on_either_side_again", "V11",
      on_x86("for %i in 0..4 { for %j in 0..2 { if %j < 1 { store %y[%i], 1 } else { store %y[%i], 2 } } }")},
+    {"stored_in_the_first_round_only", "", on_x86("for %i in 0..4 { if %i < 1 { store %y[0], 1 } }")},
+    {"stored_in_the_last_round_only", "", on_x86("for %i in 0..4 { if %i >= 3 { store %y[0], 1 } }")},
+    {"stored_in_two_rounds", "V11", on_x86("for %i in 0..4 { if %i < 2 { store %y[0], 1 } }")},
     {"tiles_and_their_rest", "",
      on_x86("for %t in 0..4 threads { for %i in 0..3 { for %j in 0..4 unroll { store %y[%t*14 + %i*4 + %j], 1 } } "
             "for %j in 0..2 unroll { store %y[%t*14 + %j + 12], 1 } }")},
