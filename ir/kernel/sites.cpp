@@ -99,7 +99,7 @@ std::optional<Site::Digits> digits_of(const Place& place, const Memory& memory) 
 
 Site make_site(const Stmt& stmt, const Memory& memory, const Path& path, std::size_t declared_at) {
   const Place* place = touched(stmt);
-  Site site{&stmt, place, std::holds_alternative<StoreStmt>(stmt.node), {}, {}, {}, digits_of(*place, memory)};
+  Site site{&stmt, place, &memory, std::holds_alternative<StoreStmt>(stmt.node), {}, {}, {}, digits_of(*place, memory)};
   std::map<VarId, std::int64_t> extents;
   std::map<VarId, Index> lows;
   for (const Enclosing& e : path) {
@@ -299,6 +299,51 @@ Index weighed(const Site& site, const std::vector<std::int64_t>& weights) {
   return sum;
 }
 
+bool is_part(const IndexTerm& t) { return t.atom.inner != nullptr; }
+
+// The sum with E * c in place of E / k * (c * k) + E % k * c.
+Index joined(Index sum, const VariableRanges& ranges) {
+  const auto parts = [](const Index& i) { return std::count_if(i.terms().begin(), i.terms().end(), is_part); };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const IndexTerm& t : sum.terms()) {
+      if (t.atom.kind != AtomKind::remainder) continue;
+      const Index& whole = *t.atom.inner;
+      const Index quotient = (whole / t.atom.divisor).simplify(ranges);
+      const Index next = sum + (whole - Index::of(t.atom) - quotient * t.atom.divisor) * t.coefficient;
+      if (parts(next) >= parts(sum)) continue;
+      sum = next, changed = true;
+      break;
+    }
+  }
+  return sum;
+}
+
+// The two never agree in the number of their element, counted with the dims in any order: where these are parts of one
+// number, its bounds are those of the loops.
+bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory, const Facts& a_facts,
+                         const Facts& b_facts) {
+  constexpr std::size_t kMostDims = 4;  // 24 orders
+  std::vector<std::size_t> order;
+  bool parts = false;
+  for (std::size_t d = 0; d < memory.dims.size(); ++d) {
+    if (memory.dims[d] != 1) order.push_back(d);
+    for (const Site* site : {&a, &b}) {
+      const std::vector<IndexTerm>& terms = site->place->index[d].terms();
+      parts = parts || std::any_of(terms.begin(), terms.end(), is_part);
+    }
+  }
+  if (!parts || order.size() > kMostDims) return false;
+  do {
+    std::vector<std::int64_t> weights(memory.dims.size(), 0);
+    std::int64_t below = 1;
+    for (const std::size_t d : order) weights[d] = below, below *= memory.dims[d];
+    if (never_equal(joined(weighed(a, weights), a.ranges), joined(weighed(b, weights), b.ranges), a_facts, b_facts))
+      return true;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return false;
+}
+
 // Different constants beside the same terms, each of which is a digit of its own: no element has both.
 bool apart_by_digits(const Site& a, const Site& b, std::size_t d) {
   const Site::Dim &x = a.dims[d], &y = b.dims[d];
@@ -361,7 +406,7 @@ bool always_apart(const Site& a, const Site& b) {
     const std::vector<std::int64_t>& weights = site->digits->weights;
     if (never_equal(weighed(a, weights), weighed(b, weights), a_facts, b_facts)) return true;
   }
-  return false;
+  return apart_in_some_order(a, b, *a.memory, a_facts, b_facts);
 }
 
 bool apart_in_one_iteration(const Site& a, const Site& b) {

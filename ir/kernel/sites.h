@@ -13,6 +13,7 @@ namespace fusejit::ir {
 struct Site {
   const Stmt* stmt;
   const Place* place;
+  const Memory* memory;
   bool is_store;
   Path path;  // inside the declaration of a local
   VariableRanges ranges;

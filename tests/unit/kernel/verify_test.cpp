@@ -142,6 +142,20 @@ const Case kCases[] = {
     {"digits_and_a_rest_that_overlaps", "V11",
      "kernel @t(%y: f32[3,4,5] write) on x86:v2 { phase { for %i in 0..49 { store %y[%i / 20, %i / 5 % 4, %i % 5], 1 } "
      "for %i in 0..12 { store %y[(%i + 48) / 20, (%i + 48) / 5 % 4, (%i + 48) % 5], 1 } } }"},
+    {"digits_in_part_made_simpler", "",
+     "kernel @t(%y: f32[40,10,10] write) on x86:v2 { phase { for %i in 0..62 { for %j in 0..4 { for %l in 0..16 { "
+     "store "
+     "%y[(%i*64 + %j*16 + %l) % 40, (%i*4 + %j) / 25, (%i*64 + %j*16 + %l) / 40 % 10], 1 } } } for %r in 0..32 { store "
+     "%y[%r + 8, 9, 9], 1 } } }"},
+    {"digits_in_part_made_simpler_that_overlap", "V11",
+     "kernel @t(%y: f32[40,10,10] write) on x86:v2 { phase { for %i in 0..62 { for %j in 0..4 { for %l in 0..16 { "
+     "store "
+     "%y[(%i*64 + %j*16 + %l) % 40, (%i*4 + %j) / 25, (%i*64 + %j*16 + %l) / 40 % 10], 1 } } } for %r in 0..33 { store "
+     "%y[%r + 7, 9, 9], 1 } } }"},
+    {"lanes_beside_a_digit", "",
+     "kernel @t(%y: f32[10,10] write) on x86:v2 { phase { for %i in 0..48 { for %l in 0..2 { store %y[%i / 5, %l + %i "
+     "% "
+     "5 * 2], 1 } } for %i in 0..2 { for %l in 0..2 { store %y[9, %l + %i*2 + 6], 1 } } } }"},
     {"sums_of_two_phases_in_one_place", "V11",
      "kernel @t(%x: f32[2,4] read, %y: f32[1] write) on x86:v2 { work %w: f32[4]\n"
      "phase { for %t in 0..4 threads { %a = load %x[0, %t] : f32 store %w[%t], %a } }\n"
