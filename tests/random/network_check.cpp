@@ -109,8 +109,9 @@ struct Expectation {
   std::vector<double> bounds;  // of `distance`
 };
 
-// f64: 2^-53 times what a few layers and their norms amplify; right engines stay below 1e-11. f32 and bf16: a few times
-// what the f64 results move by when every argument is rounded to that dtype, or a little below its precision.
+// f64: 2^-53 times what a few layers and their norms amplify; of 1,000 networks the farthest is off by 2e-12. f32 and
+// bf16: a few times what the f64 results move by when every argument is rounded to that dtype, or a little below its
+// precision; at least twice what the farthest of 500 networks was off by.
 Expectation expect(const Graph& wide, const std::vector<Array>& arguments, DType dtype, std::uint64_t seed) {
   Expectation e;
   e.want = ir::interpret(wide, arguments);
@@ -118,7 +119,7 @@ Expectation expect(const Graph& wide, const std::vector<Array>& arguments, DType
   for (const Array& array : e.want) of_all = std::max(of_all, largest(array));
   // What is nothing but rounding, as the gradient of a bias in front of a norm, is not compared with itself.
   e.least = of_all * (dtype == f64 ? 1e-3 : dtype == f32 ? 1e-2 : 1e-1);
-  e.bounds.assign(e.want.size(), dtype == f64 ? 1e-9 : dtype == f32 ? 2e-4 : 0.1);
+  e.bounds.assign(e.want.size(), dtype == f64 ? 1e-9 : dtype == f32 ? 5e-4 : 0.2);
   std::mt19937_64 random(seed);
   const double rounding = dtype == f32 ? 0x1p-23 : 0x1p-8, times = dtype == f32 ? 16 : 4;
   for (int draw = 0; draw < 2 && dtype != f64; ++draw) {
