@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace fusejit::ir {
 namespace {
 
-constexpr int kMaxSteps = 3000;
+constexpr int kMostStepsOneWay = 3000;  // of one way to answer a question
+constexpr int kMostStepsInside = 200;   // the same for the inside of a quotient
+constexpr int kMostDepth = 96;          // of substitutions, those inside quotients included: bounds the stack
+constexpr int kMostNested = 3;          // quotients inside each other that are looked into
 constexpr std::int64_t kMaxScale = std::int64_t{1} << 40;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
@@ -35,6 +39,26 @@ Facts::Facts(std::span<const Enclosing> path) {
       add_condition(e.choice->compares[0], false, conditions_);
     }
   }
+  for (const ForStmt* loop : loops_) {  // outer to inner: bounds name outer variables
+    std::optional<Interval> range;
+    for (const Index& low : loop->low) {
+      const auto bound = loop_range(low);
+      if (bound && (!range || bound->low > range->low)) range = Interval{bound->low, INT64_MAX};
+    }
+    for (const Index& high : loop->high) {
+      const auto bound = loop_range(high);
+      if (range && bound) range->high = std::min(range->high, bound->high - 1);
+    }
+    if (range && range->high == INT64_MAX) range.reset();
+    for (const Index& fact : conditions_) {  // those that speak of this variable alone: +-v + c >= 0
+      if (!range || fact.terms().size() != 1) continue;
+      const IndexTerm& own = fact.terms()[0];
+      if (own.atom.kind != AtomKind::variable || own.atom.id != loop->variable) continue;
+      if (own.coefficient == 1) range->low = std::max(range->low, -fact.constant());
+      if (own.coefficient == -1) range->high = std::min(range->high, fact.constant());
+    }
+    ranges_.push_back(range);
+  }
 }
 
 int Facts::depth(const IndexAtom& atom) const {
@@ -49,144 +73,219 @@ int Facts::depth(const IndexAtom& atom) const {
   return -1;
 }
 
-std::optional<Interval> Facts::constant_range(const Index& index) const {
-  std::optional<Interval> whole = loop_range(index);
-  if (!whole) return std::nullopt;
-  if (index.is_constant()) return whole;
-  const IndexTerm& lead = index.terms()[0];
-  for (const Index& fact : conditions_) {
-    for (const IndexTerm& t : fact.terms()) {
-      if (!(t.atom == lead.atom) || t.coefficient % lead.coefficient != 0) continue;
-      const std::int64_t k = std::abs(t.coefficient / lead.coefficient);
-      if (k == 0 || k > kMaxScale) continue;
-      // k E = (k E + fact) - fact <= k E + fact, and likewise below.
-      if (const auto above = loop_range(index * k + fact))
-        whole->high = std::min(whole->high, floor_div(above->high, k));
-      if (const auto below = loop_range(index * k - fact))
-        whole->low = std::max(whole->low, floor_div(below->low + k - 1, k));
-    }
-  }
-  return whole;
-}
+struct Facts::Question {
+  int steps = 0, depth = 0, nested = 0;
+  struct Asked {
+    Index index;
+    std::optional<std::int64_t> at_least;  // nothing as long as the answer is being looked for
+  };
+  std::vector<Asked> asked;
+};
+
+struct Facts::Search {
+  Question& question;
+  std::int64_t enough;  // stop when best reaches it
+  int steps_left;
+  std::optional<std::int64_t> best;
+};
 
 std::optional<Interval> Facts::loop_range(const Index& index) const {
   return index.interval([this](const IndexAtom& atom) -> std::optional<Interval> {
-    const int loop_depth = depth(atom);
-    if (atom.kind != AtomKind::variable || loop_depth < 0) return std::nullopt;
-    const ForStmt& loop = *loops_[static_cast<std::size_t>(loop_depth)];
-    std::optional<Interval> range;
-    for (const Index& low : loop.low) {
-      const auto bound = loop_range(low);
-      if (bound && (!range || bound->low > range->low)) range = Interval{bound->low, INT64_MAX};
-    }
-    if (!range) return std::nullopt;
-    bool bounded = false;
-    for (const Index& high : loop.high) {
-      const auto bound = loop_range(high);
-      if (bound) range->high = std::min(range->high, bound->high - 1), bounded = true;
-    }
-    if (!bounded) return std::nullopt;
-    for (const Index& fact : conditions_) {  // those that speak of this variable alone: +-v + c >= 0
-      if (fact.terms().size() != 1 || !(fact.terms()[0].atom == atom)) continue;
-      if (fact.terms()[0].coefficient == 1) range->low = std::max(range->low, -fact.constant());
-      if (fact.terms()[0].coefficient == -1) range->high = std::min(range->high, fact.constant());
-    }
-    return range;
+    const int loop = atom.kind == AtomKind::variable ? depth(atom) : -1;
+    // While ranges are taken, those of inner loops are not there yet.
+    const bool known = loop >= 0 && loop < static_cast<int>(ranges_.size());
+    return known ? ranges_[static_cast<std::size_t>(loop)] : std::nullopt;
   });
+}
+
+std::optional<std::int64_t> Facts::range_at_least(const Index& index) const {
+  std::optional<std::int64_t> low;
+  const auto improve = [&](const Index& sum, std::int64_t parts) {
+    const auto range = loop_range(sum);
+    const auto bound = range ? std::optional(floor_div(range->low + parts - 1, parts)) : std::nullopt;
+    if (bound && (!low || *bound > *low)) low = bound;
+  };
+  improve(index, 1);
+  for (const Index& fact : conditions_) {
+    for (const IndexTerm& f : fact.terms()) {
+      for (const IndexTerm& t : index.terms()) {
+        if (!(f.atom == t.atom) || (f.coefficient > 0) != (t.coefficient > 0)) continue;
+        const std::int64_t common = std::gcd(f.coefficient, t.coefficient);
+        const std::int64_t a = std::abs(f.coefficient) / common, b = std::abs(t.coefficient) / common;
+        // a E = (a E - b fact) + b fact >= a E - b fact, where the atom is gone.
+        if (a < kMaxScale && b < kMaxScale) improve(index * a - fact * b, a);
+      }
+    }
+  }
+  return low;
+}
+
+const IndexTerm& Facts::innermost(const Index& index) const {
+  const IndexTerm* found = nullptr;
+  int found_depth = -2;
+  for (const IndexTerm& t : index.terms()) {  // quotients and remainders before the variables they are made of
+    const int d = depth(t.atom);
+    if (d > found_depth || (d == found_depth && t.atom.inner)) found = &t, found_depth = d;
+  }
+  return *found;
+}
+
+// The least values that the loop of `term`, a variable, allows: none if it has no loop.
+std::vector<Index> Facts::least(const IndexTerm& term) const {
+  const int at = term.atom.kind == AtomKind::variable ? depth(term.atom) : -1;
+  std::vector<Index> values;
+  if (at < 0) return values;
+  const ForStmt& loop = *loops_[static_cast<std::size_t>(at)];
+  const std::int64_t k = term.coefficient;
+  for (const Index& bound : k > 0 ? loop.low : loop.high) values.push_back((k > 0 ? bound : bound - Index(1)) * k);
+  return values;
 }
 
 // Replaces the innermost atom by its bounds until a constant is left; index / scale is the expression asked about.
 void Facts::lower(const Index& index, std::int64_t scale, Search& search) const {
-  if (++search.steps > kMaxSteps || scale > kMaxScale || (search.best && *search.best >= search.enough)) return;
+  Question& question = search.question;
+  if (--search.steps_left < 0 || question.steps >= kMostSteps || question.depth >= kMostDepth) return;
+  ++question.steps;
+  if (scale > kMaxScale || (search.best && *search.best >= search.enough)) return;
   if (index.is_constant()) {
     const std::int64_t bound = floor_div(index.constant() + scale - 1, scale);  // an integer: rounded up
     if (!search.best || bound > *search.best) search.best = bound;
     return;
   }
-  // Quotients and remainders before the variables they are made of.
-  const IndexTerm* innermost = nullptr;
-  int innermost_depth = -2;
-  for (const IndexTerm& t : index.terms()) {
-    const int d = depth(t.atom);
-    if (d > innermost_depth || (d == innermost_depth && t.atom.inner)) innermost = &t, innermost_depth = d;
-  }
-  const IndexTerm term = *innermost;
+  const IndexTerm term = innermost(index);
   const Index rest = index.without(term.atom);
-  const std::int64_t k = term.coefficient, c = term.atom.divisor;
+  const std::int64_t k = term.coefficient;
+  ++question.depth;
   switch (term.atom.kind) {
     case AtomKind::value:
-      return;
-    case AtomKind::variable: {
-      if (innermost_depth < 0) return;
-      const ForStmt& loop = *loops_[static_cast<std::size_t>(innermost_depth)];
-      if (k > 0) {
-        for (const Index& low : loop.low) lower(rest + low * k, scale, search);
-      } else {
-        for (const Index& high : loop.high) lower(rest + (high - Index(1)) * k, scale, search);
-      }
-      return;
-    }
+      break;
+    case AtomKind::variable:
+      for (const Index& value : least(term)) lower(rest + value, scale, search);
+      break;
     case AtomKind::quotient:
-      if (k > 0) {
-        if (proves_non_negative(*term.atom.inner)) lower(rest, scale, search);
-        lower(rest * c + (*term.atom.inner - Index(c - 1)) * k, scale * c, search);
-        if (const auto range = constant_range(*term.atom.inner)) {
-          lower(rest + Index(floor_div(range->low, c) * k), scale, search);
-        }
-      } else {
-        lower(rest * c + *term.atom.inner * k, scale * c, search);
-        // The quotient grows with E: the floor of its largest value, which the rational bound above misses.
-        if (const auto range = constant_range(*term.atom.inner)) {
-          lower(rest + Index(floor_div(range->high, c) * k), scale, search);
-        }
-      }
-      return;
+      lower_quotient(term, rest, scale, search);
+      break;
     case AtomKind::remainder: {
-      lower(k > 0 ? rest : rest + Index(c - 1) * k, scale, search);
+      lower(k > 0 ? rest : rest + Index(term.atom.divisor - 1) * k, scale, search);
+      if (k > 0) break;
       // E % c <= E where E >= 0.
-      if (k < 0 && proves_non_negative(*term.atom.inner)) lower(rest + *term.atom.inner * k, scale, search);
+      const std::optional<std::int64_t> bound = inner_at_least(*term.atom.inner, question);
+      if (bound && *bound >= 0) lower(rest + *term.atom.inner * k, scale, search);
     }
   }
+  --question.depth;
 }
 
-std::optional<std::int64_t> Facts::best(const Index& index, std::int64_t enough) const {
-  std::optional<std::int64_t> best;
-  const auto attempt = [&](const Index& with_facts, std::int64_t scale) {
-    Search search{0, std::nullopt, enough};
-    try {
-      lower(with_facts, scale, search);
-    } catch (const UserError&) {
-      return;  // beyond 62 bits: not proven
-    }
-    if (search.best && (!best || *search.best > *best)) best = search.best;
+// The quotient grows with E: the floor of E's bound; the rational bound, which knows E itself; and the quotient with
+// the innermost variable of E at its bound, where multiples of c leave it.
+void Facts::lower_quotient(const IndexTerm& term, const Index& rest, std::int64_t scale, Search& search) const {
+  const std::int64_t k = term.coefficient, c = term.atom.divisor, sign = k > 0 ? 1 : -1;
+  const Index inner = *term.atom.inner * sign;
+  const auto floored = [&](const Index& bound) { return bound * sign / c * k; };  // of a bound of inner
+  const auto by_range = [&] {
+    if (const auto bound = inner_at_least(inner, search.question)) lower(rest + floored(Index(*bound)), scale, search);
   };
-  attempt(index, 1);
+  if (k > 0) by_range();
+  lower(rest * c + (inner - Index(k > 0 ? c - 1 : 0)) * std::abs(k), scale * c, search);
+  if (k < 0) by_range();
+  const IndexTerm& variable = innermost(inner);
+  for (const Index& value : least(variable)) lower(rest + floored(inner.without(variable.atom) + value), scale, search);
+  // k (E / c) + k F = k ((E + c F) / c): tasks and rows stand beside a quotient, conditions speak of their sum.
+  Index joined = inner, apart = rest;
+  for (const IndexTerm& t : rest.terms()) {
+    if (t.coefficient % k != 0) continue;
+    joined = joined + Index::of(t.atom) * (t.coefficient / k) * c * sign;
+    apart = apart.without(t.atom);
+  }
+  if (joined == inner) return;
+  if (const auto bound = inner_at_least(joined, search.question)) lower(apart + floored(Index(*bound)), scale, search);
+}
+
+std::optional<std::int64_t> Facts::inner_at_least(const Index& inner, Question& question) const {
+  for (const Question::Asked& asked : question.asked)
+    if (asked.index == inner) return asked.at_least;
+  std::optional<std::int64_t> bound = range_at_least(inner);
+  if (question.nested >= kMostNested) return bound;
+  const std::size_t place = question.asked.size();
+  question.asked.push_back({inner, bound});  // a bound that needs itself gets no further
+  ++question.nested;
+  const std::optional<std::int64_t> found = best(inner, INT64_MAX, question);
+  --question.nested;
+  if (found && (!bound || *found > *bound)) bound = found;
+  question.asked[place].at_least = bound;
+  return bound;
+}
+
+// A condition says it outright: the question is a multiple of it and a constant. Found whatever else is around, so that
+// an `if` around an access always proves it.
+std::optional<std::int64_t> Facts::stated(const Index& index) const {
+  std::optional<std::int64_t> best;
+  if (index.is_constant()) return best;
+  const IndexTerm& own = index.terms()[0];
   for (const Index& fact : conditions_) {
-    if (best && *best >= enough) break;
-    attempt(index - fact, 1);
+    if (fact.terms().size() != index.terms().size()) continue;
+    const IndexTerm& other = fact.terms()[0];
+    if (!(other.atom == own.atom) || (other.coefficient > 0) != (own.coefficient > 0)) continue;
+    const std::int64_t f = std::abs(other.coefficient), g = std::abs(own.coefficient);
+    if (f >= kMaxScale || g >= kMaxScale) continue;
+    try {
+      const Index rest = index * f - fact * g;
+      if (!rest.is_constant()) continue;
+      const std::int64_t bound = floor_div(rest.constant() + f - 1, f);
+      if (!best || bound > *best) best = bound;
+    } catch (const UserError&) {  // beyond 62 bits: not proven
+    }
+  }
+  return best;
+}
+
+std::optional<std::int64_t> Facts::best(const Index& index, std::int64_t enough, Question& question) const {
+  std::optional<std::int64_t> best = stated(index);
+  const auto reached = [&] { return best && *best >= enough; };
+  if (reached()) return best;
+  // (a * index - b * fact) / a; a fact with b = 0 is none.
+  const auto attempt = [&](std::int64_t a, const Index& fact, std::int64_t b) {
+    const int depth = question.depth;
+    try {
+      Search search{question, enough, question.nested > 0 ? kMostStepsInside : kMostStepsOneWay, std::nullopt};
+      lower(index * a - fact * b, a, search);
+      if (search.best && (!best || *search.best > *best)) best = search.best;
+    } catch (const UserError&) {
+      question.depth = depth;  // beyond 62 bits: not proven
+    }
+  };
+  attempt(1, Index(), 0);
+  for (const Index& fact : conditions_) {
+    if (reached()) break;
+    attempt(1, fact, 1);
     // The multiples of the fact that cancel its first atom; where the question is yes or no, any of its atoms.
     for (const IndexTerm& own : fact.terms()) {
-      if (&own != &fact.terms()[0] && (enough == INT64_MAX || (best && *best >= enough))) break;
+      if (&own != &fact.terms()[0] && (enough == INT64_MAX || reached())) break;
       for (const IndexTerm& t : index.terms()) {
         if (!(t.atom == own.atom) || (t.coefficient > 0) != (own.coefficient > 0)) continue;
         const std::int64_t f = std::abs(own.coefficient), g = std::abs(t.coefficient);
-        if (f != g && f < kMaxScale && g < kMaxScale) attempt(index * f - fact * g, f);
+        if (f != g && f < kMaxScale && g < kMaxScale) attempt(f, fact, g);
       }
     }
   }
   return best;
 }
 
-std::optional<std::int64_t> Facts::at_least(const Index& index) const { return best(index, INT64_MAX); }
+std::optional<std::int64_t> Facts::at_least(const Index& index) const {
+  Question question;
+  return best(index, INT64_MAX, question);
+}
 
 std::optional<std::int64_t> Facts::at_most(const Index& index) const {
-  const std::optional<std::int64_t> bound = best(index * -1, INT64_MAX);
+  const std::optional<std::int64_t> bound = at_least(index * -1);
   if (!bound) return std::nullopt;
   return -*bound;
 }
 
-bool Facts::proves_non_negative(const Index& index) const {
-  const std::optional<std::int64_t> bound = best(index, 0);
+bool Facts::proves_non_negative(const Index& index, int* steps) const {
+  Question question;
+  const std::optional<std::int64_t> bound = best(index, 0, question);
+  if (steps) *steps = question.steps;
   return bound && *bound >= 0;
 }
 

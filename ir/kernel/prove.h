@@ -1,4 +1,7 @@
 // Bounds of index expressions from the loops and conditions around them (kernel-ir.md §6, Bounds proof).
+//
+// Total: a question takes a bounded number of steps and a bounded stack, whatever is asked; beyond that, nothing is
+// proven.
 #pragma once
 
 #include <optional>
@@ -24,25 +27,33 @@ class Facts {
   // The largest constant that the facts prove `index` to be at least; nothing if they prove none.
   std::optional<std::int64_t> at_least(const Index& index) const;
   std::optional<std::int64_t> at_most(const Index& index) const;
-  bool proves_non_negative(const Index& index) const;
+  // `steps`: what the answer took.
+  bool proves_non_negative(const Index& index, int* steps = nullptr) const;
+
+  static constexpr int kMostSteps = 20'000;  // of a question
 
  private:
+  // A question from outside, and all that has to be asked on the way: one budget.
+  struct Question;
   // What the extents of the loops alone say, by interval arithmetic: cheap.
   std::optional<Interval> loop_range(const Index& index) const;
-  // The same, and what conditions say of exactly this expression.
-  std::optional<Interval> constant_range(const Index& index) const;
-  struct Search {
-    int steps = 0;
-    std::optional<std::int64_t> best;
-    std::int64_t enough;  // stop when best reaches it
-  };
+  // The same with one condition at a time.
+  std::optional<std::int64_t> range_at_least(const Index& index) const;
+  struct Search;
   // Depth of the innermost loop whose variable occurs, -1 if none; values give no depth.
   int depth(const IndexAtom& atom) const;
+  const IndexTerm& innermost(const Index& index) const;
+  std::vector<Index> least(const IndexTerm& term) const;
   void lower(const Index& index, std::int64_t scale, Search& search) const;
-  std::optional<std::int64_t> best(const Index& index, std::int64_t enough) const;
+  void lower_quotient(const IndexTerm& term, const Index& rest, std::int64_t scale, Search& search) const;
+  std::optional<std::int64_t> stated(const Index& index) const;
+  std::optional<std::int64_t> best(const Index& index, std::int64_t enough, Question& question) const;
+  // The bound of what a quotient or remainder is taken of; asked once in a question.
+  std::optional<std::int64_t> inner_at_least(const Index& inner, Question& question) const;
 
-  std::vector<const ForStmt*> loops_;  // outer to inner
-  std::vector<Index> conditions_;      // each >= 0
+  std::vector<const ForStmt*> loops_;            // outer to inner
+  std::vector<std::optional<Interval>> ranges_;  // of their variables
+  std::vector<Index> conditions_;                // each >= 0
 };
 
 }  // namespace fusejit::ir

@@ -1,0 +1,108 @@
+// Bounds from loops and conditions: what V3 proves, what it must not, and that every question ends.
+#include "ir/kernel/prove.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/kernel/verify.h"
+
+namespace fusejit::ir {
+namespace {
+
+// "" or the rule that the kernel breaks; `x` is the extent of what is read, `body` yields or stores to %y: f32[64].
+std::string broken_rule(int x, const std::string& body) {
+  const std::string text =
+      "kernel @t(%x: f32[" + std::to_string(x) + "] read, %y: f32[64] write) on x86:avx2 {\nphase {\n" + body + "\n} }";
+  try {
+    verify(parse_kernel(text));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct Case {
+  const char* name;
+  int extent;  // of %x: proven with it, not with one less
+  std::string body;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+
+std::string sum_of_two(const std::string& index) {
+  return "%s = for %r in 0..2 reduce add : f32 { %a = load %x[" + index + "] : f32 yield %a }";
+}
+
+// Each extent is the least for which no access is outside.
+const Case kCases[] = {
+    // Rows of a pooling gradient, cut into tasks of which the last one is short.
+    {"quotient_of_a_cut_row", 34,
+     "for %t in 0..4 threads { for %i in 0..min(9, 34 - %t*9) { " + sum_of_two("((%t*9 + %i) / 2)*2 + %r") +
+         " store %y[%t*9 + %i], %s } }"},
+    // The same where the task leaves the quotient: 9 is a multiple of 3.
+    {"quotient_without_its_task", 56,
+     "for %t in 0..7 threads { for %i in 0..min(9, 57 - %t*9) { " + sum_of_two("%t*9 + (%i / 3)*3 + %r") +
+         " store %y[%t*9 + %i], %s } }"},
+    // A condition on a fourth of what is divided.
+    {"condition_with_another_factor", 4,
+     "for %t in 0..5 threads { for %i in 0..10 { if %t*10 + %i < 46 { %a = for %u in 0..4 reduce add : f32 {"
+     " %b = load %x[(%t*40 + %i*4 + %u) / 46] : f32 yield %b } store %y[%t*10 + %i], %a } } }"},
+    // Windows of 2 at a stride of 3: the floor, not the rational bound.
+    {"multiple_of_a_quotient", 17,
+     "for %t in 0..4 threads { for %i in 0..min(14, 54 - %t*14) { " + sum_of_two("((%t*14 + %i) / 18)*6 + %r*4") +
+         " store %y[%t*14 + %i], %s } }"},
+    // Rows of threads, of which the last ones idle: two rows for each of 28, two apart.
+    {"multiple_beside_the_quotient", 55,
+     "for %t in 0..2 threads { for %i in 0..64 { if %t*64 + %i < 112 { %a = load %x[%t*32 + (%i / 4)*2] : f32"
+     " if %t == 0 { store %y[%i], %a } } } }"},
+};
+
+class Prove : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Prove, ExactlyWhatHolds) {
+  const Case& c = GetParam();
+  EXPECT_EQ(broken_rule(c.extent, c.body), "");
+  EXPECT_NE(broken_rule(c.extent - 1, c.body).find(" V3: "), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Prove, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+
+// The bound of a quotient asks for the bound of its inside, which a condition states by that very quotient.
+TEST(Prove, AConditionThatNeedsItself) {
+  for (const char* condition : {"(9 - %i) / 2 < 4", "(9 - %i) / 2 < 4 and (9 - %i) % 2 == 0",
+                                "((9 - %i) / 2 + 3) / 3 < 4 and (9 - %i) / 2 < 7"}) {
+    const std::string error = broken_rule(4, "for %i in 0..20 { if " + std::string(condition) +
+                                                 " { %a = load %x[(9 - %i) / 2] : f32 store %y[%i], %a } }");
+    EXPECT_NE(error.find(" V3: "), std::string::npos) << condition << ": " << error;
+  }
+}
+
+// Many loops with two bounds each under many conditions of many quotients: a question ends all the same.
+TEST(Prove, EveryQuestionEnds) {
+  std::string head, sum = "%i0", tail, conditions;
+  for (int l = 0; l < 14; ++l) {
+    const std::string own = "%i" + std::to_string(l), outer = l == 0 ? "0" : "%i" + std::to_string(l - 1);
+    head += "for " + own + " in max(0, " + outer + " / 3 - 1)..min(9, 11 - " + outer + ") {\n";
+    if (l > 0) sum = "(" + sum + " + " + own + "*2) / 3";
+    conditions += (l == 0 ? "if " : " and ") + std::string("(") + own + "*3 + " + outer + ") / 2 < 40";
+    tail += " }";
+  }
+  const Kernel kernel =
+      parse_kernel("kernel @t(%x: f32[64] read, %y: f32[64] write) on any {\nphase {\n" + head + conditions +
+                   " {\n%a = load %x[" + sum + "] : f32 store %y[0], %a }" + tail + "} }");
+  int asked = 0;
+  for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t) {
+    const Place* place = touched(stmt);
+    if (!place || place->index[0].is_constant()) return;
+    const Facts facts(path);
+    for (const Index& question : {place->index[0] * 7 - Index(1'000), place->index[0] * -5 - Index(1)}) {
+      int steps = 0;
+      EXPECT_FALSE(facts.proves_non_negative(question, &steps));
+      EXPECT_GT(steps, 100);
+      EXPECT_LE(steps, Facts::kMostSteps);
+      ++asked;
+    }
+  });
+  EXPECT_EQ(asked, 2);
+}
+
+}  // namespace
+}  // namespace fusejit::ir
