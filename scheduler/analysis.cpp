@@ -43,52 +43,65 @@ std::string label(const ir::Graph& graph, int node) {
                            : "%" + std::to_string(node - parameters) + " " + std::string(ir::name(n.op));
 }
 
-std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node) {
-  const Type& domain = domain_of(*graph.value(node));
+namespace {
+
+using Found = std::function<void(int node, const std::vector<ir::Index>& physical)>;
+
+// Walks the node's expression over its domain; `found` hears of every load.
+void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Found& found,
+                     const std::function<bool(const LogicalIndex&)>& follow) {
   const int root = expression_of(graph, node);
-  std::vector<Access> found;
   ir::KernelBuilder scratch("analysis", Isa::any);  // written to, never finished
   ExpressionHooks hooks;
   hooks.is_stored = [&](int n) { return (n != node || n != root) && stored[static_cast<std::size_t>(n)]; };
   hooks.varies_by_lane = [](const ir::Index&) { return false; };
   hooks.resolve = [](const ir::Index& index) { return index; };
-  hooks.ranges = [&](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
-    const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
-    if (d < 0) return std::nullopt;
-    return ir::Interval{0, domain.shape[d] - 1};
-  };
-  hooks.load = [&](int n, const std::vector<ir::Index>& physical) -> ir::Arg {
-    const Type& type = graph.value(n).type();
-    Access access{n, physical, physical_dims(type), false};
-    if (std::find(found.begin(), found.end(), access) == found.end()) found.push_back(std::move(access));
+  hooks.load = [&](int n, const std::vector<ir::Index>& physical, bool) -> ir::Arg {
+    found(n, physical);
     // A gathered index must be an SSA value; a load of anything gives one.
-    const ir::MemId buffer = scratch.buffer(ir::MemKind::read, type.dtype, {});
+    const ir::MemId buffer = scratch.buffer(ir::MemKind::read, graph.value(n).type().dtype, {});
     return scratch.load(buffer, {});
   };
-  Expression expression(graph, scratch, hooks);
-  LogicalIndex at;
-  for (int d = 0; d < domain.shape.rank(); ++d) at.push_back(domain.shape[d] == 1 ? ir::Index(0) : placeholder(d));
-  if (ir::op_def(graph.value(node)->op).tiled) {
-    // A tile reads its operands whole, many times each: none of these is an element of the domain.
-    for (const ir::Operand& operand : graph.value(node)->operands) {
-      if (operand.is_number()) continue;
-      ExpressionHooks inner = hooks;
-      const Type& type = operand.value.type();
-      inner.ranges = [&type](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
-        const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
-        if (d < 0) return std::nullopt;
-        return ir::Interval{0, type.shape[d] - 1};
-      };
-      Expression operand_expression(graph, scratch, inner);
-      LogicalIndex all;
-      for (int d = 0; d < type.shape.rank(); ++d) all.push_back(type.shape[d] == 1 ? ir::Index(0) : placeholder(d));
-      operand_expression.value(graph.index_of(operand.value.get()), all);
-    }
-    for (Access& access : found) access.whole = true;
-    return found;
+  hooks.follow = follow;
+  const auto over = [&](const Type& domain, int expression) {
+    hooks.ranges = [&domain](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
+      const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
+      if (d < 0) return std::nullopt;
+      return ir::Interval{0, domain.shape[d] - 1};
+    };
+    LogicalIndex at;
+    for (int d = 0; d < domain.shape.rank(); ++d) at.push_back(domain.shape[d] == 1 ? ir::Index(0) : placeholder(d));
+    Expression(graph, scratch, hooks).value(expression, at);
+  };
+  if (!ir::op_def(graph.value(node)->op).tiled) return over(domain_of(*graph.value(node)), root);
+  for (const ir::Operand& operand : graph.value(node)->operands) {
+    if (!operand.is_number()) over(operand.value.type(), graph.index_of(operand.value.get()));
   }
-  expression.value(root, at);
-  return found;
+}
+
+}  // namespace
+
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node) {
+  // A tile reads its operands whole, many times each: none of these is an element of the domain.
+  const bool whole = ir::op_def(graph.value(node)->op).tiled;
+  std::vector<Access> accesses;
+  const auto found = [&](int n, const std::vector<ir::Index>& physical) {
+    Access access{n, physical, physical_dims(graph.value(n).type()), whole};
+    if (std::find(accesses.begin(), accesses.end(), access) == accesses.end()) accesses.push_back(std::move(access));
+  };
+  walk_expression(graph, stored, node, found, {});
+  return accesses;
+}
+
+bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored, int node, int most) {
+  bool all_short = true;
+  const auto follow = [&](const LogicalIndex& at) {
+    for (const ir::Index& index : at) all_short = all_short && index.atoms() <= most;
+    return all_short;
+  };
+  walk_expression(
+      graph, stored, node, [](int, const std::vector<ir::Index>&) {}, follow);
+  return all_short;
 }
 
 }  // namespace fusejit::scheduler

@@ -15,11 +15,18 @@ namespace {
 constexpr int kMostOps = 96;
 // An expression this long is not written into several kernels.
 constexpr int kMostRepeatedOps = 24;
+// A view is stored where views of it would go on for longer, or would name its elements by a longer index than this:
+// whatever is stacked on what, a kernel takes bounded work to make, and its bounds can be proven. A tile computes
+// the index itself.
+constexpr int kMostViews = 8;
+constexpr int kMostAtoms = 16;
+constexpr int kMostAtomsInTile = 8;
 
 struct Cost {
   std::set<int> leaves;  // stored values that the expression reads
   int ops = 0;           // element-wise definitions
   int length = 0;        // nodes, views too
+  int views = 0;         // of the longest way through them
 };
 
 class Chooser {
@@ -76,6 +83,7 @@ class Chooser {
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
       if (!node.operands[i].is_number()) check_operand(v, node, row, i);
     }
+    end_views(v, node, row);
     Cost& cost = costs_[at(v)];
     for (const int operand : operands(node)) {
       if (stored_[at(operand)]) {
@@ -83,8 +91,10 @@ class Chooser {
       } else {
         cost.ops += costs_[at(operand)].ops, cost.length += costs_[at(operand)].length;
         cost.leaves.insert(costs_[at(operand)].leaves.begin(), costs_[at(operand)].leaves.end());
+        cost.views = std::max(cost.views, costs_[at(operand)].views);
       }
     }
+    cost.views += is_view(node);
     const bool copies = is_view(node) || row.family == ir::Family::source;
     cost.ops += copies && node.op != ir::Op::rand ? 0 : row.cost;
     ++cost.length;
@@ -115,6 +125,21 @@ class Chooser {
     }
     const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
     if (costs_[at(under)].ops > 0 && small * 2 <= large) store(under);  // R3: never once per element
+  }
+
+  // Stores operands whose views go on for too long.
+  void end_views(int v, const ir::Node& node, const ir::OpDef& row) {
+    if (row.family == ir::Family::elementwise || row.family == ir::Family::reduce) return;  // the index stays
+    int views = is_view(node);
+    for (const int operand : operands(node)) {
+      if (!stored_[at(operand)]) views = std::max(views, costs_[at(operand)].views + is_view(node));
+    }
+    if (views < 2 && (row.family == ir::Family::view || views == 0)) return;
+    const int most = row.tiled ? kMostAtomsInTile : kMostAtoms;
+    if (views <= kMostViews && keeps_indices_short(graph_, stored_, v, most)) return;
+    for (const int operand : operands(node)) {
+      if (costs_[at(operand)].views > 0) store(operand);
+    }
   }
 
   void weigh(int v, const ir::Node& node, const Cost& cost) {

@@ -31,6 +31,8 @@ struct Grouping {
 
 // What a node's expression reads when computed over its domain, given what is stored: one entry per distinct access.
 std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node);
+// False if views make an index of more than `most` atoms on the way from the node to what is stored.
+bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored, int node, int most);
 // Domain that a stored node is computed over: the operand of a reduction, else its own type.
 const Type& domain_of(const ir::Node& node);
 // The expressions to evaluate over the domain: the node itself, or the operand of a reduction.

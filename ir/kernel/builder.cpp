@@ -1,5 +1,6 @@
 #include "ir/kernel/builder.h"
 
+#include "ir/kernel/simplify.h"
 #include "ir/kernel/walk.h"
 #include "ir/strict.h"
 
@@ -179,10 +180,10 @@ std::vector<ValueId> KernelBuilder::philox(Arg counter, Arg stream, Arg seed) {
   return words;
 }
 
-ValueId KernelBuilder::load(MemId memory, std::vector<Index> index) {
+ValueId KernelBuilder::load(MemId memory, std::vector<Index> index, bool through_views) {
   const DType element = this->memory(memory).dtype;
   const ValueId id = new_value(element == DType::b1 ? DType::boolean : element);
-  append(LoadStmt{id, {memory, canonical(std::move(index))}});
+  append(LoadStmt{id, {memory, canonical(std::move(index))}, through_views});
   return id;
 }
 
@@ -211,6 +212,7 @@ DType KernelBuilder::dtype(const Arg& arg) const {
 Kernel KernelBuilder::finish() && {
   FJ_ASSERT(blocks_.size() <= 1, "kernel {}: finished inside a loop", kernel_.name);
   Kernel kernel = simplify(kernel_);
+  while (guard_views(kernel)) kernel = renumbered(kernel);  // what verify sees is what was asked about
   try {
     verify(kernel);
   } catch (const InternalError& error) {

@@ -44,7 +44,8 @@ class KernelBuilder {
 
   ValueId def(Op op, std::vector<Arg> args, DType result);
   std::vector<ValueId> philox(Arg counter, Arg stream, Arg seed);
-  ValueId load(MemId memory, std::vector<Index> index);
+  // `through_views`: views made the index, so that a condition is put around the load if its bounds are not proven.
+  ValueId load(MemId memory, std::vector<Index> index, bool through_views = false);
   ValueId index(Index expression, DType dtype);
   void store(MemId memory, std::vector<Index> index, Arg value, bool non_temporal = false);
   void prefetch(MemId memory, std::vector<Index> index, PrefetchKind kind);
@@ -54,6 +55,8 @@ class KernelBuilder {
   DType dtype(const Arg& arg) const;
   // The index as it would be written here, simplified for the ranges of the open loops.
   Index canonical(const Index& index) const;
+  // What the open loops say of a variable.
+  std::optional<Interval> range(const IndexAtom& atom) const { return ranges_(atom); }
   const Memory& memory(MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
 
   // What has been written so far satisfies V7.

@@ -9,8 +9,10 @@
 namespace fusejit::ir {
 namespace {
 
-// Deep nests of / and % are legal but never needed; the bound keeps recursion over an expression shallow.
+// Deep nests of / and % are legal but never needed; the bounds keep recursion over an expression shallow and what is
+// done with it short.
 constexpr int kMaxDepth = 32;
+constexpr int kMaxAtoms = 2048;
 constexpr std::int64_t kLimit = std::int64_t{1} << 62;
 
 std::int64_t checked(__int128 value) {
@@ -50,6 +52,7 @@ int depth(const Index& index) {
 
 IndexAtom make_atom(AtomKind kind, Index inner, std::int64_t divisor) {
   FJ_CHECK(depth(inner) < kMaxDepth, "an index expression nests more than {} divisions", kMaxDepth);
+  FJ_CHECK(inner.atoms() < kMaxAtoms, "an index expression has more than {} atoms", kMaxAtoms);
   return {kind, -1, std::make_shared<const Index>(std::move(inner)), divisor};
 }
 
@@ -268,6 +271,12 @@ Index operator%(const Index& a, std::int64_t divisor) {
   sum.add(make_atom(AtomKind::remainder, g > 1 ? std::move(fine.whole) : std::move(parts.rest), divisor / g), g);
   if (g > 1) sum.add(fine.rest);
   return sum.take();
+}
+
+int Index::atoms() const {
+  int all = 0;
+  for (const IndexTerm& t : terms_) all += 1 + (t.atom.inner ? t.atom.inner->atoms() : 0);
+  return all;
 }
 
 std::int64_t Index::coefficient_of(int var) const {

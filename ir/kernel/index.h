@@ -46,6 +46,8 @@ class Index {
   const std::vector<IndexTerm>& terms() const { return terms_; }
   std::int64_t constant() const { return constant_; }
   bool is_constant() const { return terms_.empty(); }
+  // Variables, values, quotients and remainders of the whole expression as it is written.
+  int atoms() const;
   // Coefficient of a plain variable, 0 if absent.
   std::int64_t coefficient_of(int var) const;
   // The sum without the term of this atom.

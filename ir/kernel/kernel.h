@@ -99,6 +99,7 @@ struct DefStmt {
 struct LoadStmt {
   ValueId result;
   Place place;
+  bool through_views = false;  // of lowering, not of the text: the index was made by views (guard_views)
 };
 struct IndexStmt {
   ValueId result;

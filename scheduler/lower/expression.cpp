@@ -95,35 +95,11 @@ Arg Expression::value(int node, const LogicalIndex& at) {
   return result;
 }
 
-namespace {
-
-// A quotient or remainder of quotients or remainders: views stacked so deep that bounds are no longer proven from
-// loops.
-bool is_nested(const Index& index) {
-  for (const ir::IndexTerm& outer : index.terms()) {
-    if (!outer.atom.inner) continue;
-    for (const ir::IndexTerm& inner : outer.atom.inner->terms()) {
-      if (inner.atom.inner) return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
-
 Arg Expression::stored(int node, const LogicalIndex& at) {
   const Type& type = graph_.value(node).type();
-  const DType compute = compute_type(type.dtype);
   std::vector<Index> physical;
-  std::vector<Compare> guards;
-  for (const int d : physical_order(type)) {
-    physical.push_back(at[static_cast<std::size_t>(d)]);
-    if (!is_nested(physical.back())) continue;
-    for (const Compare& guard : within(physical.back(), type.shape[d])) guards.push_back(guard);
-  }
-  return choose(
-      guards, compute, [&] { return convert(hooks_.load(node, physical), compute); },
-      KernelBuilder::literal(0, compute));
+  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
+  return convert(hooks_.load(node, physical, views_ > 0), compute_type(type.dtype));
 }
 
 Arg Expression::operand(const ir::Operand& operand, const LogicalIndex& at, DType type) {
@@ -142,8 +118,12 @@ Arg Expression::compute(int index, const LogicalIndex& at) {
   switch (ir::op_def(node.op).family) {
     case ir::Family::elementwise:
       return elementwise(node, at);
-    case ir::Family::view:
-      return view(node, at);
+    case ir::Family::view: {
+      ++views_;
+      const Arg result = view(node, at);
+      --views_;
+      return result;
+    }
     case ir::Family::source:
       return source(node, at);
     case ir::Family::anchor:

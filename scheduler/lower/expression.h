@@ -21,14 +21,17 @@ using LogicalIndex = std::vector<ir::Index>;  // one per logical dim, over place
 struct ExpressionHooks {
   // True if the node's value is in memory (or bound) and not to be computed here.
   std::function<bool(int node)> is_stored;
-  // Loads element `physical` (over placeholders) of a stored node, in its storage dtype.
-  std::function<ir::Arg(int node, const std::vector<ir::Index>& physical)> load;
+  // Loads element `physical` (over placeholders) of a stored node, in its storage dtype. `through_views`: views made
+  // the index.
+  std::function<ir::Arg(int node, const std::vector<ir::Index>& physical, bool through_views)> load;
   // Replaces placeholders by the kernel's loop variables.
   std::function<ir::Index(const ir::Index&)> resolve;
   // True if the index differs between lanes: it may then bound no loop.
   std::function<bool(const ir::Index&)> varies_by_lane;
   // Ranges of the placeholders: they let views cancel.
   ir::RangeOf ranges;
+  // Asked of every index that a view makes; false: the operand there is no longer followed. Empty: all are.
+  std::function<bool(const LogicalIndex&)> follow;
 };
 
 class Expression {
@@ -110,6 +113,7 @@ class Expression {
   std::vector<Known> memo_;
   std::vector<Known> windows_;  // shared ones, by the kernel's own indices: they outlive a move to another pixel
   double flop_ = 0;
+  int views_ = 0;  // around what is being computed
 };
 
 // left < right etc. with the constant part moved to the right.

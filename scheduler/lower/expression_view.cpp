@@ -48,7 +48,11 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
   }
   const ir::Value& x = node.operands[0].value;
   const Shape& in = x.type().shape;
-  const auto through = [&](LogicalIndex index) { return value(id(x), simplified(std::move(index), hooks_.ranges)); };
+  const auto through = [&](LogicalIndex index) -> Arg {
+    index = simplified(std::move(index), hooks_.ranges);
+    if (hooks_.follow && !hooks_.follow(index)) return zero(type);
+    return value(id(x), index);
+  };
   LogicalIndex index(static_cast<std::size_t>(in.rank()));
   std::vector<Compare> inside;
   switch (node.op) {

@@ -121,9 +121,9 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
 
   ExpressionHooks hooks;
   hooks.is_stored = [this](int node) { return comes_from_memory(node); };
-  hooks.load = [this](int node, const std::vector<Index>& physical) -> Arg {
+  hooks.load = [this](int node, const std::vector<Index>& physical, bool through_views) -> Arg {
     const Buffer& from = buffer(node);
-    return builder_.load(from.memory, place(from, physical));
+    return builder_.load(from.memory, place(from, physical), through_views);
   };
   hooks.resolve = [this](const Index& index) { return resolve(index); };
   hooks.varies_by_lane = [this](const Index& index) {

@@ -45,8 +45,8 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
   };
   hooks.varies_by_lane = [](const ir::Index&) { return false; };
   hooks.resolve = [](const Index& index) { return index; };
-  hooks.ranges = [](const ir::IndexAtom&) -> std::optional<ir::Interval> { return std::nullopt; };
-  hooks.load = [&](int node, const std::vector<Index>& physical) -> Arg {
+  hooks.ranges = [&builder](const ir::IndexAtom& atom) { return builder.range(atom); };
+  hooks.load = [&](int node, const std::vector<Index>& physical, bool through_views) -> Arg {
     const auto [place, fresh] = buffers.try_emplace(node, -1);
     if (fresh) {
       const Type& type = context.graph.value(node).type();
@@ -54,7 +54,7 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
           builder.buffer(MemKind::read, type.dtype, physical_dims(type), context.target.isa == Isa::cuda ? 64 : 0);
       lowered.values.push_back(node);
     }
-    return builder.load(place->second, physical);
+    return builder.load(place->second, physical, through_views);
   };
   Expression expression(context.graph, builder, hooks);
   const std::vector<std::int64_t> all_dims = packed_dims(problem, tile, lanes);
