@@ -31,6 +31,23 @@ bool contains(const std::vector<int>& list, int node) {
 
 Verdict no(RefusalCode code, std::string why) { return {false, JoinAs::store, code, std::move(why)}; }
 
+// True if an element of `reader` reads the element of `value` with the same index, dims of one element left out.
+bool reads_own_element(const Access& access, const Type& reader, const Type& value) {
+  std::vector<int> of_reader;
+  for (int d = 0; d < reader.shape.rank(); ++d) {
+    if (reader.shape[d] != 1) of_reader.push_back(d);
+  }
+  const std::vector<int> order = physical_order(value);
+  std::vector<int> read(order.size());
+  for (std::size_t p = 0; p < order.size(); ++p) read[static_cast<std::size_t>(order[p])] = plain_dim(access.index[p]);
+  std::size_t next = 0;
+  for (int d = 0; d < value.shape.rank(); ++d) {
+    if (value.shape[d] == 1) continue;
+    if (next == of_reader.size() || read[static_cast<std::size_t>(d)] != of_reader[next++]) return false;
+  }
+  return next == of_reader.size();
+}
+
 // The tile of an anchor sums over everything but the dim that its lanes run along.
 bool suits_tile(const ir::Graph& graph, const Group& group, const std::vector<bool>& reduced) {
   const int lanes = ir::op_def(graph.value(group.anchor)->op).matrix ? group.domain.shape.rank() - 1 : 1;
@@ -69,8 +86,7 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
     }
     for (const Access& access : candidate.accesses) {
       const bool inside = grouping.group_of[static_cast<std::size_t>(access.node)] == group_id;
-      if (inside && !is_identity(access, node.type, graph.value(access.node).type()) &&
-          extents_above_one(graph.value(access.node).type()) != kept_extents(group)) {
+      if (inside && !reads_own_element(access, node.type, graph.value(access.node).type())) {
         return no(RefusalCode::reduction_barrier,
                   fmt::format("{} reads other elements of the reduction than its own", self));
       }

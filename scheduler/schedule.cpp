@@ -89,12 +89,16 @@ class Scheduler {
           for (Access& access : accesses_of(graph_, grouping_.stored, node)) {
             if (grouping_.group_of[at(access.node)] == g) continue;
             needed[at(access.node)] = true;
-            readers_[at(access.node)].push_back({g, access});
+            readers_[at(access.node)].push_back({g, std::move(access)});
           }
         }
       }
     }
-    for (Group& group : grouping_.groups) {
+    for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) {
+      Group& group = grouping_.groups[at(g)];
+      for (const int node : group.reductions) {
+        if (shares_pivot(group, node)) add_pivot(g, node);
+      }
       for (const int node : group.stores) {
         if (!needed[at(node)]) group.inner.push_back(node);
       }
@@ -111,6 +115,37 @@ class Scheduler {
     for (const auto* list : {&group.stores, &group.reductions, &group.finals})
       for (const int node : *list) grouping_.group_of[at(node)] = -1;
     group = {};
+  }
+
+  // The pivot of a variance is the first of the elements that are summed (lower/accumulator.h). True if an element is
+  // summed by other lanes or threads than the one that the first belongs to.
+  bool shares_pivot(const Group& group, int node) const {
+    if (graph_.value(node)->op != ir::Op::var) return false;
+    bool reduces_last = false;  // of the dims that are loops: lanes run along it
+    for (const int d : physical_order(group.domain)) {
+      if (group.domain.shape[d] != 1) reduces_last = group.reduced[at(d)];
+    }
+    return reduces_last || options_.target.isa == Isa::cuda;
+  }
+  // What the pivot is computed from is read at that first element too.
+  void add_pivot(int g, int variance) {
+    const Group& group = grouping_.groups[at(g)];
+    const auto first = [&](const ir::IndexAtom& leaf) -> std::optional<ir::Index> {
+      const int d = leaf.kind == ir::AtomKind::variable ? leaf.id - kPlaceholder : -1;
+      return d >= 0 && group.reduced[at(d)] ? std::optional(ir::Index(0)) : std::nullopt;
+    };
+    std::vector<int> computed{variance};
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      for (Access& access : accesses_of(graph_, grouping_.stored, computed[i])) {
+        if (grouping_.group_of[at(access.node)] == g) {
+          if (std::find(computed.begin(), computed.end(), access.node) == computed.end())
+            computed.push_back(access.node);
+          continue;
+        }
+        for (ir::Index& index : access.index) index = index.substitute(first);
+        readers_[at(access.node)].push_back({g, std::move(access)});
+      }
+    }
   }
 
   void find_last_readers() {

@@ -61,6 +61,7 @@ class Reducer {
   }
   // Moves to item `item` of the reduced axes; the last axis in vectors of `lanes` if it is one of them.
   void move_reduced(const Index& item, std::int64_t lanes, const Index& lane) {
+    if (reduced_.empty()) return;  // dims of one element are no axes
     std::vector<std::int64_t> extents = reduced_extents_;
     extents.back() /= lanes;
     const std::vector<Index> at = decode(item, extents);
