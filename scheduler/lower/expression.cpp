@@ -1,5 +1,6 @@
 #include "scheduler/lower/expression.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ir/base/check.h"
@@ -95,11 +96,27 @@ Arg Expression::value(int node, const LogicalIndex& at) {
   return result;
 }
 
+namespace {
+
+// A quotient or remainder of quotients or remainders: windows of windows, like views of views.
+bool is_nested(const Index& index) {
+  for (const ir::IndexTerm& outer : index.terms()) {
+    if (!outer.atom.inner) continue;
+    for (const ir::IndexTerm& inner : outer.atom.inner->terms()) {
+      if (inner.atom.inner) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 Arg Expression::stored(int node, const LogicalIndex& at) {
   const Type& type = graph_.value(node).type();
   std::vector<Index> physical;
   for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
-  return convert(hooks_.load(node, physical, views_ > 0), compute_type(type.dtype));
+  const bool through_views = views_ > 0 || std::any_of(physical.begin(), physical.end(), is_nested);
+  return convert(hooks_.load(node, physical, through_views), compute_type(type.dtype));
 }
 
 Arg Expression::operand(const ir::Operand& operand, const LogicalIndex& at, DType type) {
