@@ -1,5 +1,6 @@
 #include "scheduler/lower/accumulator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -91,10 +92,25 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
       } else {
         a.types = {element == DType::boolean ? DType::i32 : element};
       }
+      a.running = a.types[0];
       list_.push_back(a);
     }
     list_[place->second].nodes.push_back(node);
   }
+}
+
+void Accumulators::expect_terms(std::int64_t terms) {
+  for (Accumulation& a : list_) {
+    if (a.combiners[0] == Combiner::add && is_long_chain(terms, a.running)) a.types[0] = DType::f64;
+  }
+}
+
+bool Accumulators::has_long_sums() const {
+  return std::any_of(list_.begin(), list_.end(), [](const Accumulation& a) { return a.is_long(); });
+}
+
+void Accumulators::flush(const State& state) {
+  for (const LongSum& sum : state.long_sums) sum.flush(kernel_.builder());
 }
 
 std::vector<int> Accumulators::expressions() const {
@@ -152,6 +168,7 @@ int Accumulators::most_chains(int wanted) const {
 }
 
 void Accumulators::join(const State& state, int chains) {
+  flush(state);
   if (chains == 1) return;
   KernelBuilder& builder = kernel_.builder();
   const auto fold = [&](ir::MemId local, Op op, DType type) {
@@ -160,11 +177,13 @@ void Accumulators::join(const State& state, int chains) {
       builder.store(local, {Index(0)}, builder.def(op, {sum, part}, type));
     }
   };
-  std::size_t next = 0;
+  std::size_t next = 0, next_long = 0;
   for (const Accumulation& a : list_) {
     if (a.moments) {
       ++next;  // the pivot
       for (int i = 0; i < 2; ++i) fold(state.registers[next++], Op::add, DType::f64);
+    } else if (a.is_long()) {
+      fold(state.long_sums[next_long++].wide(), Op::add, DType::f64), ++next;
     } else {
       fold(state.registers[next++], combine_op(a.combiners[0]), a.types[0]);
     }
@@ -184,12 +203,13 @@ Accumulators::State Accumulators::open(int columns, bool chains) {
       continue;
     }
     for (std::size_t c = 0; c < a.types.size(); ++c) {
-      const ir::MemId local = builder.local(MemKind::register_local, a.types[c], {columns});
+      const ir::MemId local = builder.local(MemKind::register_local, c == 0 ? a.running : a.types[c], {columns});
       const Arg start = c == 1 ? Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))
-                               : identity_literal(a.combiners[0], a.types[0]);
+                               : identity_literal(a.combiners[0], a.running);
       each_column(builder, columns, [&](Index column) { builder.store(local, {column}, start); });
       state.registers.push_back(local);
     }
+    if (a.is_long()) state.long_sums.emplace_back(builder, state.registers.back());
   }
   return state;
 }
@@ -234,12 +254,12 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
     if (a.types[0] == DType::boolean && builder.dtype(raw) != DType::boolean) {
       x = builder.def(Op::ne, {raw, KernelBuilder::literal(0, builder.dtype(raw))}, DType::boolean);
     } else {
-      x = expression.convert(raw, a.types[0]);
+      x = expression.convert(raw, a.running);
     }
     const ir::MemId local = state.registers[next++];
     const Arg old = builder.load(local, at);
     if (!pairs(a.combiners[0])) {
-      builder.store(local, at, builder.def(combine_op(a.combiners[0]), {old, x}, a.types[0]));
+      builder.store(local, at, builder.def(combine_op(a.combiners[0]), {old, x}, a.running));
       continue;
     }
     // Elements pass in ascending order, so a later one wins only if it is strictly better (or the first NaN).
@@ -269,8 +289,12 @@ std::vector<Arg> Accumulators::partial(const State& state, const Index& column, 
   const auto f64_op = [&](Op op, Arg a, Arg b) { return Arg(builder.def(op, {a, b}, DType::f64)); };
   const Arg zero = KernelBuilder::literal(0, DType::f64);
   std::vector<Arg> result;
-  std::size_t next = 0;
+  std::size_t next = 0, next_long = 0;
   for (const Accumulation& a : list_) {
+    if (a.is_long()) {
+      result.push_back(builder.load(state.long_sums[next_long++].wide(), at)), ++next;
+      continue;
+    }
     if (!a.moments) {
       for (std::size_t c = 0; c < a.types.size(); ++c) result.push_back(builder.load(state.registers[next++], at));
       continue;

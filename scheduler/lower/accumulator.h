@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scheduler/lower/group_kernel.h"
+#include "scheduler/lower/long_sum.h"
 
 namespace fusejit::scheduler {
 
@@ -18,7 +19,9 @@ struct Accumulation {
   std::vector<ir::Combiner> combiners;  // of the partial state
   std::vector<DType> types;             // of the partial state's components
   bool moments = false;
-  std::vector<int> nodes;  // reduce nodes that are finished from it
+  bool is_long() const { return running != types[0]; }
+  std::vector<int> nodes;      // reduce nodes that are finished from it
+  DType running = DType::f32;  // of the first register: types[0], or f32 where a long sum goes to f64
 };
 
 class Accumulators {
@@ -35,7 +38,13 @@ class Accumulators {
   struct State {
     std::vector<ir::MemId> registers;  // per component of the running state, moments: pivot, sum, sum of squares
     bool chains = false;               // the columns are chains of one state and share its pivot
+    std::vector<LongSum> long_sums;    // of the sums that are long
   };
+  // Chains will have so many terms: before anything else is asked.
+  void expect_terms(std::int64_t terms);
+  bool has_long_sums() const;
+  // After each block of terms.
+  void flush(const State& state);
   State open(int columns, const std::function<void(const ir::Index& column)>& move_to_first);
   // The same without pivots: set_pivots() at the first element comes before any add().
   State open(int columns) { return open(columns, false); }

@@ -46,6 +46,7 @@ class Reducer {
     steps_.assign(axes_.size(), 1);
     plan_tasks();
     plan_windows();
+    plan_long_sums();
   }
 
   void emit() {
@@ -75,6 +76,22 @@ class Reducer {
                                : lanes_kept()    ? 1
                                                  : lane_extent() / kernel_.lanes();
     tasks_ = split(units, std::min(parts, std::max<std::int64_t>(1, units / 8)));
+  }
+
+  // Rows whose chains would be long: their vectors go in blocks.
+  void plan_long_sums() {
+    if (lanes_kept() || vectors_in_row() < kVectorsATrip) return;
+    std::int64_t terms = splits_lanes() ? tasks_.chunk : vectors_in_row() / chains_of_row();
+    for (std::size_t i = 0; i < reduced_.size(); ++i)
+      terms *= i == 0 && tasks_.chunks > 1 ? tasks_.chunk : axes_[reduced_[i]].extent;
+    accumulators_.expect_terms(terms);
+    if (accumulators_.has_long_sums() && splits_lanes()) tasks_ = in_blocks(tasks_, kBlockTerms);
+  }
+  std::int64_t vectors_in_row() const { return lane_extent() / kernel_.lanes(); }
+  bool splits_lanes() const { return reduced_.empty() && tasks_.chunks > 1; }
+  int chains_of_row() const {
+    const bool trips = !splits_lanes() && vectors_in_row() >= 2 * kVectorsATrip;
+    return trips ? accumulators_.most_chains(kVectorsATrip) : 1;
   }
 
   // Rows and columns of an image with a pooling gradient go by windows, so that each maximum is found once.
@@ -262,9 +279,9 @@ class Reducer {
   // The lane axis is reduced: every lane walks its share of all reduced axes, then the lanes meet in a tree.
   void rows() {
     const std::int64_t lanes = kernel_.lanes(), vectors = lane_extent() / lanes, rest = lane_extent() % lanes;
-    const bool split_lanes = reduced_.empty() && tasks_.chunks > 1;
+    const bool split_lanes = splits_lanes(), is_long = accumulators_.has_long_sums();
     const bool trips = !split_lanes && vectors >= 2 * kVectorsATrip;
-    const int chains = trips ? accumulators_.most_chains(kVectorsATrip) : 1;
+    const int chains = chains_of_row();
     const std::vector<ir::ValueId> state = builder_.reduce(
         {Index(0)}, {Index(lanes)}, Binding::vector, accumulators_.combiners(), accumulators_.types(), [&](Index lane) {
           const Accumulators::State running = accumulators_.open_chains(chains, [&] {
@@ -277,15 +294,19 @@ class Reducer {
             visit(running, chain, filled);
           };
           const auto at_vector = [&](const Index& vector) { visit_vector(vector, Vectors::whole, Index(0)); };
+          const auto flush = [&] { accumulators_.flush(running); };
           reduced_axes(0, [&] {
-            if (split_lanes) {
+            if (split_lanes && is_long) {
+              loop_chunk_in_blocks(builder_, tasks_, task_, kBlockTerms, at_vector, flush);
+            } else if (split_lanes) {
               loop_chunk(builder_, tasks_, task_, at_vector);
             } else {
               const std::int64_t first = trips ? vectors / kVectorsATrip * kVectorsATrip : 0;
               if (trips) {
-                several_vectors(first, chains, [&](const Index& vector, const Index& chain) {
-                  visit_vector(vector, Vectors::whole, chain);
-                });
+                several_vectors(
+                    first, chains,
+                    [&](const Index& vector, const Index& chain) { visit_vector(vector, Vectors::whole, chain); },
+                    is_long ? flush : std::function<void()>());
               }
               if (first < vectors) builder_.loop(Index(first), Index(vectors), Binding::none, at_vector);
             }
@@ -303,9 +324,10 @@ class Reducer {
   }
 
   // Vectors in turn, a few in one trip: so many cache lines are on their way at once, and as many sums as there are
-  // chains.
-  void several_vectors(std::int64_t vectors, int chains, const std::function<void(Index, Index)>& body) {
-    builder_.loop(Index(0), Index(vectors / kVectorsATrip), Binding::none, [&](Index trip) {
+  // chains. `flush` after each block of terms, if it is given.
+  void several_vectors(std::int64_t vectors, int chains, const std::function<void(Index, Index)>& body,
+                       const std::function<void()>& flush) {
+    const auto one_trip = [&](Index trip) {
       const Index first = trip * kVectorsATrip;
       point_[lane_axis_] = first * kernel_.lanes() + kElementsAhead;
       kernel_.prefetch_streams(point_, kVectorsATrip * kernel_.lanes());
@@ -313,7 +335,10 @@ class Reducer {
         builder_.loop(Index(0), Index(chains), Binding::unroll,
                       [&](Index chain) { body(first + turn * chains + chain, chain); });
       });
-    });
+    };
+    const std::int64_t trips = vectors / kVectorsATrip;
+    if (flush) return loop_in_blocks(builder_, trips, kBlockTerms * chains / kVectorsATrip, one_trip, flush);
+    builder_.loop(Index(0), Index(trips), Binding::none, one_trip);
   }
 
   // Elements that one lane adds, in f64.

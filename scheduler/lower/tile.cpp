@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/long_sum.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -65,6 +66,7 @@ namespace {
 constexpr int kUnrolledChannels = 4;
 constexpr std::int64_t kFewChannels = 8;  // fewer: taps and channels are unrolled together
 constexpr std::int64_t kFewProducts = 256;
+constexpr std::int64_t kLongProduct = 64;  // times as long as another chain that is cut
 
 class TileEmitter {
  public:
@@ -205,8 +207,16 @@ class TileEmitter {
   void one_tile(const Index& q, int pixels, bool interior) {
     if (does_little()) prefetch_next(q, pixels);
     acc_ = builder_.local(MemKind::register_local, problem_.compute, {pixels, tile_.vectors}, 0);
+    long_sum_ = is_long_product() ? LongSum(builder_, acc_) : LongSum();
     if (problem_.channels > 0) taps(q, pixels, interior);
+    if (long_sum_.is_open()) long_sum_.close(builder_);
     epilogue(q, pixels);
+  }
+
+  // A sum over very many channels, such as the rows of a batch: in blocks.
+  bool is_long_product() const {
+    return problem_.rows.kernel * problem_.columns.kernel == 1 &&
+           is_long_chain(problem_.channels / kLongProduct, problem_.compute);
   }
 
   // So little arithmetic for each output that memory is what the tile waits for.
@@ -262,6 +272,10 @@ class TileEmitter {
       };
       if (whole == 1) {
         four(Index(0));
+      } else if (long_sum_.is_open()) {
+        loop_in_blocks(
+            builder_, whole, kBlockTerms / kUnrolledChannels, [&](Index c) { four(c * kUnrolledChannels); },
+            [&] { long_sum_.flush(builder_); });
       } else {
         builder_.loop(Index(0), Index(whole), Binding::none, [&](Index c) { four(c * kUnrolledChannels); });
       }
@@ -401,6 +415,7 @@ class TileEmitter {
   std::int64_t tiles_ = 1, blocks_ = 1, first_part_ = 0;
   Index image_ = 0, row_block_ = 0, column_block_ = 0, apart_ = 0, block_ = 0, lane_ = 0, row_ = 0, row_in_block_ = 0;
   std::optional<Index> first_tile_;  // position of the current tile among those that may be the part's first
+  LongSum long_sum_;
   ir::MemId acc_ = -1;
 };
 

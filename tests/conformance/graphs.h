@@ -23,6 +23,19 @@ inline constexpr GraphCase kGraphCases[] = {
   %9 = slice(%8) {starts=[3], stops=[4], steps=[1]} : f32[1]
   return %1, %9
 })"},
+    // Chains of additions that are cut into blocks.
+    {"long_row", R"(graph @g(%x: f32[70003], %y: f32[2,70001]) {
+  %0 = sum(%x) {dim=[0]} : f32[]
+  %1 = square(%y) : f32[2,70001]
+  %2 = mean(%1) {dim=[1]} : f32[2]
+  %3 = amax(%y) {dim=[1]} : f32[2]
+  return %0, %2, %3
+})"},
+    {"long_product", R"(graph @g(%a: f32[3,33001], %b: f32[33001,5]) {
+  %0 = matmul(%a, %b) : f32[3,5]
+  %1 = maximum(%0, 0) : f32[3,5]
+  return %1
+})"},
     // The low bits of integers beyond 2^53.
     {"exact_integers", R"(graph @g(%x: i64[3]) {
   %0 = constant() {shape=[3], dtype=i64, data=[9007199254740993,9223372036854775807,-9223372036854775807]} : i64[3]

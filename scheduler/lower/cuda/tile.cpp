@@ -10,6 +10,7 @@
 #include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/cuda/parts.h"
+#include "scheduler/lower/long_sum.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -32,6 +33,7 @@ constexpr std::int64_t kVectors = 16;     // of a weight block
 constexpr std::int64_t kUnrolledChannels = 4;
 constexpr std::int64_t kFewBlocks = 256;     // fewer leave multiprocessors idle
 constexpr std::int64_t kLeastProducts = 32;  // of a part: taps times channels
+constexpr std::int64_t kLongProduct = 64;    // times as long as another chain that is cut
 
 class Tiles {
  public:
@@ -91,6 +93,11 @@ class Tiles {
         std::min({(kFewBlocks + blocks - 1) / blocks, most, groups, read / (pixels * problem_.outputs)});
     if (parts < 2) return;
     channel_shares_ = share_out(groups, 1, parts);
+    if (is_long_product()) {
+      const Split blocks_of_groups =
+          in_blocks({groups, channel_shares_.chunk, channel_shares_.parts}, kBlockTerms / kUnrolledChannels);
+      channel_shares_.chunk = blocks_of_groups.chunk, channel_shares_.parts = blocks_of_groups.chunks;
+    }
     channel_work_ = builder_.work(problem_.compute, {channel_shares_.parts, problem_.images, problem_.rows.out,
                                                      problem_.columns.out, padded_outputs});
   }
@@ -165,6 +172,7 @@ class Tiles {
 
   void one_tile() {
     acc_ = builder_.local(MemKind::register_local, problem_.compute, {tile_.pixels}, 0);
+    long_sum_ = is_long_product() ? LongSum(builder_, acc_) : LongSum();
     if (problem_.channels > 0) {
       serial(builder_, problem_.rows.kernel, [&](Index r) {
         const Index h = problem_.rows.input(row_, r);
@@ -172,6 +180,7 @@ class Tiles {
         problem_.rows.inside() ? row() : builder_.when(within(h, problem_.rows.in), row);
       });
     }
+    if (long_sum_.is_open()) long_sum_.close(builder_);
     unrolled(builder_, tile_.pixels, [&](Index i) {
       const auto store = [&] {
         if (is_split()) {
@@ -185,18 +194,35 @@ class Tiles {
     });
   }
 
+  // As on x86: a sum over very many channels, in blocks.
+  bool is_long_product() const {
+    return problem_.rows.kernel * problem_.columns.kernel == 1 &&
+           is_long_chain(problem_.channels / kLongProduct, problem_.compute);
+  }
+
   void channels(const Index& r, const Index& s, const Index& h) {
     const std::int64_t whole = problem_.channels / kUnrolledChannels, rest = problem_.channels % kUnrolledChannels;
     const auto group = [&](const Index& c) { multiply(r, s, h, c * kUnrolledChannels, kUnrolledChannels); };
     const auto last = [&] {
       if (rest > 0) multiply(r, s, h, Index(problem_.channels - rest), rest);
     };
+    constexpr std::int64_t kGroupsOfABlock = kBlockTerms / kUnrolledChannels;
+    const auto flush = [&] { long_sum_.flush(builder_); };
     if (is_split()) {
-      each_share(builder_, channel_shares_, channel_part_, Index(0), group);
+      if (long_sum_.is_open()) {
+        loop_chunk_in_blocks(builder_, {channel_shares_.items, channel_shares_.chunk, channel_shares_.parts},
+                             channel_part_, kGroupsOfABlock, group, flush);
+      } else {
+        each_share(builder_, channel_shares_, channel_part_, Index(0), group);
+      }
       if (rest > 0) builder_.when({compare(channel_part_, CompareKind::eq, channel_shares_.parts - 1)}, last);
       return;
     }
-    if (whole > 0) serial(builder_, whole, group);
+    if (long_sum_.is_open()) {
+      loop_in_blocks(builder_, whole, kGroupsOfABlock, group, flush);
+    } else if (whole > 0) {
+      serial(builder_, whole, group);
+    }
     last();
   }
 
@@ -283,6 +309,7 @@ class Tiles {
   ir::MemId channel_work_ = -1;
   Index channel_part_ = 0;
   std::int64_t tiles_ = 1, blocks_ = 1, first_part_ = 0;
+  LongSum long_sum_;
   ir::MemId acc_ = -1, first_ = -1;
   Index apart_ = 0, block_ = 0, column_ = 0, k_ = 0, image_ = 0, row_ = 0, q_ = 0;
 };
