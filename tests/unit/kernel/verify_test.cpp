@@ -301,5 +301,13 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(Rules, Verify, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// Such as one that stores nothing and so has no parameters, which its text must have.
+TEST(VerifyBuilt, AKernelWhoseTextIsRefusedIsOurMistakeNotTheUsers) {
+  Kernel kernel;
+  kernel.name = "k";
+  kernel.phases.resize(1);
+  EXPECT_THROW(verify(kernel), InternalError);
+}
+
 }  // namespace
 }  // namespace fusejit::ir
