@@ -3,7 +3,6 @@
 namespace fusejit::models {
 namespace {
 
-constexpr double kDropout = 0.2;
 constexpr std::int64_t kFirst = 32, kLast = 1280;  // channels of the first and of the last convolution
 
 // Blocks of one width: expansion t, output channels c, n of them, the first with stride s (the paper's table 2).
@@ -42,7 +41,8 @@ class InvertedResidual : public nn::ModuleOf<InvertedResidual> {
 
 }  // namespace
 
-MobileNetV2::MobileNetV2(std::int64_t classes) : classifier_(nn::Dropout(kDropout), nn::Linear(kLast, classes)) {
+MobileNetV2::MobileNetV2(std::int64_t classes, double dropout)
+    : classifier_(nn::Dropout(dropout), nn::Linear(kLast, classes)) {
   features_.push_back(conv_norm_relu6(3, kFirst, 3, 2));
   std::int64_t in = kFirst;
   for (const Stage& stage : kStages) {
@@ -57,6 +57,6 @@ MobileNetV2::MobileNetV2(std::int64_t classes) : classifier_(nn::Dropout(kDropou
 
 Tensor MobileNetV2::forward(const Tensor& x) { return classifier_(flatten(adaptive_avg_pool2d(features_(x), 1), 1)); }
 
-MobileNetV2 mobilenet_v2(std::int64_t classes) { return MobileNetV2(classes); }
+MobileNetV2 mobilenet_v2(std::int64_t classes, double dropout) { return MobileNetV2(classes, dropout); }
 
 }  // namespace fusejit::models

@@ -131,6 +131,7 @@ const std::vector<NamedModel>& named_models() {
   static const auto& kModels = *new const std::vector<NamedModel>{
       {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta"},
       {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input"},
+      {"resnet18", "resnet18@16x3x224x224:train", "ResNet-18, SGD with momentum"},
       {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum"},
       {"mobilenet_v2", "mobilenet_v2@4x3x224x224:train", "MobileNet-v2, SGD with momentum"},
   };
@@ -146,6 +147,7 @@ bool is_model_source(std::string_view source) {
 ModelGraph model_graph(std::string_view text, DType dtype) {
   const Source source = parse_source(text);
   const std::vector<std::int64_t>& n = source.numbers;
+  if (source.name == "resnet18") return classifier_graph(source, text, resnet18(), dtype);
   if (source.name == "resnet50") return classifier_graph(source, text, resnet50(), dtype);
   if (source.name == "mobilenet_v2") return classifier_graph(source, text, mobilenet_v2(), dtype);
   const bool save_input = source.name == "convnet_save_input";

@@ -1,7 +1,8 @@
 // The built-in models as graphs, by name, so that tools can look at them without running them:
 //   convnet@256:train          the digits network, loss, gradients and Adadelta's update at batch 256
 //   convnet_save_input@256:train   with layers that keep only their input
-//   resnet50@16x3x224x224:train    cross-entropy, gradients and SGD with momentum
+//   resnet18@16x3x224x224:train    cross-entropy, gradients and SGD with momentum
+//   resnet50@16x3x224x224:train    likewise
 //   mobilenet_v2@4x3x224x224:train  likewise
 //   resnet50@1x3x224x224           inference; so with the others
 #pragma once

@@ -10,8 +10,9 @@ namespace fusejit::models {
 namespace {
 
 TEST(NamedModels, AreGraphs) {
-  for (const char* source : {"convnet@4:train", "convnet_save_input@4:train", "convnet@2x1x28x28", "resnet50@1x3x32x32",
-                             "mobilenet_v2@1x3x32x32", "mobilenet_v2@2x3x33x40:train"}) {
+  for (const char* source :
+       {"convnet@4:train", "convnet_save_input@4:train", "convnet@2x1x28x28", "resnet18@2x3x40x33:train",
+        "resnet50@1x3x32x32", "mobilenet_v2@1x3x32x32", "mobilenet_v2@2x3x33x40:train"}) {
     const ModelGraph model = model_graph(source);
     ir::verify(model.graph);
     EXPECT_TRUE(ir::parse_graph(ir::print(model.graph)) == model.graph) << source;
