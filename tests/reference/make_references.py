@@ -3,7 +3,8 @@
     python make_references.py                everything
     python make_references.py ops            the graphs and the manifest
     python make_references.py optimisers     tests/reference/optim/*.npz
-    python make_references.py curves         the two loss curves; reads Fashion-MNIST (--data FOLDER)
+    python make_references.py networks       one step of whole networks: tests/reference/networks/*.npz
+    python make_references.py curves         the loss curves; reads Fashion-MNIST (--data FOLDER)
 
 Remaking with the same PyTorch changes no byte on the same kind of processor. See README.md beside this file.
 """
@@ -51,7 +52,10 @@ def make_ops():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "parts", nargs="*", default=["ops", "optimisers", "curves"], help="ops, optimisers, curves (default: all)"
+        "parts",
+        nargs="*",
+        default=["ops", "optimisers", "networks", "curves"],
+        help="ops, optimisers, networks, curves (default: all)",
     )
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
     arguments = parser.parse_args()
@@ -62,10 +66,15 @@ def main():
         from recording import optimisers
 
         optimisers.record(HERE / "optim")
+    if "networks" in arguments.parts:
+        from recording import training_steps
+
+        training_steps.record(HERE / "networks")
     if "curves" in arguments.parts:
-        from recording import s4_curves
+        from recording import resnet_curve, s4_curves
 
         s4_curves.record(HERE, pathlib.Path(arguments.data))
+        resnet_curve.record(HERE, pathlib.Path(arguments.data))
 
 
 if __name__ == "__main__":
