@@ -8,9 +8,7 @@
 #include "fusejit/error.h"
 
 namespace fusejit::test {
-namespace {
 
-// "// kernel @name(...) {" to "// }", without the slashes.
 std::vector<std::string> kernel_texts(std::string_view program) {
   std::vector<std::string> texts;
   bool inside = false;
@@ -25,8 +23,6 @@ std::vector<std::string> kernel_texts(std::string_view program) {
   }
   return texts;
 }
-
-}  // namespace
 
 runtime::cuda::CompileProgram fake_compiler(FakeDriver& fake, std::function<std::string(std::string)> rewrite) {
   // Programs are compiled by several threads; what is known may be running.

@@ -7,6 +7,9 @@
 
 namespace fusejit::test {
 
+// The kernels of a generated program: from "// kernel @name(...) {" to "// }", without the slashes.
+std::vector<std::string> kernel_texts(std::string_view program);
+
 // `fake` outlives what is compiled. Throws DeviceError for a program with a kernel that does not read back as itself.
 // With `rewrite`, launches compute what that makes of a kernel's text: for tests that must notice.
 runtime::cuda::CompileProgram fake_compiler(FakeDriver& fake,

@@ -10,12 +10,12 @@ FakeGpu::~FakeGpu() { leave(); }
 
 void FakeGpu::leave() { set_options({}); }
 
-void FakeGpu::use(runtime::SessionOptions rest, bool cudnn) {
+void FakeGpu::use(runtime::SessionOptions rest, bool cudnn, runtime::cuda::CompileProgram compile) {
   leave();
   backend.reset();
   runtime::CudaBackendOptions options;
   options.cudnn = cudnn;
-  options.compile = fake_compiler(driver);
+  options.compile = compile ? std::move(compile) : fake_compiler(driver);
   const auto device = CudaDevice::open(driver.table(), 0);
   device->memory().poison_freed(true);
   backend = std::make_shared<runtime::CudaBackend>(device, options);

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "runtime/cuda/kernels.h"
 #include "runtime/cuda_backend.h"
 #include "runtime/session.h"
 #include "tests/support/fake_kernels.h"
@@ -17,8 +18,8 @@ class FakeGpu {
 
   // Makes the default session one for which this is cuda:0; `rest` is what else it is to be. Blocks given back hold
   // NaN.
-  // With `cudnn` it is looked for, but on this device it can only be missed.
-  void use(runtime::SessionOptions rest = {}, bool cudnn = false);
+  // With `cudnn` it is looked for, but on this device it can only be missed. `compile`: instead of fake_compiler().
+  void use(runtime::SessionOptions rest = {}, bool cudnn = false, runtime::cuda::CompileProgram compile = {});
   // Goes back to the machine's own devices.
   static void leave();
 
