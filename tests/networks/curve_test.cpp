@@ -46,7 +46,7 @@ TEST_P(ResNetCurve, AgreesWithPyTorch) {
     if (i >= 80) late += loss / 20, late_meant += losses[i] / 20;
   }
   EXPECT_NEAR(late, late_meant, curve("late_tolerance_" + dtype)[0]) << dtype << ": mean of the last 20 losses";
-  std::printf("ResNet-18 in %s: %zu losses, at worst %.2f of the tolerance\n", dtype.c_str(), steps, worst);
+  std::printf("ResNet-18 in %s: %zu losses, at worst %.1e of the tolerance\n", dtype.c_str(), steps, worst);
   set_options({});
 }
 
