@@ -21,7 +21,7 @@ class RefusedCode : public ::testing::Test {
   // What the compiler says of a function of x and y; "" if it accepts it.
   std::string said_of(const std::string& statements) const {
     const std::string source = folder_ / "code.cpp", said = folder_ / "said.txt";
-    std::ofstream(source) << "#include \"fusejit/fusejit.h\"\nnamespace fj = fusejit;\n"
+    std::ofstream(source) << "#include \"fusejit/module.h\"\nnamespace fj = fusejit;\n"
                           << "fj::Tensor f(fj::Tensor x, fj::Tensor y, const fj::nn::Parameter& p) {\n  " << statements
                           << "\n  return x;\n}\n";
     const std::string root = FUSEJIT_SOURCE_DIR;

@@ -267,7 +267,7 @@ struct BatchNormOptions {
   std::int64_t correction = 0;  // the variance divides by n - correction
   bool eps_outside = false;     // 1/(sqrt(v) + eps) in place of 1/sqrt(v + eps)
 };
-// With the statistics of x itself, per channel over all other axes; its gradient flows through them.
+// With the statistics of x itself, two values or more a channel, over all other axes; its gradient flows through them.
 Tensor batch_norm_train(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {},
                         const BatchNormOptions& options = {});
 // Over the last axes, whose extents are normalized_shape; weight and bias have that shape.

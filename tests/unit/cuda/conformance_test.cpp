@@ -54,7 +54,7 @@ Lowered models() {
   };
   std::vector<Case> cases = {{"convnet@2:train", DType::bf16}};
   if (nightly()) {
-    for (const char* model : {"convnet@3:train", "resnet50@1x3x32x32:train", "mobilenet_v2@2x3x32x32:train"})
+    for (const char* model : {"convnet@3:train", "resnet50@2x3x32x32:train", "mobilenet_v2@2x3x32x32:train"})
       for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) cases.push_back({model, dtype});
   }
   Lowered all;
