@@ -11,12 +11,15 @@ Remaking with the same PyTorch changes no byte on the same kind of processor. Se
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 
-import torch
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # read when NumPy is loaded; the number of threads is an order of sums
 
-from recording.cases import all_cases
+import torch  # noqa: E402
+
+from recording.cases import all_cases  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 FAMILIES = (

@@ -243,7 +243,8 @@ class ConvNext(nn.Module):
         )
         for i, (count, width) in enumerate(zip(blocks, channels)):
             if i > 0:
-                f.append(nn.Sequential(_ChannelNorm(channels[i - 1], eps=1e-6), nn.Conv2d(channels[i - 1], width, 2, 2)))
+                before = channels[i - 1]
+                f.append(nn.Sequential(_ChannelNorm(before, eps=1e-6), nn.Conv2d(before, width, 2, 2)))
             f.append(nn.Sequential(*[_ConvNextBlock(width) for _ in range(count)]))
         self.classifier = nn.Sequential(
             _ChannelNorm(channels[-1], eps=1e-6), nn.Flatten(), nn.Linear(channels[-1], classes)

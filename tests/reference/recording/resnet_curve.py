@@ -3,8 +3,8 @@
 Batches of 32 in file order, the one channel three times. A pixel p becomes f32((p/255 - 0.2860) / 0.3530), computed in
 f64 and rounded once. Initial values are those of training_steps.py. The network runs in f64 (`loss_f64`) and in f32
 (`loss_f32`); `tolerance_f64` and `tolerance_f32` are 8 times what runs in that dtype strayed from `loss_f64` up to that
-step, over runs whose initial weights differ in the last bit of the dtype. In f64 no value crosses a kink of relu or max-pool
-and the curve is sharp to the end; in f32 some do from the second step on, and later losses are those of another
+step, over runs whose initial weights differ in the last bit of the dtype. In f64 no value crosses a kink of relu or
+max-pool and the curve is sharp to the end; in f32 some do from the second step on, and later losses are those of another
 training. So the mean of the last 20 has a tolerance too (`late_tolerance_f32`), three times what it strayed.
 """
 

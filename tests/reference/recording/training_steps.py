@@ -90,8 +90,8 @@ def names_hash(network):
 
 
 def _strayed(run, meant, floor):
-    """How far each tensor of a run is off: its norm and its product, by its norm. Tensors that are zero but for rounding
-    are measured by `floor` times the largest value of all. Then the median of the same with the samples."""
+    """How far the worst tensor of a run is off: its norm and its product, by its norm. Those that are zero but for
+    rounding are measured by `floor` times the largest value of all. And the median tensor, with its samples."""
     if len(meant) == 0:
         return 0, 0
     least = floor * meant[:, 0].max()
