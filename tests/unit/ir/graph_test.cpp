@@ -111,6 +111,8 @@ TEST(Hash, IgnoresNamesOnly) {
   EXPECT_NE(hash(capture("g", {a}, {-a})), hash(capture("g", {h}, {-h})));
   EXPECT_NE(hash(capture("g", {n}, {-n})), hash(capture("g", {s}, {-s})));
   EXPECT_NE(hash(capture("g", {a}, {-a})), hash(capture("g", {a, b}, {-a})));
+  const Value again = build(Op::neg, {a}, std::vector<AttrInit>{}, 1);
+  EXPECT_NE(hash(capture("g", {a}, {-a})), hash(capture("g", {a}, {again}))) << "a region is no name";
 }
 
 // The number is part of keys in files: it may change only when the meaning of keys does.

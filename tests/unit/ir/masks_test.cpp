@@ -63,6 +63,21 @@ TEST(Masks, ReadTheInputWhereItsSourceIsNeededAnyway) {
   EXPECT_NE(compared(ir::masks_from_outputs(norm)), Op::maximum);
 }
 
+// maximum(x, c) says nothing of the sign of x unless c is 0.
+TEST(Masks, OfAnotherMaximumReadTheInput) {
+  const Value x = parameter({f64, {2, 3, 4, 4}}, "x"), dy = parameter({f64, {2, 3, 2, 2}}, "dy");
+  const Value pool = build(Op::max_pool2d, {x}, {{"kernel_size", {2, 2}}, {"stride", {2, 2}}});
+  const auto masked = [&](double least) {
+    return ir::capture("g", {x, dy},
+                       {build(Op::maximum, {pool, least}), build(Op::where, {build(Op::le, {pool, 0.0}), 0.0, dy})});
+  };
+  EXPECT_EQ(compared(ir::masks_from_outputs(masked(0))), Op::maximum);
+  for (const double least : {1.0, -1.0}) {
+    EXPECT_EQ(compared(ir::masks_from_outputs(masked(least))), Op::max_pool2d) << least;
+    expect_unchanged_results(masked(least));
+  }
+}
+
 TEST(Masks, AgreeForEveryKindOfNumber) {
   const Value x = parameter({f32, {6}}, "x");
   const Value y = build(Op::maximum, {x, 0.0});

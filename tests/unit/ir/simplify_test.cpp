@@ -45,7 +45,10 @@ const Rule kRules[] = {
      "%0 = full() {shape=[2], value=0.5} : f32[2] %1 = exp(%0) : f32[2] return %1"},
     {"%x: f32[2]", "%0 = slice(%x) {starts=[0], stops=[2], steps=[1]} : f32[2] return %0", "return %x"},
     {"%x: f32[2]", "%0 = concat(%x) {dim=0} : f32[2] return %0", "return %x"},
+    {"%x: f32[2,3]", "%0 = flip(%x) {dims=[1]} : f32[2,3] %1 = flip(%0) {dims=[1]} : f32[2,3] return %1", "return %x"},
     // What must stay.
+    {"%x: f32[2,3]", "%0 = flip(%x) {dims=[0]} : f32[2,3] %1 = flip(%0) {dims=[1]} : f32[2,3] return %1",
+     "%0 = flip(%x) {dims=[0]} : f32[2,3] %1 = flip(%0) {dims=[1]} : f32[2,3] return %1"},
     {"%x: f32[2]", "%0 = add(%x, 0) : f32[2] return %0", "%0 = add(%x, 0) : f32[2] return %0"},
     {"%x: f32[2]", "%0 = mul(%x, 0) : f32[2] return %0", "%0 = mul(%x, 0) : f32[2] return %0"},
     {"%x: f32[2]", "%0 = div(%x, 3) : f32[2] return %0", "%0 = div(%x, 3) : f32[2] return %0"},

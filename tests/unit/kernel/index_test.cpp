@@ -42,6 +42,8 @@ TEST(Index, DivisionsTakeOutWhatTheyCan) {
   EXPECT_EQ((i + j) / 4 * 12 + (i + j) % 4 * 3 + j, i * 3 + j * 4);
   EXPECT_EQ(i / 12 % 3 * 12 + i % 12, i % 36);
   EXPECT_EQ(i / 36 * 72 + i / 12 % 3 * 24 + i % 12 * 2, i * 2);
+  EXPECT_EQ((i / 4 * 4 + j % 4).terms().size(), 2u) << "digits of two numbers";
+  EXPECT_EQ((i / 12 % 3 * 12 + j % 12).terms().size(), 2u) << "digits of two numbers";
   EXPECT_EQ(Index(-7) / 2, Index(-4));
   EXPECT_EQ(Index(-7) % 2, Index(1));
 }

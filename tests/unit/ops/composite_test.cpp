@@ -143,6 +143,18 @@ TEST(CompositeEdges, GradientsAtKinks) {
   expect_close(slope("elu", {0}), {1}, 0, "elu");
 }
 
+// 2049 is no f16.
+TEST(CompositeEdges, GradientOfAWideBiasIsAsWide) {
+  const Value x = ir::parameter({f16, {1, 1, 2049}}, "x"), b = ir::parameter({f32, {1}}, "b"),
+              dy = ir::parameter({f16, {1, 1, 2049}}, "dy");
+  const Value db = ir::gradient({ir::build(Op::bias_add, {x, b})}, {dy}, {b})[0];
+  const std::vector<double> ones(2049, 1);
+  const auto found =
+      ir::interpret(ir::capture("g", {x, b, dy}, {db}),
+                    std::vector<Array>{array_of(x.type(), ones), array_of(b.type(), {0.0}), array_of(dy.type(), ones)});
+  EXPECT_EQ(doubles_of(found[0]), std::vector<double>{2049});
+}
+
 TEST(CompositeEdges, DropoutKeepsItsShare) {
   const Graph graph = ir::parse_graph(
       "graph @g(%x: f32[100,100], %seed: i64[]) { %0 = dropout(%x, %seed) {p=0.25, stream=1} : f32[100,100] return %0 "
