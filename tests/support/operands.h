@@ -80,6 +80,16 @@ inline void fill(Memory& memory, DType dtype, Values values, std::mt19937_64& ra
     ir::store_element(memory.data(), element, i, random_scalar(element, values, random));
 }
 
+// Half way from a value of a 16-bit type to the next one and `step` neighbours further in f64: what is rounded to f32
+// on the way is rounded wrongly. The value itself at the ends.
+inline double half_way(DType half, std::uint64_t bits, int step) {
+  const double value = ir::cast(ir::Scalar{half, bits}, DType::f64).f64();
+  const double next = ir::cast(ir::Scalar{half, (bits + 1) & 0xffff}, DType::f64).f64();
+  if (!std::isfinite(value) || !std::isfinite(next)) return value;
+  const double middle = (value + next) / 2;
+  return step == 0 ? middle : std::nextafter(middle, step < 0 ? -INFINITY : INFINITY);
+}
+
 inline bool is_nan(ir::Scalar s) { return is_float(s.dtype) && std::isnan(s.as_double()); }
 
 inline Memory::Memory(std::int64_t bytes, std::int64_t align)
@@ -130,6 +140,12 @@ inline std::string difference(const ir::Kernel& kernel, const Operands& expected
       if (e == a || (is_nan(e) && is_nan(a))) continue;
       return fmt::format("buffer {} element {}: expected {} ({:#x}), got {} ({:#x})", i, at, ir::literal_text(e),
                          e.bits, ir::literal_text(a), a.bits);
+    }
+    // Lanes behind the last bit store 0 (kernel-ir.md, V1).
+    const std::int64_t rest = memory.elements() % 8;
+    if (memory.dtype == DType::b1 && memory.kind == ir::MemKind::write && rest != 0) {
+      const auto last = static_cast<const std::uint8_t*>(actual.buffers[i].data())[memory.elements() / 8];
+      if (last >> rest != 0) return fmt::format("buffer {}: bits {:#x} in the last byte, which has {}", i, last, rest);
     }
     ++i;
   }

@@ -226,5 +226,30 @@ TEST(HalfPrecision, WidensAndRoundsEveryValue) {
   }
 }
 
+// And f64, once, however narrow what they become.
+TEST(HalfPrecision, RoundsWideValuesOnce) {
+  for (Isa isa : {Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2}) {
+    if (!codegen::x86::host_supports(isa)) continue;
+    for (DType half : {DType::f16, DType::bf16}) {
+      const ir::Kernel kernel = ir::parse_kernel(fmt::format(
+          "kernel @k(%x: f64[65536] read, %y: {0}[65536] write) on {1} {{ phase {{ for %i in 0..8192 {{ for %l in 0..8 "
+          "vector {{ %0 = load %x[%i*8 + %l] : f64  %1 = cast(%0) : {0}  store %y[%i*8 + %l], %1 }} }} }} }}",
+          name(half), name(isa)));
+      const auto compiled = codegen::x86::compile(kernel, Target{});
+      for (int step : {-1, 0, 1}) {
+        Operands expected = random_operands(kernel, Values::ordinary, 1),
+                 actual = random_operands(kernel, Values::ordinary, 1);
+        for (Operands* o : {&expected, &actual}) {
+          for (std::uint64_t i = 0; i < 65536; ++i)
+            static_cast<double*>(o->buffers[0].data())[i] = half_way(half, i, step);
+        }
+        run_interpreted(kernel, expected);
+        run_compiled(*compiled, actual, ir::TaskOrder::ascending);
+        EXPECT_EQ(difference(kernel, expected, actual), "") << name(half) << " on " << name(isa) << ", step " << step;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::test

@@ -58,6 +58,19 @@ const Case kCases[] = {
       store %y[%l + 96], %6  %7 = lt(%5, 0) : bool  store %n[%l + 96], %7 } } } })"},
     {"bits_scalar", R"(kernel @k(%m: b1[4,24] read, %y: bool[4,24] write) on x86:avx512 {
   phase { for %t in 0..4 threads { for %i in 0..24 { %0 = load %m[%t, %i] : bool  store %y[%t, %i], %0 } } } })"},
+    {"bits_of_a_tail", R"(kernel @k(%n: b1[5] write, %m: b1[21] write) on x86:avx512 {
+  phase { for %l in 0..16 vector { if %l < 5 { store %n[%l], 1 } }
+    for %i in 0..2 { for %l in 0..16 vector { if %l + %i*16 < 21 { %0 = index(%l - %i) : i32  %1 = ge(%0, 0) : bool
+      store %m[%i*16 + %l], %1 } } } } })"},
+    {"one_value_stored_by_some_lanes", R"(kernel @k(%y: f32[4,16] write) on x86:avx512 {
+  phase { for %t in 0..4 threads { for %l in 0..16 vector { local %a: f32[2] register = -1
+    if %l < 5 { store %a[0], 3  if %t < 2 { store %a[1], 4 } }
+    %0 = load %a[0] : f32  %1 = load %a[1] : f32  %2 = mul(%0, %1) : f32  store %y[%t, %l], %2 } } } })"},
+    {"welford_of_empty_lanes", R"(kernel @k(%x: f64[3,3] read, %y: f64[3,3] write) on x86:avx512 {
+  phase { for %t in 0..3 threads {
+    %n, %m, %s = for %l in 0..8 vector reduce welford : f64, f64, f64 {
+      %c, %v = if %l < 3 : f64, f64 { %0 = load %x[%t, %l] : f64  yield 1, %0 } else { yield 0, 0 }  yield %c, %v, 0 }
+    store %y[%t, 0], %n  store %y[%t, 1], %m  store %y[%t, 2], %s } } })"},
     {"divided_lanes", R"(kernel @k(%x: f32[3,11] read, %y: f32[64] write) on x86:avx512 {
   phase { for %t in 0..4 threads { for %l in 0..16 vector {
     %0 = load %x[%l % 3, (%t*16 + %l) / 6] : f32  %1 = index((%t - %l) / 5) : f32  %2 = index((%l - 9) % 4) : f32
