@@ -37,19 +37,22 @@ def run(mutants, chosen, jobs, keep_build):
     start = time.monotonic()
     schemata.write_copy(ROOT, copy, mutants)
     tests = sorted({test for m in chosen for test in m.tests})
+    base = work / "base.json"
+    seconds = json.loads(base.read_text()) if keep_build and base.is_file() else {}
     error = "" if keep_build else runs.build(copy, {t.split(" ")[0] for t in tests}, jobs, logs / "build.txt")
     if not error:
         say(f"built after {time.monotonic() - start:.0f} s; without an edit:")
-        seconds, error = runs.run_base(copy, tests, jobs, say)
+        error = runs.run_base(copy, [t for t in tests if t not in seconds], jobs, seconds, say)
+    base.write_text(json.dumps(seconds, indent=1) + "\n")
     if error:
         say(error)
         return 2
     outcomes = []
     for m, outcome in runs.run_mutants(copy, chosen, seconds, jobs, logs):
         outcomes.append((m, outcome))
+        report.save(work / "outcomes.json", outcomes[-1:])
         note = f" by {outcome.test}" if outcome.killed else f" ({m.harmless or 'no test sees it'})"
         say(f"{m.id:40} {outcome.how:12} {outcome.seconds:6.1f} s{note}")
-    report.save(work / "outcomes.json", outcomes)
     lost = [m for m, o in outcomes if not o.killed and not m.harmless]
     killed = sum(o.killed for _, o in outcomes)
     for m, o in outcomes:
@@ -68,7 +71,7 @@ def main():
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--only", nargs="+", metavar="ID", default=[], help="of the list, or the start of some")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--keep-build", action="store_true", help="the copy is built as it should be")
+    parser.add_argument("--keep-build", action="store_true", help="the copy is built and has passed")
     given = parser.parse_args()
     problems = entries.check(ROOT)
     mutants, _ = entries.load(ROOT)
@@ -77,7 +80,7 @@ def main():
         return 1 if problems else 0
     if given.list:
         for m in mutants:
-            say(f"{m.number:4} {m.id:40} {m.file}: {m.mistake}")
+            say(f"{m.number:10} {m.id:40} {m.file}: {m.mistake}")
         return 0
     if given.table:
         outcomes = json.loads((ROOT / "build/mutate/outcomes.json").read_text())

@@ -18,6 +18,7 @@ import dataclasses
 import pathlib
 import re
 import tomllib
+import zlib
 
 KINDS = ("expression", "statement", "text")
 FIELDS = {"id", "file", "kind", "from", "to", "within", "tests", "mistake", "harmless"}
@@ -28,7 +29,7 @@ LIST = "tools/mutate/list"
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    number: int  # what FUSEJIT_MUTANT says, from 1
+    number: int  # what FUSEJIT_MUTANT says: of the id, so that a change of the list rebuilds the files it changes
     id: str
     file: str
     kind: str
@@ -69,7 +70,8 @@ def load(root):
             unknown = [test for test in entry["tests"] if " " not in test and test not in names]
             problems += [f"{name}: tests.toml has no {test}" for test in unknown]
             tests = tuple(names.get(test, test) for test in entry["tests"] if test not in unknown)
-            mutants.append(Mutant(len(mutants) + 1, entry["id"], entry["file"], entry["kind"], entry["from"],
+            number = zlib.crc32(entry["id"].encode()) & 0x7fffffff
+            mutants.append(Mutant(number, entry["id"], entry["file"], entry["kind"], entry["from"],
                                   entry["to"], entry.get("within", ""), tests, entry["mistake"],
                                   entry.get("harmless", "")))
     return mutants, problems
@@ -110,6 +112,7 @@ def check(root):
     mutants, problems = load(root)
     ids = [m.id for m in mutants]
     problems += [f"{id}: is there twice" for id in sorted({id for id in ids if ids.count(id) > 1})]
+    problems += ["two ids have one number: change one"] * (len({m.number for m in mutants}) < len(set(ids)))
     spans = {}
     for m in mutants:
         if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", m.id):

@@ -77,8 +77,8 @@ def in_parallel(jobs, tasks):
         yield from pool.map(lambda task: task(), tasks)
 
 
-def run_base(copy, tests, jobs, say):
-    """Seconds of each test without an edit, or the output of the first that fails."""
+def run_base(copy, tests, jobs, seconds, say):
+    """Puts down the seconds of each test without an edit; answers with what the first that fails says, or ""."""
     def one(test):
         start = time.monotonic()
         status, output = run_test(copy, test, 0, 3600)
@@ -86,13 +86,12 @@ def run_base(copy, tests, jobs, say):
         count = int(next((g for g in ran.groups() if g), 0)) if ran else 0
         return test, status, output, time.monotonic() - start, count
 
-    seconds = {}
     for test, status, output, took, count in in_parallel(jobs, [lambda t=t: one(t) for t in tests]):
         if status != 0 or count == 0:
-            return {}, f"without an edit, {test} has status {status} and {count} tests:\n{output[-4000:]}"
+            return f"without an edit, {test} has status {status} and {count} tests:\n{output[-4000:]}"
         seconds[test] = took
         say(f"{took:7.1f} s  {count:4d} tests  {test}")
-    return seconds, ""
+    return ""
 
 
 def run_mutant(copy, mutant, seconds, logs):

@@ -72,13 +72,14 @@ def check_copy():
     listed = [ENTRY, {**ENTRY, "id": "two", "to": "a > 0"},
               {**ENTRY, "id": "three", "kind": "statement", "from": "g(a);", "to": ""}]
     mutants, _ = entries.load(tree(listed))
+    one, two, three = (m.number for m in mutants)
     text = schemata.edited(SOURCE, mutants)
-    for expected in ("if ((FJ_MUTANT(1) ? (a >= 1) : FJ_MUTANT(2) ? (a > 0) : (a > 1))) return",
-                     "{ if (FJ_MUTANT(3)) {  } else { g(a); } }", '#include "fj_mutant.h"'):
+    for expected in (f"if ((FJ_MUTANT({one}) ? (a >= 1) : FJ_MUTANT({two}) ? (a > 0) : (a > 1))) return",
+                     f"{{ if (FJ_MUTANT({three})) {{  }} else {{ g(a); }} }}", '#include "fj_mutant.h"'):
         if expected not in text:
             yield f"{expected!r} is not in\n{text}"
     prelude = schemata.edited_prelude("x " + schemata.PRELUDE_TEXT + " y", mutants[:1])
-    if 'put(1, R"fj(a > 1)fj", R"fj(a >= 1)fj")' not in prelude:
+    if f'put({one}, R"fj(a > 1)fj", R"fj(a >= 1)fj")' not in prelude:
         yield prelude
 
 
