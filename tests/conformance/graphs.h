@@ -131,6 +131,12 @@ inline constexpr GraphCase kGraphCases[] = {
   %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[18,10,3,3]
   return %0, %1
 })"},
+    {"weight_grads_in_blocks_and_passes",
+     R"(graph @g(%x: f32[1,8,26,20], %a: f32[1,16,26,20], %y: f32[28,3,7,7], %b: f32[28,16,7,7]) {
+  %0 = conv2d_weight_grad(%x, %a) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[16,8,3,3]
+  %1 = conv2d_weight_grad(%y, %b) {kernel_size=[1,1]} : f32[16,3,1,1]
+  return %0, %1
+})"},
     {"conv_grads_one_channel", R"(graph @g(%x: f32[3,1,9,8], %w: f32[32,1,3,3], %g: f32[3,32,7,6]) {
   %0 = conv2d_input_grad(%g, %w) {input_size=[9,8]} : f32[3,1,9,8]
   %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3]} : f32[32,1,3,3]
@@ -214,6 +220,16 @@ inline constexpr GraphCase kGraphCases[] = {
   %2 = max_pool2d(%x) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,4,4]
   %3 = max_pool2d_grad(%x, %h) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,8,8]
   return %0, %1, %2, %3
+})"},
+    {"sums_over_windows",
+     R"(graph @g(%x: f32[2,9,7,9]:nhwc, %y: f32[2,9,7,9]:nhwc, %g: f32[2,9,3,4]:nhwc, %z: f32[1,20,56,8]:nhwc, %h: f32[1,20,28,4]:nhwc) {
+  %0 = max_pool2d_grad(%x, %g) {kernel_size=[2,2]} : f32[2,9,7,9]:nhwc
+  %1 = add(%0, %y) : f32[2,9,7,9]:nhwc
+  %2 = sum(%1) {dim=[0,2,3]} : f32[9]
+  %3 = max_pool2d_grad(%z, %h) {kernel_size=[2,2]} : f32[1,20,56,8]:nhwc
+  %4 = add(%3, %z) : f32[1,20,56,8]:nhwc
+  %5 = sum(%4) {dim=[0,2,3]} : f32[20]
+  return %1, %2, %4, %5
 })"},
     {"average_pools",
      R"(graph @g(%x: f32[2,19,9,10]:nhwc, %y: f32[2,3,9,21], %g: f32[2,19,5,5]:nhwc, %h: f32[2,3,4,6]) {

@@ -73,5 +73,29 @@ TEST(CudaOps, WidensAndRoundsEverySixteenBitValue) {
   }
 }
 
+// And f64, once, however narrow what they become.
+TEST(CudaOps, RoundsWideValuesOnce) {
+  for (DType half : {DType::f16, DType::bf16}) {
+    const ir::Kernel kernel = ir::parse_kernel(fmt::format(
+        "kernel @wide(%x: f64[65536] read align 16, %y: {0}[65536] write align 16) on cuda {{ phase {{ for "
+        "%i in 0..512 grid.x {{ for %t in 0..32 block.x {{ for %l in 0..4 vector {{ %0 = load "
+        "%x[%i*128 + %t*4 + %l] : f64  %1 = cast(%0) : {0}  store %y[%i*128 + %t*4 + %l], %1 }} }} }} }} }}",
+        name(half)));
+    Shim shim({codegen::cuda::emit(kernel)});
+    shim.open();
+    for (int step : {-1, 0, 1}) {
+      Operands expected = random_operands(kernel, Values::ordinary, 1),
+               actual = random_operands(kernel, Values::ordinary, 1);
+      for (Operands* o : {&expected, &actual}) {
+        for (std::uint64_t i = 0; i < 65536; ++i)
+          static_cast<double*>(o->buffers[0].data())[i] = half_way(half, i, step);
+      }
+      run_interpreted(kernel, expected);
+      shim.run(0, actual, ir::TaskOrder::ascending);
+      EXPECT_EQ(difference(kernel, expected, actual), "") << name(half) << ", step " << step;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::test
