@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import pathlib
+import resource
 import sys
 import time
 
@@ -58,8 +59,9 @@ def run(mutants, chosen, jobs, keep_build):
     for m, o in outcomes:
         if o.killed and m.harmless:
             say(f"{m.id} is called harmless and was seen by {o.test}: strike the sentence")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     say(f"mutate: {killed} of {len(outcomes)} killed, {len(lost)} survive without a reason, "
-        f"{(time.monotonic() - start) / 60:.1f} minutes")
+        f"{(time.monotonic() - start) / 60:.1f} minutes, {(used.ru_utime + used.ru_stime) / 60:.1f} of processors")
     return 1 if lost else 0
 
 

@@ -74,7 +74,8 @@ def failed_test(program, output):
 
 def in_parallel(jobs, tasks):
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(lambda task: task(), tasks)
+        for done in concurrent.futures.as_completed([pool.submit(task) for task in tasks]):
+            yield done.result()
 
 
 def run_base(copy, tests, jobs, seconds, say):
