@@ -25,7 +25,8 @@ def table(mutants, outcomes):
     """Markdown: mutants and what became of them, by folder; then every survivor with its sentence."""
     by_area = {}
     for m in mutants:
-        by_area.setdefault(area(m.file), []).append((m, outcomes[m.id]))
+        if m.id in outcomes:
+            by_area.setdefault(area(m.file), []).append((m, outcomes[m.id]))
     lines = ["| folder | edits | killed | " + " | ".join(HOW) + " |", "| --- |" + " ---: |" * (len(HOW) + 2)]
 
     def row(name, all_of_it):
@@ -37,6 +38,9 @@ def table(mutants, outcomes):
     lines.append(row("all", everything))
     killed = sum(o["how"] != "survived" for _, o in everything)
     lines += ["", f"{killed} of {len(everything)} are killed, {100 * killed / len(everything):.1f} %."]
+    new = [m.id for m in mutants if m.id not in outcomes]
+    if new:
+        lines += ["", f"Not run yet: {', '.join(f'`{id}`' for id in new)}."]
     survivors = [m for m, o in everything if o["how"] == "survived"]
     if survivors:
         lines += ["", "Survivors:", ""]

@@ -89,9 +89,9 @@ def check_outcomes():
                                      (1, "plan @p: P2: a and b overlap", "refused")]:
         if runs.classify(status, output) != expected:
             yield f"{output!r} with {status} is {runs.classify(status, output)}, not {expected}"
-    mutants, _ = entries.load(tree([ENTRY, {**ENTRY, "id": "two"}]))
+    mutants, _ = entries.load(tree([ENTRY, {**ENTRY, "id": "two"}, {**ENTRY, "id": "three"}]))
     table = report.table(mutants, {"one": {"how": "refused"}, "two": {"how": "survived"}})
-    for expected in ("| all | 2 | 1 |", "1 of 2 are killed, 50.0 %", "`two`"):
+    for expected in ("| all | 2 | 1 |", "1 of 2 are killed, 50.0 %", "- `two`", "Not run yet: `three`."):
         if expected not in table:
             yield f"{expected!r} is not in\n{table}"
 
