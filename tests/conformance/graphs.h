@@ -131,12 +131,6 @@ inline constexpr GraphCase kGraphCases[] = {
   %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[18,10,3,3]
   return %0, %1
 })"},
-    {"weight_grads_in_blocks_and_passes",
-     R"(graph @g(%x: f32[1,8,26,20], %a: f32[1,16,26,20], %y: f32[28,3,7,7], %b: f32[28,16,7,7]) {
-  %0 = conv2d_weight_grad(%x, %a) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[16,8,3,3]
-  %1 = conv2d_weight_grad(%y, %b) {kernel_size=[1,1]} : f32[16,3,1,1]
-  return %0, %1
-})"},
     {"conv_grads_one_channel", R"(graph @g(%x: f32[3,1,9,8], %w: f32[32,1,3,3], %g: f32[3,32,7,6]) {
   %0 = conv2d_input_grad(%g, %w) {input_size=[9,8]} : f32[3,1,9,8]
   %1 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3]} : f32[32,1,3,3]
