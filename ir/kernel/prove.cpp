@@ -8,9 +8,9 @@ namespace fusejit::ir {
 namespace {
 
 constexpr int kMostStepsOneWay = 3000;  // of one way to answer a question
-constexpr int kMostStepsInside = 200;   // the same for the inside of a quotient
+constexpr int kMostStepsInside = 60;    // the same for the inside of a quotient
 constexpr int kMostDepth = 96;          // of substitutions, those inside quotients included: bounds the stack
-constexpr int kMostNested = 3;          // quotients inside each other that are looked into
+constexpr int kMostNested = 2;          // quotients inside each other that are looked into
 constexpr std::int64_t kMaxScale = std::int64_t{1} << 40;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
@@ -74,7 +74,8 @@ int Facts::depth(const IndexAtom& atom) const {
 }
 
 struct Facts::Question {
-  int steps = 0, depth = 0, nested = 0;
+  int steps = 0, most_steps = 0;
+  int depth = 0, nested = 0;
   struct Asked {
     Index index;
     std::optional<std::int64_t> at_least;  // nothing as long as the answer is being looked for
@@ -144,7 +145,7 @@ std::vector<Index> Facts::least(const IndexTerm& term) const {
 // Replaces the innermost atom by its bounds until a constant is left; index / scale is the expression asked about.
 void Facts::lower(const Index& index, std::int64_t scale, Search& search) const {
   Question& question = search.question;
-  if (--search.steps_left < 0 || question.steps >= kMostSteps || question.depth >= kMostDepth) return;
+  if (--search.steps_left < 0 || question.steps >= question.most_steps || question.depth >= kMostDepth) return;
   ++question.steps;
   if (scale > kMaxScale || (search.best && *search.best >= search.enough)) return;
   if (index.is_constant()) {
@@ -271,10 +272,23 @@ std::optional<std::int64_t> Facts::best(const Index& index, std::int64_t enough,
   return best;
 }
 
-std::optional<std::int64_t> Facts::at_least(const Index& index) const {
-  Question question;
-  return best(index, INT64_MAX, question);
+// First with the ranges of what is divided, which answer nearly all questions, then with bounds found for it.
+std::optional<std::int64_t> Facts::answer(const Index& index, std::int64_t enough, int* steps) const {
+  Question with_ranges, with_bounds;
+  with_ranges.most_steps = with_bounds.most_steps = kMostSteps / 2;
+  with_ranges.nested = kMostNested;
+  std::optional<std::int64_t> bound = best(index, enough, with_ranges);
+  const bool has_inside = std::any_of(index.terms().begin(), index.terms().end(),
+                                      [](const IndexTerm& t) { return t.atom.inner != nullptr; });
+  if ((!bound || *bound < enough) && (has_inside || !conditions_.empty())) {
+    const std::optional<std::int64_t> other = best(index, enough, with_bounds);
+    if (other && (!bound || *other > *bound)) bound = other;
+  }
+  if (steps) *steps = with_ranges.steps + with_bounds.steps;
+  return bound;
 }
+
+std::optional<std::int64_t> Facts::at_least(const Index& index) const { return answer(index, INT64_MAX, nullptr); }
 
 std::optional<std::int64_t> Facts::at_most(const Index& index) const {
   const std::optional<std::int64_t> bound = at_least(index * -1);
@@ -283,9 +297,7 @@ std::optional<std::int64_t> Facts::at_most(const Index& index) const {
 }
 
 bool Facts::proves_non_negative(const Index& index, int* steps) const {
-  Question question;
-  const std::optional<std::int64_t> bound = best(index, 0, question);
-  if (steps) *steps = question.steps;
+  const std::optional<std::int64_t> bound = answer(index, 0, steps);
   return bound && *bound >= 0;
 }
 

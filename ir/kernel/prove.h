@@ -46,6 +46,7 @@ class Facts {
   std::vector<Index> least(const IndexTerm& term) const;
   void lower(const Index& index, std::int64_t scale, Search& search) const;
   void lower_quotient(const IndexTerm& term, const Index& rest, std::int64_t scale, Search& search) const;
+  std::optional<std::int64_t> answer(const Index& index, std::int64_t enough, int* steps) const;
   std::optional<std::int64_t> stated(const Index& index) const;
   std::optional<std::int64_t> best(const Index& index, std::int64_t enough, Question& question) const;
   // The bound of what a quotient or remainder is taken of; asked once in a question.

@@ -53,6 +53,13 @@ const Case kCases[] = {
     {"multiple_beside_the_quotient", 55,
      "for %t in 0..2 threads { for %i in 0..64 { if %t*64 + %i < 112 { %a = load %x[%t*32 + (%i / 4)*2] : f32"
      " if %t == 0 { store %y[%i], %a } } } }"},
+    // Conditions that lead nowhere around a sum that no one needs them for.
+    {"a_sum_beside_conditions", 13,
+     "for %g in 0..1 threads { for %t in 0..66 threads { for %i in 0..3 unroll { if %g*13 + %i + ((%t / 11)*13 + 5) / "
+     "6 < 13"
+     " and %i - ((%t / 11)*13) / 6 + ((%t / 11)*13 + 5) / 6 < 3 { %a = load %x[%g*13 + %i + ((%t / 11)*13 + 5) / 6] : "
+     "f32"
+     " if %t == 0 and %i == 0 { store %y[%g], %a } } } } }"},
 };
 
 class Prove : public ::testing::TestWithParam<Case> {};
