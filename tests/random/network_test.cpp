@@ -28,13 +28,13 @@ Seeds seeds() {
   return s;
 }
 
-// What a seed is run for. By day every fourth network is machine code, at night all are.
+// What a seed is run for. By day every sixth network is machine code, at night all are.
 CheckOptions options_of(std::uint64_t seed) {
   static constexpr const char* kTargets[] = {
       "x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5", "x86:v2,tasks=3", "x86:avx512bf16,l1=2k,tasks=3",
       "x86:avx2",           "x86:v2,l1=1k,l2=4k,l3=16k,tasks=9",   "cuda:sm_90"};
   CheckOptions options{.target = Target::parse(kTargets[seed % std::size(kTargets)])};
-  options.compiled = (nightly() || seed % 4 == 0) && options.target.isa != Isa::cuda &&
+  options.compiled = (nightly() || seed % 6 == 0) && options.target.isa != Isa::cuda &&
                      codegen::x86::host_supports(options.target.isa);
   return options;
 }
