@@ -119,7 +119,7 @@ Expectation expect(const Graph& wide, const std::vector<Array>& arguments, DType
   double of_all = 0;
   for (const Array& array : e.want) of_all = std::max(of_all, largest(array));
   // What is nothing but rounding, as the gradient of a bias in front of a norm, is not compared with itself.
-  e.least = of_all * (dtype == f64 ? 1e-3 : dtype == f32 ? 1e-2 : 1e-1);
+  e.least = of_all * (dtype == f64 ? 1e-3 : dtype == f32 ? 5e-2 : 1e-1);
   e.bounds.assign(e.want.size(), dtype == f64 ? 1e-9 : dtype == f32 ? 5e-4 : 0.2);
   std::mt19937_64 random(seed);
   const double rounding = dtype == f32 ? 0x1p-23 : 0x1p-8, times = dtype == f32 ? 16 : 4;
