@@ -322,7 +322,7 @@ std::vector<Buffer> Session::State::run_pieces(const Pieces& pieces, std::span<c
   std::vector<Buffer> results;
   for (const ir::Value& result : pieces.graph.results())
     results.push_back(values.at(pieces.graph.index_of(result.get())));
-  return results;
+  return placed(std::move(results));
 }
 
 // The plan with everything that may take its time, in place of the one at hand.

@@ -60,9 +60,12 @@ class Fallback : public ::testing::TestWithParam<const char*> {
     made.checks.refused_kernel = refused;
     return made;
   }
+  static scheduler::Plan plan(const ir::Graph& graph) {
+    return scheduler::schedule(graph, {Target::parse(GetParam()), "all", {}});
+  }
   // The kernel of the convolution and what is fused with it.
   std::string fused_kernel(const ir::Graph& graph) const {
-    for (const auto& step : scheduler::schedule(graph, {Target::parse(GetParam())}).steps) {
+    for (const auto& step : plan(graph).steps) {
       const bool convolves = step.ops.size() > 1 && step.ops[0].find("conv2d") != std::string::npos;
       if (convolves) return step.kernel->name;
     }
@@ -96,7 +99,7 @@ TEST_P(Fallback, AnOpWithoutAKernelIsInterpretedAlone) {
   return %2, %0, %x
 })");
   const std::string reduction = [&] {
-    for (const auto& step : scheduler::schedule(graph, {Target::parse(GetParam())}).steps)
+    for (const auto& step : plan(graph).steps)
       if (step.kernel->name.find("sum") != std::string::npos) return step.kernel->name;
     return std::string();
   }();
