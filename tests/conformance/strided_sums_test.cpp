@@ -48,14 +48,15 @@ ir::Graph gradient_of(std::string_view front, const Channels& c, int kernel, int
 }
 
 // "" or where the first result is wrong.
-std::string wrong(const ir::Graph& graph, testing::Tolerance tolerance, const char* target) {
+std::string wrong(const ir::Graph& graph, testing::Tolerance tolerance, const char* target, bool machine_code = true) {
   const std::vector<Buffer> arguments = testing::random_arguments(graph, 7);
   const auto run = [&](runtime::SessionOptions options) {
     return runtime::Session(std::move(options)).run(graph, arguments);
   };
   const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
   runtime::SessionOptions options{.target = Target::parse(target), .threads = 2};
-  const bool native = options.target.isa != Isa::cuda && codegen::x86::host_supports(options.target.isa);
+  const bool native =
+      machine_code && options.target.isa != Isa::cuda && codegen::x86::host_supports(options.target.isa);
   if (!native) options.engine = runtime::Engine::kernel_interpreter;
   const double off = testing::excess(run(options), want, tolerance);
   return off > 0 ? fmt::format("off by {} on {}", off, target) : "";
@@ -72,7 +73,8 @@ TEST_P(StridedSums, AreOverAllPhases) {
       for (const int kernel : {1, 3, 5, 7}) {
         const auto agrees = [&](const char* dtype, testing::Tolerance tolerance) {
           const ir::Graph graph = gradient_of(front, channels, kernel, stride, dtype);
-          EXPECT_EQ(wrong(graph, tolerance, targets[next++ % 4]), "")
+          // LLVM would take most of the time; the kernel interpreter has the bits of machine code.
+          EXPECT_EQ(wrong(graph, tolerance, targets[next++ % 4], kernel == 3), "")
               << front << " " << channels.name << " k=" << kernel << " stride=" << stride << "\n"
               << ir::print(graph);
         };
