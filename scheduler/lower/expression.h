@@ -46,6 +46,12 @@ class Expression {
   // Finds the first maximum of the window over this pixel, for the gradients of all its pixels that follow in this
   // block. `node` is a max_pool2d_grad whose windows do not overlap.
   void share_window(int node, const LogicalIndex& at);
+  // Where in the image, row by row, the first maximum of a window lies: `at` is [n, c, p, q] of a max_pool2d_grad.
+  ir::Arg first_maximum(const ir::Node& node, const LogicalIndex& at);
+  // From now on the gradients of this max_pool2d_grad at `pixel` take the first maximum of window [p, q] from `load`;
+  // node -1: they look for it again.
+  using KeptMaximum = std::function<ir::Arg(const ir::Index& p, const ir::Index& q)>;
+  void keep_maxima(int node, LogicalIndex pixel, KeptMaximum load) { kept_ = {node, std::move(pixel), load}; }
   // Runs `body` in a nested block: what it defines is forgotten afterwards.
   template <class F>
   auto nested(F&& body) {
@@ -81,11 +87,10 @@ class Expression {
                                      const std::vector<DType>& types,
                                      const std::function<std::vector<ir::Arg>(ir::Index)>& body,
                                      const std::vector<ir::Arg>& outside);
-  ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type,
+  ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, bool unrolled,
                        const std::function<ir::Arg(ir::Index)>& body);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
-  ir::Arg first_maximum(const ir::Node& node, const LogicalIndex& window);
   struct Span;  // expression_average.cpp
   static Span part(const ir::Index& i, std::int64_t extent, std::int64_t parts);
   ir::Arg sum_over(const Span& span, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
@@ -112,6 +117,12 @@ class Expression {
   ExpressionHooks hooks_;
   std::vector<Known> memo_;
   std::vector<Known> windows_;  // shared ones, by the kernel's own indices: they outlive a move to another pixel
+  struct Kept {
+    int node = -1;
+    LogicalIndex pixel;
+    KeptMaximum load;
+  };
+  Kept kept_;
   double flop_ = 0;
   int views_ = 0;  // around what is being computed
 };

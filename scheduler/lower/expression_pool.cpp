@@ -1,5 +1,6 @@
 // Expression: max pooling and its gradient as small loops over the window; a gradient asks the windows over its pixel
 // (kernel-ir.md §12 (i)), so there is no scatter.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -34,6 +35,14 @@ Window pool_window(const ir::Node& node, int axis, std::int64_t in, std::int64_t
 
 constexpr std::int64_t kUnrolledTaps = 4;
 
+// The open loops leave out the windows at the edges.
+bool all_taps_inside(const KernelBuilder& builder, const Window& window, const Index& out) {
+  const auto range = (out * window.stride - Index(window.low_padding)).interval([&](const ir::IndexAtom& atom) {
+    return builder.range(atom);
+  });
+  return range && range->low >= 0 && range->high + (window.kernel - 1) * window.dilation < window.in;
+}
+
 ir::Binding tap_binding(const Window& window, const TapRange& taps) {
   return taps.constant && window.kernel <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
 }
@@ -46,7 +55,9 @@ std::vector<ir::ValueId> Expression::over_taps(const Window& window, const Index
                                                const std::function<std::vector<Arg>(Index)>& body,
                                                const std::vector<Arg>& outside) {
   const bool masked = !window.inside() && hooks_.varies_by_lane(out);
-  const TapRange taps = masked ? TapRange{{Index(0)}, {Index(window.kernel)}, true} : tap_range(window, resolve(out));
+  TapRange taps = masked ? TapRange{{Index(0)}, {Index(window.kernel)}, true} : tap_range(window, resolve(out));
+  if (!taps.constant && all_taps_inside(builder_, window, resolve(out)))
+    taps = {{Index(0)}, {Index(window.kernel)}, true};
   return builder_.reduce(taps.low, taps.high, tap_binding(window, taps), {combiner}, types, [&](Index tap) {
     return nested([&] {
       if (!masked) return body(tap);
@@ -79,8 +90,8 @@ Arg Expression::max_pool(const ir::Node& node, const LogicalIndex& at) {
       outside)[0];
 }
 
-// Sum over the windows that cover `pixel`.
-Arg Expression::over_windows(const Window& window, const Index& pixel, DType type,
+// Sum over the windows that cover `pixel`, ascending. `unrolled`: as copies where their number is known.
+Arg Expression::over_windows(const Window& window, const Index& pixel, DType type, bool unrolled,
                              const std::function<Arg(Index)>& body) {
   const Arg zero = KernelBuilder::literal(0, type);
   if (window.tiles()) {  // windows that do not overlap: exactly one, or none behind the last
@@ -91,6 +102,17 @@ Arg Expression::over_windows(const Window& window, const Index& pixel, DType typ
   }
   if (!hooks_.varies_by_lane(pixel)) {
     const TapRange windows = covering_windows(window, resolve(pixel));
+    const Index first = builder_.canonical(windows.low.back()), end = builder_.canonical(windows.high.back());
+    if (const Index count = end - first; unrolled && count.is_constant() && count.constant() <= kUnrolledTaps) {
+      // A window that is not there adds 0: to a sum that begins with 0 this is no change.
+      return builder_.reduce({Index(0)}, {count}, ir::Binding::unroll, {Combiner::add}, {type}, [&](Index t) {
+        return nested([&] {
+          const Index o = first + t;
+          return std::vector<Arg>{choose(
+              within(o, window.out), type, [&] { return body(o); }, zero)};
+        });
+      })[0];
+    }
     return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type},
                            [&](Index o) { return nested([&] { return std::vector<Arg>{body(o)}; }); })[0];
   }
@@ -110,7 +132,6 @@ Window pooled_window(const ir::Node& grad, int axis) {
   return pool_window(grad, axis, image(0), image(1));
 }
 
-// Where in the image, row by row, the first maximum of a window lies: `at` is [n, c, p, q].
 Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
   for (const Known& known : windows_) {
     const auto same = [&](std::size_t d) { return known.at[d] == builder_.canonical(resolve(at[d])); };
@@ -150,10 +171,11 @@ Arg Expression::max_pool_grad(const ir::Node& node, const LogicalIndex& at) {
   const DType type = compute_type(node.type.dtype);
   const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
   FJ_ASSERT(rows.in * columns.in < (std::int64_t{1} << 31), "max_pool2d_grad: image {} too large", x.type().str());
-  return over_windows(rows, at[2], type, [&](const Index& p) {
-    return over_windows(columns, at[3], type, [&](const Index& q) {
+  const bool kept = graph_.value(std::max(kept_.node, 0)).get() == &node && kept_.node >= 0 && kept_.pixel == at;
+  return over_windows(rows, at[2], type, kept, [&](const Index& p) {
+    return over_windows(columns, at[3], type, kept, [&](const Index& q) {
       // dy of the window if this pixel is its first maximum, else 0.
-      const Arg best = first_maximum(node, {at[0], at[1], p, q});
+      const Arg best = kept ? kept_.load(resolve(p), resolve(q)) : first_maximum(node, {at[0], at[1], p, q});
       const Arg own = builder_.index(resolve(at[2] * columns.in + at[3]), DType::i32);
       const Arg hit = def(Op::eq, {best, own}, DType::boolean);
       return def(Op::where, {hit, value(id(dy), {at[0], at[1], p, q}), KernelBuilder::literal(0, type)}, type);

@@ -5,7 +5,9 @@
 
 namespace fusejit::scheduler {
 
-void emit_pointwise(GroupKernel& kernel);  // no reductions
-void emit_reduction(GroupKernel& kernel);  // reductions, finals and the values stored on the way
+// No reductions; reductions, finals and the values stored on the way. `overlapping`: an overlapping_pool_grad() whose
+// first maxima are kept, or -1.
+void emit_pointwise(GroupKernel& kernel, int overlapping);
+void emit_reduction(GroupKernel& kernel, int overlapping);
 
 }  // namespace fusejit::scheduler

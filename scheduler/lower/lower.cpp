@@ -4,6 +4,7 @@
 
 #include "scheduler/lower/anchors.h"
 #include "scheduler/lower/cuda/lower.h"
+#include "scheduler/lower/kept_maxima.h"
 #include "scheduler/lower/loops.h"
 
 namespace fusejit::scheduler {
@@ -14,8 +15,9 @@ LoweredGroup lower_x86(const LowerContext& context, const Group& group) {
     const bool packs = ir::op_def(context.graph.value(group.anchor)->op).packs_second;
     return packs ? *lower_tiled(context, group) : lower_weight_grad(context, group);
   }
-  GroupKernel kernel(context, group, true);
-  group.reductions.empty() ? emit_pointwise(kernel) : emit_reduction(kernel);
+  const int overlapping = overlapping_pool_grad(context, group);
+  GroupKernel kernel(context, group, overlapping < 0);
+  group.reductions.empty() ? emit_pointwise(kernel, overlapping) : emit_reduction(kernel, overlapping);
   LoweredGroup lowered;
   lowered.kernels.push_back(std::move(kernel).finish());
   return lowered;

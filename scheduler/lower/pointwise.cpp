@@ -2,6 +2,7 @@
 //
 // The last axis runs in lanes. Tasks are chunks of the outermost axes, or of whole vectors where there is only one
 // axis.
+#include "scheduler/lower/kept_maxima.h"
 #include "scheduler/lower/loops.h"
 #include "scheduler/lower/split.h"
 
@@ -16,6 +17,8 @@ namespace {
 constexpr std::int64_t kSerialElements = 8192;
 // A task of a one-axis kernel is at least this many vectors.
 constexpr std::int64_t kLeastVectors = 32;
+// A task of an image with overlapping windows is at least this many rows.
+constexpr std::int64_t kLeastRows = 8;
 
 void store_here(GroupKernel& kernel, std::vector<Index> point, Vectors vectors) {
   kernel.move_to(std::move(point));
@@ -66,11 +69,59 @@ void outer_axes(GroupKernel& kernel, std::size_t axis, std::vector<Index>& point
   });
 }
 
+// Images and blocks of rows are tasks; a block finds the windows that reach into it from above for itself.
+void image_rows(GroupKernel& kernel, int overlapping) {
+  ir::KernelBuilder& builder = kernel.builder();
+  const auto& axes = kernel.space().axes;
+  KeptMaxima maxima(kernel, overlapping);
+  std::vector<Index> point(axes.size());
+  const bool one_image = maxima.row_axis() == 0;
+  const std::int64_t images = one_image ? 1 : axes[0].extent, channels = axes.back().extent;
+  const std::int64_t tasks = kernel.group().domain.elements() < kSerialElements ? 1 : kernel.context().target.tasks;
+  const std::int64_t height = axes[maxima.row_axis()].extent;
+  const Split rows =
+      split(height, std::min((tasks + images - 1) / images, std::max<std::int64_t>(1, height / kLeastRows)));
+
+  const auto vectors = [&](const std::function<void(Index, Vectors)>& body) {
+    loop_vectors(
+        builder, channels, kernel.lanes(), [&](Index c) { body(c, Vectors::whole); },
+        [&](Index c) { body(c, Vectors::some); });
+  };
+  const KeptMaxima::EachVector each_vector = [&](const std::function<void(const Index&)>& body) {
+    vectors([&](const Index& c, Vectors) {
+      point.back() = c;
+      kernel.move_to(point);
+      body(c);
+    });
+  };
+  const auto block = [&](const Index& task) {
+    maxima.declare(channels);
+    maxima.enter(task * rows.chunk, each_vector);
+    loop_chunk(builder, rows, task, [&](Index h) {
+      maxima.begin(h, each_vector);
+      maxima.columns([&](const Index& w) {
+        vectors([&](const Index& c, Vectors filled) {
+          point[maxima.row_axis()] = h, point[maxima.column_axis()] = w, point.back() = c;
+          kernel.move_to(point);
+          maxima.use(c);
+          store_here(kernel, point, filled);
+        });
+      });
+    });
+  };
+  const auto image = [&](const Index& n) {
+    if (!one_image) point[0] = n;
+    parallel(builder, rows.chunks, block);
+  };
+  tasks > 1 ? parallel(builder, images, image) : serial(builder, images, image);
+}
+
 }  // namespace
 
-void emit_pointwise(GroupKernel& kernel) {
+void emit_pointwise(GroupKernel& kernel, int overlapping) {
   const auto& axes = kernel.space().axes;
   if (kernel.group().domain.elements() == 0) return;
+  if (overlapping >= 0) return image_rows(kernel, overlapping);
   if (axes.empty()) return store_here(kernel, {}, Vectors::some);
   if (axes.size() == 1) return one_axis(kernel, axes[0].extent);
   std::vector<Index> point(axes.size());

@@ -7,6 +7,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/kept_maxima.h"
 #include "scheduler/lower/loops.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
@@ -30,11 +31,12 @@ constexpr std::int64_t kElementsAhead = 2048;
 
 class Reducer {
  public:
-  explicit Reducer(GroupKernel& kernel)
+  Reducer(GroupKernel& kernel, int overlapping)
       : kernel_(kernel),
         builder_(kernel.builder()),
         axes_(kernel.space().axes),
         accumulators_(kernel),
+        maxima_(kernel, overlapping),
         point_(axes_.size()) {
     const std::size_t last = axes_.size() - 1;
     for (std::size_t a = 0; a < axes_.size(); ++a) {
@@ -96,7 +98,7 @@ class Reducer {
 
   // Rows and columns of an image with a pooling gradient go by windows, so that each maximum is found once.
   void plan_windows() {
-    if (!lanes_kept()) return;
+    if (!lanes_kept() || maxima_.active()) return;
     for (const auto* list : {&kernel_.group().inner, &kernel_.group().stores}) {
       for (const int id : *list) {
         const ir::Node& node = *kernel_.graph().value(id);
@@ -149,9 +151,18 @@ class Reducer {
       point_[reduced_[next]] = i * by;
       reduced_axes(next + 1, inner);
     };
-    if (next == 0 && tasks_.chunks > 1) return loop_chunk(builder_, tasks_, task_, step);
-    builder_.loop(Index(0), Index(axes_[reduced_[next]].extent / by), Binding::none, step);
+    const bool by_windows = maxima_.active() && reduced_[next] >= maxima_.row_axis();
+    if (by_windows && reduced_[next] == maxima_.column_axis()) return maxima_.columns(step);
+    if (by_windows) maxima_.enter(next == 0 ? first_unit() : Index(0), each_vector_);
+    const auto row = [&](const Index& i) {
+      if (by_windows) maxima_.begin(i, each_vector_);
+      step(i);
+    };
+    if (next == 0 && tasks_.chunks > 1) return loop_chunk(builder_, tasks_, task_, row);
+    builder_.loop(Index(0), Index(axes_[reduced_[next]].extent / by), Binding::none, row);
   }
+  // Of the first reduced axis: where this task begins.
+  Index first_unit() const { return tasks_.chunks > 1 ? task_ * tasks_.chunk : Index(0); }
 
   // The pixels of a window whose first one is the point.
   void each_pixel(const std::function<void()>& inner) {
@@ -174,7 +185,7 @@ class Reducer {
 
   void first_of_reduced() {
     for (std::size_t i = 0; i < reduced_.size(); ++i) {
-      point_[reduced_[i]] = i == 0 && tasks_.chunks > 1 ? task_ * tasks_.chunk : Index(0);
+      point_[reduced_[i]] = i == 0 ? first_unit() : Index(0);
     }
   }
 
@@ -224,6 +235,7 @@ class Reducer {
     const auto binding = parallel_kept_ && kept_.empty() ? Binding::threads : Binding::none;
     if (blocks > 0) {
       builder_.loop(Index(0), Index(blocks), binding, [&](Index b) {
+        if (maxima_.active()) maxima_.declare(kColumns * lanes);
         builder_.loop(Index(0), Index(lanes), Binding::vector,
                       [&](Index lane) { column_block(b * (kColumns * lanes), lane, kColumns, Vectors::whole); });
       });
@@ -231,10 +243,12 @@ class Reducer {
     if ((left > 0 || rest > 0) && blocks > 0 && binding == Binding::threads) builder_.next_phase();
     const Index start = blocks * kColumns * lanes;
     if (left > 0) {
+      if (maxima_.active()) maxima_.declare(left * lanes);
       builder_.loop(Index(0), Index(lanes), Binding::vector,
                     [&](Index lane) { column_block(start, lane, static_cast<int>(left), Vectors::whole); });
     }
     if (rest > 0) {
+      if (maxima_.active()) maxima_.declare(lanes);
       one_vector(builder_, static_cast<int>(lanes), rest,
                  [&](Index lane) { column_block(Index(vectors * lanes), lane, 1, Vectors::some); });
     }
@@ -261,10 +275,19 @@ class Reducer {
       if (width == 1) return inner(Index(0));
       builder_.loop(Index(0), Index(width), Binding::unroll, inner);
     };
+    const auto channel = [&](const Index& column) { return lane + column * kernel_.lanes(); };
+    each_vector_ = [&](const std::function<void(const Index&)>& inner) {
+      each([&](Index column) {
+        move(column);
+        kernel_.move_to(point_);
+        inner(channel(column));
+      });
+    };
     reduced_axes(0, [&] {
       if (pooled_ < 0) fetch_ahead(first, width);
       each([&](Index column) {
         move(column);
+        if (maxima_.active()) maxima_.use(channel(column));
         each_pixel([&] { visit(state, column, vectors); });
       });
     });
@@ -367,6 +390,7 @@ class Reducer {
   KernelBuilder& builder_;
   const std::vector<Axis>& axes_;
   Accumulators accumulators_;
+  KeptMaxima maxima_;  // of a max_pool2d_grad whose windows overlap
   std::vector<Index> point_;
   std::vector<std::size_t> reduced_, kept_;  // axes but the last
   std::size_t lane_axis_ = 0;
@@ -375,15 +399,16 @@ class Reducer {
   bool parallel_kept_ = false;
   int pooled_ = -1;                  // a max_pool2d_grad whose windows are walked one by one
   std::vector<std::int64_t> steps_;  // by axis: pixels of a window, or 1
+  KeptMaxima::EachVector each_vector_;
   Index task_ = 0;
   std::vector<ir::MemId> work_;
 };
 
 }  // namespace
 
-void emit_reduction(GroupKernel& kernel) {
+void emit_reduction(GroupKernel& kernel, int overlapping) {
   FJ_ASSERT(!kernel.space().axes.empty(), "a reduction over one element has an axis");
-  Reducer(kernel).emit();
+  Reducer(kernel, overlapping).emit();
 }
 
 }  // namespace fusejit::scheduler

@@ -1,0 +1,41 @@
+// Gradients of max pools whose windows overlap: how much a kernel computes. Their results: tests/conformance.
+#include <gtest/gtest.h>
+
+#include "ir/passes/grad.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// The pooled value is an expression of 4 operations and a pixel has 2.25 windows of 9 taps over it.
+constexpr const char* kStem = R"(graph @g(%x: f32[4,64,56,56]:nhwc, %s: f32[64], %b: f32[64]) {
+  %0 = batch_norm_train(%x, %s, %b) : f32[4,64,56,56]:nhwc
+  %1 = relu(%0) : f32[4,64,56,56]:nhwc
+  %2 = max_pool2d(%1) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[4,64,28,28]:nhwc
+  return %2
+})";
+constexpr double kPixels = 4. * 64 * 56 * 56;
+
+double flop_a_pixel(const ir::Graph& graph, const char* target) {
+  const Plan plan = schedule(graph, {Target::parse(target), "all", {}});
+  for (const PlanStep& step : plan.steps) {
+    if (step.kernel->name.find("max_pool2d_grad") == 0) return step.flop / kPixels;
+  }
+  ADD_FAILURE() << "no kernel of the gradient";
+  return 0;
+}
+
+TEST(OverlappingPool, LooksThroughEachWindowOnce) {
+  const ir::Graph with_sums = ir::differentiate(ir::parse_graph(kStem), {"x", "s", "b"});
+  const ir::Graph alone = ir::parse_graph(R"(graph @g(%x: f32[4,64,56,56]:nhwc, %dy: f32[4,64,28,28]:nhwc) {
+  %0 = max_pool2d_grad(%x, %dy) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[4,64,56,56]:nhwc
+  return %0
+})");
+  for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2"}) {
+    EXPECT_LT(flop_a_pixel(with_sums, target), 40) << target;
+    EXPECT_LT(flop_a_pixel(alone, target), 16) << target;
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
