@@ -57,11 +57,12 @@ class Stores {
                             names_.variable(again[0]->variable)));
   }
 
-  // In every round of the loops that come back to an element there is a load of it.
+  // In every round of the loops that come back to an element there is a load of it in front of the store.
   static bool reads_first(const Access& store, const std::vector<const ForStmt*>& again,
                           const std::vector<Access>& accesses) {
     return std::any_of(accesses.begin(), accesses.end(), [&](const Access& load) {
-      if (load.site.is_store || load.phase != store.phase || !same_element(load.site, store.site)) return false;
+      if (&load >= &store || load.site.is_store || load.phase != store.phase || !same_element(load.site, store.site))
+        return false;
       const std::vector<const ForStmt*> common = common_loops(load.site, store.site);
       return std::all_of(again.begin(), again.end(), [&](const ForStmt* loop) {
         return std::find(common.begin(), common.end(), loop) != common.end();
