@@ -15,6 +15,14 @@ constexpr std::int64_t kMaxScale = std::int64_t{1} << 40;
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
+// The least value from `bound` on that `index` can have: an even sum that is at least -1 is at least 0.
+std::int64_t rounded_up(std::int64_t bound, const Index& index) {
+  std::int64_t step = 0;
+  for (const IndexTerm& t : index.terms()) step = std::gcd(step, t.coefficient);
+  if (step <= 1 || std::abs(bound) >= kMaxScale || std::abs(index.constant()) >= kMaxScale) return bound;
+  return index.constant() - floor_div(index.constant() - bound, step) * step;
+}
+
 // What a compare says when it holds or when it does not: expressions that are >= 0.
 void add_condition(const Compare& c, bool holds, std::vector<Index>& facts) {
   const bool less = (c.kind == CompareKind::lt) == holds;
@@ -250,7 +258,9 @@ std::optional<std::int64_t> Facts::best(const Index& index, std::int64_t enough,
     try {
       Search search{question, enough, question.nested > 0 ? kMostStepsInside : kMostStepsOneWay, std::nullopt};
       lower(index * a - fact * b, a, search);
-      if (search.best && (!best || *search.best > *best)) best = search.best;
+      if (!search.best) return;
+      const std::int64_t bound = rounded_up(*search.best, index);
+      if (!best || bound > *best) best = bound;
     } catch (const UserError&) {
       question.depth = depth;  // beyond 62 bits: not proven
     }

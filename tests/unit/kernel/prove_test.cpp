@@ -53,6 +53,10 @@ const Case kCases[] = {
     {"multiple_beside_the_quotient", 55,
      "for %t in 0..2 threads { for %i in 0..64 { if %t*64 + %i < 112 { %a = load %x[%t*32 + (%i / 4)*2] : f32"
      " if %t == 0 { store %y[%i], %a } } } }"},
+    // The same with a loop inside the row of threads, and rows of the result two apart: what is asked about is even.
+    {"even_beside_a_condition", 9,
+     "for %g in 0..1 threads { for %t in 0..8 { for %i in 0..2 { if %g*16 + %t + %i*8 < 10 {"
+     " %a = load %x[%g*16 + %i*8 + (%t / 2)*2] : f32 store %y[%g*16 + %t + %i*8], %a } } } }"},
     // Conditions that lead nowhere around a sum that no one needs them for.
     {"a_sum_beside_conditions", 13,
      "for %g in 0..1 threads { for %t in 0..66 threads { for %i in 0..3 unroll { if %g*13 + %i + ((%t / 11)*13 + 5) / "
