@@ -54,6 +54,17 @@ Distance distance(const Array& got, const Array& want, double least, bool mean_s
   return d;
 }
 
+// f64 arguments in the types that the graph takes.
+std::vector<Array> in_types_of(const Graph& graph, const std::vector<Array>& arguments) {
+  std::vector<Array> typed;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    Array& array = typed.emplace_back(graph.parameters()[i].type());
+    for (std::int64_t e = 0; e < array.type.elements(); ++e)
+      array.set(e, ir::cast(arguments[i].at(e), array.type.dtype));
+  }
+  return typed;
+}
+
 struct Run {
   std::vector<Array> results;
   std::string error, fallback;
@@ -68,12 +79,7 @@ Run run(const Graph& graph, const std::vector<Array>& arguments, const CheckOpti
     wanted.checks.poison = seed % 2 == 1;
     runtime::Session session(wanted);
     std::vector<runtime::Buffer> buffers;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-      Array array(graph.parameters()[i].type());
-      for (std::int64_t e = 0; e < array.type.elements(); ++e)
-        array.set(e, ir::cast(arguments[i].at(e), array.type.dtype));
-      buffers.push_back(runtime::to_buffer(array));
-    }
+    for (const Array& array : in_types_of(graph, arguments)) buffers.push_back(runtime::to_buffer(array));
     std::vector<char> donated(options.donated.begin(), options.donated.end());
     const std::span<const bool> given(reinterpret_cast<const bool*>(donated.data()), donated.size());
     for (const runtime::Buffer& b : session.run(graph, buffers, given)) made.results.push_back(runtime::to_array(b));
@@ -112,8 +118,10 @@ struct Expectation {
 
 // f64: 2^-53 times what a few layers and their norms amplify; of 1,000 networks the farthest is off by 2e-12. f32 and
 // bf16: a few times what the f64 results move by when every argument is rounded to that dtype, or a little below its
-// precision; at least twice what the farthest of 500 networks was off by.
-Expectation expect(const Graph& wide, const std::vector<Array>& arguments, DType dtype, std::uint64_t seed) {
+// precision; at least twice what the farthest of 500 networks was off by. bf16 also: twice what the interpreter is off
+// by that rounds after every op, as rules=none does.
+Expectation expect(const Graph& wide, const Graph& graph, const std::vector<Array>& arguments, DType dtype,
+                   std::uint64_t seed) {
   Expectation e;
   e.want = ir::interpret(wide, arguments);
   double of_all = 0;
@@ -121,6 +129,11 @@ Expectation expect(const Graph& wide, const std::vector<Array>& arguments, DType
   // What is nothing but rounding, as the gradient of a bias in front of a norm, is not compared with itself.
   e.least = of_all * (dtype == f64 ? 1e-3 : dtype == f32 ? 5e-2 : 1e-1);
   e.bounds.assign(e.want.size(), dtype == f64 ? 1e-9 : dtype == f32 ? 5e-4 : 0.2);
+  if (dtype == bf16) {
+    const std::vector<Array> rounded = ir::interpret(graph, in_types_of(graph, arguments));
+    for (std::size_t r = 0; r < rounded.size(); ++r)
+      e.bounds[r] = std::max(e.bounds[r], 2 * distance(rounded[r], e.want[r], e.least, true).relative);
+  }
   std::mt19937_64 random(seed);
   const double rounding = dtype == f32 ? 0x1p-23 : 0x1p-8, times = dtype == f32 ? 16 : 4;
   for (int draw = 0; draw < 2 && dtype != f64; ++draw) {
@@ -200,7 +213,7 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
     if (draw > 12) return {};
     arguments = network_arguments(wide, graph, seed + draw * 1000003);
   }
-  const Expectation expected = expect(wide, arguments, dtype, seed);
+  const Expectation expected = expect(wide, graph, arguments, dtype, seed);
   for (std::size_t r = 0; r < expected.want.size(); ++r)
     if (!is_finite(expected.want[r])) return {"not finite", "result " + std::to_string(r) + " is not finite"};
   double of_bound = 0;
