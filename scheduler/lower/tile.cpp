@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::int64_t kLeastLanes = 4;  // a vector that an access still pays for
 constexpr std::int64_t kFewGroups = 4;   // fewer are not looped over
+constexpr std::int64_t kFewChannels = 8;
 
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most) {
   std::int64_t power = 1;
@@ -47,8 +48,10 @@ TileShape choose_tile(const Target& target, const TileProblem& problem, int lane
   const std::int64_t across = problem.across(), columns = problem.columns.out;
   const bool whole = across % lanes == 0 && across % (2 * lanes) != 0;
   tile.vectors = across > lanes && !(problem.groups > 1 && whole) ? 2 : 1;
-  // Along groups an epilogue comes after few products, and its own registers count for more.
-  const bool few = problem.lanes_along_groups || (vector_registers(target) == 32 && target.fma_per_cycle < 2);
+  // Along groups an epilogue comes after few products, and its own registers count for more; of few channels every
+  // product has an address of its own, and what LLVM keeps of them takes registers.
+  const bool few = problem.lanes_along_groups || problem.channels < kFewChannels ||
+                   (vector_registers(target) == 32 && target.fma_per_cycle < 2);
   const int most = std::min((vector_registers(target) - 2 - tile.vectors) / tile.vectors, few ? 8 : 14);
   const std::int64_t tiles = std::max<std::int64_t>(1, (columns + most - 1) / most);
   tile.pixels = static_cast<int>((columns + tiles - 1) / tiles);  // balanced: 26 columns are 2 x 13
@@ -64,7 +67,6 @@ std::int64_t pixels(const std::vector<TiledProblem>& problems) {
 namespace {
 
 constexpr int kUnrolledChannels = 4;
-constexpr std::int64_t kFewChannels = 8;  // fewer: taps and channels are unrolled together
 constexpr std::int64_t kFewProducts = 256;
 constexpr std::int64_t kLongProduct = 64;  // times as long as another chain that is cut
 
@@ -255,7 +257,10 @@ class TileEmitter {
     const auto row_tap = [&](const Index& r) {
       const Index h = problem_.rows.input(row_, r);
       const auto column_tap = [&](const Index& s) { channels(q, pixels, interior, r, h, s); };
-      const bool unroll = !interior || (few && taps * problem_.channels <= 32);
+      // Unrolled, neighbouring outputs share inputs. Along lanes that saves loads, and tiles of 16 registers gain a
+      // little. In larger tiles LLVM keeps every broadcast for the next tap, which spills: half the speed of a 7x7 stem.
+      const bool share = problem_.lanes_along_groups || vector_registers(kernel_.context().target) == 16;
+      const bool unroll = !interior || (share && few && taps * problem_.channels <= 32);
       if (taps == 1) return column_tap(Index(0));
       builder_.loop(Index(0), Index(taps), unroll ? Binding::unroll : Binding::none, column_tap);
     };

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/graph.h"
+#include "scheduler/schedule.h"
 #include "tests/unit/codegen/run_kernel.h"
 
 namespace fusejit::test {
@@ -82,6 +84,33 @@ INSTANTIATE_TEST_SUITE_P(Tiles, HotLoop,
                                          Expected{"f_conv3x3_bn.kir", 2, 104, 52},
                                          Expected{"g_conv3x3_wgrad.kir", 1, 16, 8},
                                          Expected{"h_winograd.kir", 1, 112, 56}));
+
+// The tiles of few channels as the scheduler makes them: 8 pixels x 2 vectors x 3 channels of a tap, or 1. Larger tiles,
+// or taps unrolled in them, spill.
+TEST(HotLoops, OfFewChannelsStayInRegisters) {
+  struct Few {
+    const char* graph;
+    int fma;
+  };
+  for (const Few& few : {Few{"graph @stem(%x: f32[1,3,64,64]:nhwc, %w: f32[64,3,7,7]) { %0 = conv2d(%x, %w) "
+                             "{stride=[2,2], padding=[3,3,3,3]} : f32[1,64,32,32]:nhwc return %0 }",
+                             48},
+                         Few{"graph @first(%x: f32[1,1,28,28], %w: f32[32,1,3,3]) { %0 = conv2d(%x, %w) "
+                             "{padding=[1,1,1,1]} : f32[1,32,28,28] return %0 }",
+                             14}}) {
+    const Target target{.isa = Isa::x86_avx512};
+    const scheduler::Plan plan = scheduler::schedule(ir::parse_graph(few.graph), {target, "all", {}});
+    int found = 0;
+    for (const auto& step : plan.steps) {
+      for (const Loop& loop : innermost_loops(codegen::x86::assembly(*step.kernel, target))) {
+        if (loop.count("\tvfmadd") != few.fma) continue;
+        ++found;
+        EXPECT_EQ(loop.count("(%rsp"), 0) << "a spill in the hot loop";
+      }
+    }
+    EXPECT_EQ(found, 1) << few.graph;
+  }
+}
 
 }  // namespace
 }  // namespace fusejit::test
