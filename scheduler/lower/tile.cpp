@@ -258,7 +258,8 @@ class TileEmitter {
       const Index h = problem_.rows.input(row_, r);
       const auto column_tap = [&](const Index& s) { channels(q, pixels, interior, r, h, s); };
       // Unrolled, neighbouring outputs share inputs. Along lanes that saves loads, and tiles of 16 registers gain a
-      // little. In larger tiles LLVM keeps every broadcast for the next tap, which spills: half the speed of a 7x7 stem.
+      // little. In larger tiles LLVM keeps every broadcast for the next tap, which spills: half the speed of a 7x7
+      // stem.
       const bool share = problem_.lanes_along_groups || vector_registers(kernel_.context().target) == 16;
       const bool unroll = !interior || (share && few && taps * problem_.channels <= 32);
       if (taps == 1) return column_tap(Index(0));

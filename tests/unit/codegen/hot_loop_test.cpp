@@ -85,8 +85,8 @@ INSTANTIATE_TEST_SUITE_P(Tiles, HotLoop,
                                          Expected{"g_conv3x3_wgrad.kir", 1, 16, 8},
                                          Expected{"h_winograd.kir", 1, 112, 56}));
 
-// The tiles of few channels as the scheduler makes them: 8 pixels x 2 vectors x 3 channels of a tap, or 1. Larger tiles,
-// or taps unrolled in them, spill.
+// The tiles of few channels as the scheduler makes them: 8 pixels x 2 vectors x 3 channels of a tap, or 1. Larger
+// tiles, or taps unrolled in them, spill.
 TEST(HotLoops, OfFewChannelsStayInRegisters) {
   struct Few {
     const char* graph;
