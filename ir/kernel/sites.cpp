@@ -230,33 +230,33 @@ bool same_terms(const Site& a, const Site& b, std::size_t d, const std::vector<c
   return true;
 }
 
-// Common terms over one remainder that holds everything else of both sites.
+// Common terms over one remainder that holds everything else of both sites: own loops, and what one site alone has
+// because a condition around the other holds it at one value.
 void joint(const Site& a, const Site& b, std::size_t d, const std::vector<const ForStmt*>& common,
            std::vector<IndexAtom>& found) {
+  const auto in = [](const Site::Term& t, const Site::Dim& dim) {
+    return std::any_of(dim.terms.begin(), dim.terms.end(), [&](const Site::Term& other) {
+      return other.coefficient == t.coefficient && other.atom == t.atom;
+    });
+  };
   std::vector<Plain> terms;
-  const Site* sites[2] = {&a, &b};
-  std::vector<Site::Term> shared[2];
-  for (int i : {0, 1})
-    for (const Site::Term& t : sites[i]->dims[d].terms)
-      if (is_common(t.atom, common)) shared[i].push_back(t);
   __int128 low = 0, high = 0;
-  for (int i : {0, 1}) {
-    __int128 lo = sites[i]->dims[d].constant, hi = lo;
-    for (const Site::Term& t : sites[i]->dims[d].terms) {
-      if (is_common(t.atom, common)) continue;
+  for (const Site* site : {&a, &b}) {
+    const Site::Dim &own = site->dims[d], &other = (site == &a ? b : a).dims[d];
+    __int128 lo = own.constant, hi = lo;
+    for (const Site::Term& t : own.terms) {
+      if (is_common(t.atom, common) && in(t, other)) {
+        if (site == &a) terms.push_back({t.coefficient, t.extent, &t.atom});
+        continue;
+      }
       if (t.extent >= kUnknown || spread(t.coefficient, t.extent) >= kUnknown) return;
       const __int128 at_low = static_cast<__int128>(t.coefficient) * t.low;
       const __int128 at_high = static_cast<__int128>(t.coefficient) * (t.low + t.extent - 1);
       lo += std::min(at_low, at_high), hi += std::max(at_low, at_high);
     }
     if (lo < -kUnknown || hi > kUnknown) return;
-    low = i == 0 ? lo : std::min(low, lo);
-    high = i == 0 ? hi : std::max(high, hi);
-  }
-  if (shared[0].size() != shared[1].size()) return;
-  for (std::size_t i = 0; i < shared[0].size(); ++i) {
-    if (shared[0][i].coefficient != shared[1][i].coefficient || !(shared[0][i].atom == shared[1][i].atom)) return;
-    terms.push_back({shared[0][i].coefficient, shared[0][i].extent, &shared[0][i].atom});
+    low = site == &a ? lo : std::min(low, lo);
+    high = site == &a ? hi : std::max(high, hi);
   }
   // The rest stands below all common terms, as one term of coefficient 1.
   __int128 below = high - low;

@@ -120,6 +120,17 @@ inline constexpr GraphCase kGraphCases[] = {
   %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
   return %0
 })"},
+    // Two convolutions, their sum in place of the first, its statistics beside it: a block with pre-activation.
+    {"statistics_of_a_sum_in_place", R"(graph @g(%x: f32[2,8,10,10], %w: f32[20,8,1,1], %v: f32[20,8,3,3], %gamma: f32[20], %beta: f32[20], %u: f32[6,20,1,1]) {
+  %0 = conv2d(%x, %w) : f32[2,20,10,10]
+  %1 = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,20,10,10]
+  %2 = add(%0, %1) : f32[2,20,10,10]
+  %3 = batch_norm_train(%2, %gamma, %beta) {eps=1e-05, correction=0} : f32[2,20,10,10]
+  %4 = conv2d(%3, %u) : f32[2,6,10,10]
+  %5 = conv2d(%2, %u) : f32[2,6,10,10]
+  %6 = add(%4, %5) : f32[2,6,10,10]
+  return %6
+})"},
     {"conv_bn_stats", R"(graph @g(%x: f32[3,8,10,10], %w: f32[20,8,3,3]) {
   %0 = conv2d(%x, %w) : f32[3,20,8,8]
   %1 = batch_norm_train(%0, 1, 0) : f32[3,20,8,8]
