@@ -72,7 +72,6 @@ class Stores {
 
   static bool apart(const Access& a, const Access& b) {
     if (always_apart(a.site, b.site)) return true;
-    if (a.phase != b.phase) return false;
     const std::vector<const ForStmt*> common = common_loops(a.site, b.site);
     const std::vector<IndexAtom> equal = equal_where_they_meet(a.site, b.site, common);
     return std::all_of(common.begin(), common.end(),

@@ -142,6 +142,9 @@ const Case kCases[] = {
      on_x86(
          "for %t in 0..32 threads { store %y[%t], 1 } } phase { for %t in 0..32 threads { %a = load %y[%t] : f32 %b = "
          "add(%a, 1) : f32 store %y[%t], %b }")},
+    {"read_by_a_phase_before", "V11",
+     on_x86("store %y[3], 1 } phase { %a = load %y[3] : f32 local %e: f32[1] register store %e[0], %a } phase { store "
+            "%y[3], 2")},
     {"digits_and_their_rest", "",
      "kernel @t(%y: f32[1,3,4,1,5] write) on x86:v2 { phase { for %i in 0..48 { store %y[0, %i / 20, %i / 5 % 4, 0, %i "
      "% "
