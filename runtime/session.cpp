@@ -55,7 +55,7 @@ struct Session::State {
   const int threads;
   const int generation = process_generation();
   ThreadPool pool;
-  KernelCache kernels;
+  const std::shared_ptr<KernelCache> kernels;
   std::mutex running;  // one step at a time: the pool runs one region at a time
   std::mutex mutex;    // of what follows
   SessionStatistics statistics;
@@ -67,7 +67,8 @@ struct Session::State {
         options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
         threads(options.threads > 0 ? options.threads
                                     : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
-        pool(on_cuda() ? 1 : threads) {}
+        pool(on_cuda() ? 1 : threads),
+        kernels(options.kernels ? options.kernels : std::make_shared<KernelCache>()) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).
   ir::Hash plan_key(const ir::Graph& graph, const Permissions& given) const {
@@ -282,7 +283,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted;
     for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
     try {
-      made->kernels = kernels.get(kernels_wanted, target, pool.threads());
+      made->kernels = kernels->get(kernels_wanted, target, pool.threads());
     } catch (const UnsupportedError&) {
       if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
     }
@@ -377,7 +378,7 @@ const SessionOptions& Session::options() const { return state_->options; }
 SessionStatistics Session::statistics() const {
   std::lock_guard lock(state_->mutex);
   SessionStatistics all = state_->statistics;
-  const KernelCacheStatistics kernels = state_->kernels.statistics();
+  const KernelCacheStatistics kernels = state_->kernels->statistics();
   all.kernels_compiled = kernels.compiled, all.kernel_cache_hits = kernels.hits;
   if (state_->options.cuda) {
     const cuda::CudaKernelsStatistics there = state_->options.cuda->kernels().statistics();

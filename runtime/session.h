@@ -22,12 +22,15 @@ enum class Engine : std::uint8_t {
 };
 
 class CudaBackend;
+class KernelCache;
 
 struct SessionOptions {
   Target target = Target::host();
   Engine engine = Engine::compiled;
   std::string rules = "all";  // "all", or "none": one kernel per recorded op, nothing in place
   int threads = 0;            // 0: every processor
+  // Where machine code is kept; sessions may share it, and their statistics of it. Null: a cache of the session's own.
+  std::shared_ptr<KernelCache> kernels = nullptr;
   Checks checks = {};         // for tests: ways to run that must change no bit
   // For a cuda target: where plans run, and whether results stay there (arguments may be on either side).
   Device device = Device("cuda:0");

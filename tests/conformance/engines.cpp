@@ -8,6 +8,7 @@
 
 #include "codegen/x86/compile.h"
 #include "ir/op.h"
+#include "runtime/kernel_cache.h"
 
 namespace fusejit::testing {
 
@@ -60,11 +61,12 @@ std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Toleranc
     return runtime::Session(std::move(options)).run(graph, arguments);
   };
   const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
+  const auto kernels = std::make_shared<runtime::KernelCache>();  // the ways to run differ, their machine code does not
   for (const char* name : {"x86:avx512,tasks=7", "x86:avx2,tasks=7", "x86:v2,tasks=7"}) {
     const Target target = Target::parse(name);
     for (const char* rules : {"all", "none"}) {
       const std::string where = fmt::format("{} rules={}", name, rules);
-      const runtime::SessionOptions base{.target = target, .rules = rules, .threads = 1};
+      const runtime::SessionOptions base{.target = target, .rules = rules, .threads = 1, .kernels = kernels};
       std::vector<Buffer> plain;
       if (codegen::x86::host_supports(target.isa)) {
         plain = run(base);
