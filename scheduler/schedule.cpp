@@ -212,8 +212,6 @@ class Scheduler {
       if (graph_.value(candidate)->op == ir::Op::constant || graph_.value(candidate).type() != type) continue;
       if (std::any_of(taken.begin(), taken.end(), [&](const auto& t) { return t.second == candidate; })) continue;
       if (is_result_[v]) continue;
-      // Memory that an earlier value took over belongs to that value now.
-      if (overwritten_.count(value_of_[v]) && overwritten_.at(value_of_[v]) != candidate) continue;
       bool elementwise = true;
       for (const auto& [group, access] : readers_[v]) {
         if (group == g) elementwise &= is_identity(access, grouping_.groups[at(g)].domain, type);
@@ -245,7 +243,6 @@ class Scheduler {
     }
     for (const auto& [node, over] : context.in_place) {
       value_of_[at(node)] = value_of_[at(over)], plan_owned_[at(node)] = plan_owned_[at(over)];
-      overwritten_[value_of_[at(over)]] = node;
     }
     const int first_extra = static_cast<int>(draft_.values.size());
     for (const ExtraValue& extra : lowered.extras) {
@@ -313,7 +310,6 @@ class Scheduler {
   std::vector<std::vector<int>> last_read_in_;                // by group: graph values that no later group reads
   std::vector<bool> is_result_, plan_owned_;                  // by graph value
   std::vector<int> value_of_;                                 // draft value of a graph value
-  std::map<int, int> overwritten_;                            // draft value -> graph value that lives there now
 };
 
 // Each round splits a group at least, or ends.

@@ -120,6 +120,13 @@ inline constexpr GraphCase kGraphCases[] = {
   %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
   return %0
 })"},
+    // One value summed over its rows and over its columns; square, so that either result would fit the other's place.
+    {"sums_over_rows_and_columns", R"(graph @g(%x: f32[40,40]) {
+  %0 = maximum(%x, 0) : f32[40,40]
+  %1 = sum(%0) {dim=[0]} : f32[40]
+  %2 = sum(%0) {dim=[1]} : f32[40]
+  return %0, %1, %2
+})"},
     // Two convolutions, their sum in place of the first, its statistics beside it: a block with pre-activation.
     {"statistics_of_a_sum_in_place", R"(graph @g(%x: f32[2,8,10,10], %w: f32[20,8,1,1], %v: f32[20,8,3,3], %gamma: f32[20], %beta: f32[20], %u: f32[6,20,1,1]) {
   %0 = conv2d(%x, %w) : f32[2,20,10,10]
