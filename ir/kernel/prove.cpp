@@ -23,6 +23,14 @@ std::int64_t rounded_up(std::int64_t bound, const Index& index) {
   return index.constant() - floor_div(index.constant() - bound, step) * step;
 }
 
+// Above what it is made of: a quotient is replaced before the atoms inside it, of which its bounds speak.
+int height(const IndexAtom& atom) {
+  int most = 0;
+  if (atom.inner)
+    for (const IndexTerm& t : atom.inner->terms()) most = std::max(most, 1 + height(t.atom));
+  return most;
+}
+
 // What a compare says when it holds or when it does not: expressions that are >= 0.
 void add_condition(const Compare& c, bool holds, std::vector<Index>& facts) {
   const bool less = (c.kind == CompareKind::lt) == holds;
@@ -131,10 +139,10 @@ std::optional<std::int64_t> Facts::range_at_least(const Index& index) const {
 
 const IndexTerm& Facts::innermost(const Index& index) const {
   const IndexTerm* found = nullptr;
-  int found_depth = -2;
-  for (const IndexTerm& t : index.terms()) {  // quotients and remainders before the variables they are made of
-    const int d = depth(t.atom);
-    if (d > found_depth || (d == found_depth && t.atom.inner)) found = &t, found_depth = d;
+  std::pair<int, int> most(-2, 0);
+  for (const IndexTerm& t : index.terms()) {
+    const std::pair<int, int> own(depth(t.atom), height(t.atom));
+    if (own >= most) found = &t, most = own;
   }
   return *found;
 }

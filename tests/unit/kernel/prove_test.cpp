@@ -57,6 +57,10 @@ const Case kCases[] = {
     {"even_beside_a_condition", 9,
      "for %g in 0..1 threads { for %t in 0..8 { for %i in 0..2 { if %g*16 + %t + %i*8 < 10 {"
      " %a = load %x[%g*16 + %i*8 + (%t / 2)*2] : f32 store %y[%g*16 + %t + %i*8], %a } } } }"},
+    // Taps two apart of a window that is itself a quotient: a bound of the loop holds a quotient of it.
+    {"quotient_of_a_quotient_in_a_bound", 4,
+     "for %t in 0..4 threads { %s = for %i in max(0, (-((%t + 1) / 3)*3) / 2 + 1)..min(2, (-((%t + 1) / 3)*3) / 2 + 3)"
+     " reduce add : f32 { %a = load %x[%i*2 + ((%t + 1) / 3)*3 - 1] : f32 yield %a } store %y[%t], %s }"},
     // Conditions that lead nowhere around a sum that no one needs them for.
     {"a_sum_beside_conditions", 13,
      "for %g in 0..1 threads { for %t in 0..66 threads { for %i in 0..3 unroll { if %g*13 + %i + ((%t / 11)*13 + 5) / "
