@@ -7,6 +7,8 @@
 #include <regex>
 
 #include "ir/base/number.h"
+#include "ir/ops/compose.h"
+#include "ir/passes/passes.h"
 #include "runtime/arrays.h"
 #include "runtime/session.h"
 #include "tests/random/graph_generator.h"
@@ -109,50 +111,8 @@ std::string reader_of(const Graph& graph, const std::string& result) {
   return "";
 }
 
-// What the interpreter says in f64, and how far from it rounding may take an engine, by result.
-struct Expectation {
-  std::vector<Array> want;
-  double least = 0;            // what `distance` is relative to, at least
-  std::vector<double> bounds;  // of `distance`
-};
-
-// f64: 2^-53 times what a few layers and their norms amplify; of 1,000 networks the farthest is off by 2e-12. f32 and
-// bf16: a few times what the f64 results move by when every argument is rounded to that dtype, or a little below its
-// precision; at least twice what the farthest of 500 networks was off by. bf16 also: twice what the interpreter is off
-// by that rounds after every op, as rules=none does.
-Expectation expect(const Graph& wide, const Graph& graph, const std::vector<Array>& arguments, DType dtype,
-                   std::uint64_t seed) {
-  Expectation e;
-  e.want = ir::interpret(wide, arguments);
-  double of_all = 0;
-  for (const Array& array : e.want) of_all = std::max(of_all, largest(array));
-  // What is nothing but rounding, as the gradient of a bias in front of a norm, is not compared with itself.
-  e.least = of_all * (dtype == f64 ? 1e-3 : dtype == f32 ? 5e-2 : 1e-1);
-  e.bounds.assign(e.want.size(), dtype == f64 ? 1e-9 : dtype == f32 ? 5e-4 : 0.2);
-  if (dtype == bf16) {
-    const std::vector<Array> rounded = ir::interpret(graph, in_types_of(graph, arguments));
-    for (std::size_t r = 0; r < rounded.size(); ++r)
-      e.bounds[r] = std::max(e.bounds[r], 2 * distance(rounded[r], e.want[r], e.least, true).relative);
-  }
-  std::mt19937_64 random(seed);
-  const double rounding = dtype == f32 ? 0x1p-23 : 0x1p-8, times = dtype == f32 ? 16 : 4;
-  for (int draw = 0; draw < 2 && dtype != f64; ++draw) {
-    std::vector<Array> moved = arguments;
-    for (Array& array : moved) {
-      if (!is_float(array.type.dtype)) continue;
-      for (double& value : array.as<double>())
-        value *= 1 + rounding * (static_cast<double>(random() >> 11) * 0x1p-52 - 1);
-    }
-    const std::vector<Array> results = ir::interpret(wide, moved);
-    for (std::size_t r = 0; r < results.size(); ++r)
-      e.bounds[r] = std::max(e.bounds[r], times * distance(results[r], e.want[r], e.least, dtype == bf16).relative);
-  }
-  return e;
-}
-
-}  // namespace
-
-Graph in_f64(const Graph& graph) {
+// The same ops over f64; `read` says what a reader of the value `narrow`, now `wide`, finds.
+Graph in_f64(const Graph& graph, const std::function<Value(const Value& narrow, Value wide)>& read) {
   std::vector<Value> parameters;
   for (const Value& p : graph.parameters())
     parameters.push_back(ir::parameter({widened(p.type().dtype), p.type().shape, p.type().layout}, p->name));
@@ -161,7 +121,7 @@ Graph in_f64(const Graph& graph) {
   for (const Value& node : graph.nodes()) {
     std::vector<ir::Operand> operands = node->operands;
     for (ir::Operand& operand : operands)
-      if (operand.value) operand.value = current(operand.value);
+      if (operand.value) operand.value = read(operand.value, current(operand.value));
     std::vector<ir::Attr> attrs;
     for (std::size_t i = 0; i < node->attrs.size(); ++i) {
       attrs.push_back(node->attrs[i]);
@@ -174,6 +134,65 @@ Graph in_f64(const Graph& graph) {
   std::vector<Value> results;
   for (const Value& result : graph.results()) results.push_back(current(result));
   return ir::capture(graph.name(), parameters, results);
+}
+// What the interpreter says in f64, and how far from it rounding may take an engine, by result.
+struct Expectation {
+  std::vector<Array> want;
+  double least = 0;            // what `distance` is relative to, at least
+  std::vector<double> bounds;  // of `distance`
+
+  void allow(const std::vector<Array>& results, double times, DType dtype) {
+    for (std::size_t r = 0; r < results.size(); ++r)
+      bounds[r] = std::max(bounds[r], times * distance(results[r], want[r], least, dtype == bf16).relative);
+  }
+
+  // As far as f64 goes astray where readers of a value find it rounded to bf16, as in memory (all of them in draw 0),
+  // or not, as in the kernel that computes it.
+  void allow_rounding(const Graph& graph, const std::vector<Array>& arguments, int first_draw, int draws) {
+    const Graph expanded = ir::expand(graph);
+    for (int draw = first_draw; draw < first_draw + draws; ++draw) {
+      std::mt19937_64 random(static_cast<std::uint64_t>(draw));
+      const Graph rounded = in_f64(expanded, [&](const Value& narrow, Value value) {
+        const bool widened = narrow->op == ir::Op::cast && narrow->operands[0].value.type().dtype == bf16;
+        if (!(narrow.type().dtype == bf16 || widened) || (draw > 0 && random() % 2 == 0)) return value;
+        return ir::compose::cast_to(ir::compose::cast_to(value, bf16), f64);
+      });
+      allow(ir::interpret(rounded, arguments), 3, bf16);
+    }
+  }
+};
+
+// f64: 2^-53 times what a few layers and their norms amplify; of 1,000 networks the farthest is off by 2e-12. f32 and
+// bf16: a few times what the f64 results move by when every argument is rounded to that dtype, or a little below its
+// precision; at least twice what the farthest of 500 networks was off by. bf16 also: allow_rounding().
+Expectation expect(const Graph& wide, const Graph& graph, const std::vector<Array>& arguments, DType dtype,
+                   std::uint64_t seed) {
+  Expectation e;
+  e.want = ir::interpret(wide, arguments);
+  double of_all = 0;
+  for (const Array& array : e.want) of_all = std::max(of_all, largest(array));
+  // What is nothing but rounding, as the gradient of a bias in front of a norm, is not compared with itself.
+  e.least = of_all * (dtype == f64 ? 1e-3 : dtype == f32 ? 5e-2 : 1e-1);
+  e.bounds.assign(e.want.size(), dtype == f64 ? 1e-9 : dtype == f32 ? 5e-4 : 0.2);
+  std::mt19937_64 random(seed);
+  const double rounding = dtype == f32 ? 0x1p-23 : 0x1p-8;
+  for (int draw = 0; draw < 2 && dtype != f64; ++draw) {
+    std::vector<Array> moved = arguments;
+    for (Array& array : moved) {
+      if (!is_float(array.type.dtype)) continue;
+      for (double& value : array.as<double>())
+        value *= 1 + rounding * (static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+    }
+    e.allow(ir::interpret(wide, moved), dtype == f32 ? 16 : 4, dtype);
+  }
+  if (dtype == bf16) e.allow_rounding(graph, arguments, 0, 3);
+  return e;
+}
+
+}  // namespace
+
+Graph in_f64(const Graph& graph) {
+  return in_f64(graph, [](const Value&, Value wide) { return wide; });
 }
 
 std::vector<Array> network_arguments(const Graph& wide, const Graph& graph, std::uint64_t seed) {
@@ -213,7 +232,7 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
     if (draw > 12) return {};
     arguments = network_arguments(wide, graph, seed + draw * 1000003);
   }
-  const Expectation expected = expect(wide, graph, arguments, dtype, seed);
+  Expectation expected = expect(wide, graph, arguments, dtype, seed);
   for (std::size_t r = 0; r < expected.want.size(); ++r)
     if (!is_finite(expected.want[r])) return {"not finite", "result " + std::to_string(r) + " is not finite"};
   double of_bound = 0;
@@ -230,6 +249,7 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
         const std::string name = r < options.results.size() ? options.results[r] : "result " + std::to_string(r);
         const std::string which = where + name + " (" + graph.results()[r].type().str() + ")" + reader_of(graph, name);
         const Distance d = distance(result, want, expected.least, dtype == bf16);
+        if (dtype == bf16 && d.relative > expected.bounds[r]) expected.allow_rounding(graph, arguments, 3, 30);
         of_bound = std::max(of_bound, d.relative / expected.bounds[r]);
         if (!(d.relative <= expected.bounds[r]))
           return {std::string(rules) + " is wrong",
