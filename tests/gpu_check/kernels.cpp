@@ -89,7 +89,7 @@ std::vector<KernelCase> cases(bool toy) {
   }
   std::mt19937 random(77);
   for (int accepted = 0; accepted < (toy ? 2 : 60);) {
-    const ir::Kernel kernel = ir::simplify(ir::parse_kernel(test::RandomKernel::text(random, Isa::cuda)));
+    const ir::Kernel kernel = ir::simplify(ir::parse_kernel(test::random_kernel(random, Isa::cuda)));
     list.push_back(
         {fmt::format("random kernel {}", ++accepted), std::make_shared<const ir::Kernel>(kernel), {}, false, false});
   }

@@ -39,7 +39,7 @@ TEST(RandomKernels, SimplifyAndOrderChangeNoBit) {
   std::int64_t before = 0, after = 0;
   for (int round = 0; round < 400; ++round) {
     const Isa isa = round % 2 == 0 ? Isa::x86_avx512 : Isa::x86_v2;
-    const std::string text = test::RandomKernel::text(random, isa);
+    const std::string text = test::random_kernel(random, isa);
     SCOPED_TRACE(text);
     const Kernel kernel = parse_kernel(text);
     ASSERT_NO_THROW(verify(kernel));

@@ -14,7 +14,7 @@ TEST_P(RandomKernels, MachineCodeEqualsInterpreter) {
   if (!codegen::x86::host_supports(isa)) GTEST_SKIP() << "this processor cannot run " << name(isa);
   std::mt19937 random(77);
   for (std::uint64_t round = 1; round <= 40; ++round) {
-    const ir::Kernel kernel = ir::simplify(ir::parse_kernel(RandomKernel::text(random, isa)));
+    const ir::Kernel kernel = ir::simplify(ir::parse_kernel(random_kernel(random, isa)));
     SCOPED_TRACE(ir::print(kernel));
     const auto compiled = codegen::x86::compile(kernel, Target{.isa = isa});
     Operands expected = random_operands(kernel, Values::ordinary, round);

@@ -1,8 +1,10 @@
 // Every kernel that lowering makes of the conformance graphs, as CUDA text: on the CPU it equals the interpreter in
 // every order of threads, bit for bit but for CUDA's own functions; and ptxas takes it without spills. By day for one
 // architecture; FUSEJIT_NIGHTLY=1 asks for all four.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <set>
@@ -118,7 +120,7 @@ TEST(CudaConformance, KernelsCompileWithoutSpills) {
       all.sources.push_back(codegen::cuda::emit(op.kernel, fmt::format("op{}", all.sources.size())));
     std::mt19937 random(77);
     for (int i = 0; i < 30; ++i) {
-      const ir::Kernel kernel = ir::simplify(ir::parse_kernel(RandomKernel::text(random, Isa::cuda)));
+      const ir::Kernel kernel = ir::simplify(ir::parse_kernel(random_kernel(random, Isa::cuda)));
       all.sources.push_back(codegen::cuda::emit(kernel, fmt::format("random{}", all.sources.size())));
     }
   }

@@ -1,9 +1,11 @@
 // What the CUDA text looks like, which phases share a launch, and what is refused.
 #include "codegen/cuda/emit.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 
 #include "fusejit/error.h"

@@ -2,8 +2,11 @@
 // language under tests/kernels/cuda.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <filesystem>
 
 #include "codegen/cuda/emit.h"

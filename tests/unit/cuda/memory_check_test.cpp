@@ -1,6 +1,9 @@
 // What the check of memory in the shim is for: each barrier and fence that a kernel needs is missed by it in the
 // plainest order of threads, whether the result is wrong or right by luck; so are accesses that a device would refuse.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <stdexcept>
 
 #include "tests/support/cuda_shim/shim.h"
 #include "tests/unit/cuda/kernels.h"

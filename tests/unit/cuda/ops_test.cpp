@@ -1,5 +1,6 @@
 // Every row of the op table that kernels may hold, on every dtype, and every cast: CUDA text on the CPU against the
 // interpreter, on ordinary and special values; and all of it through NVRTC.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"

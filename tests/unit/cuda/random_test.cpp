@@ -1,4 +1,5 @@
 // Random kernels as CUDA text on the CPU against the interpreter, bit for bit.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/cuda_shim/shim.h"
@@ -13,7 +14,7 @@ TEST(CudaRandom, TextEqualsInterpreter) {
   std::vector<ir::Kernel> kernels;
   std::vector<codegen::cuda::CudaSource> sources;
   while (kernels.size() < 30) {
-    const std::string text = RandomKernel::text(random, Isa::cuda);
+    const std::string text = random_kernel(random, Isa::cuda);
     const ir::Kernel kernel = ir::simplify(ir::parse_kernel(text));
     SCOPED_TRACE(text);
     ASSERT_NO_THROW(ir::verify(kernel));

@@ -1,6 +1,7 @@
 // A whole training step of the digits network, as the device would run it: the session launches through the driver
 // without a device, and every launch is the generated CUDA text, compiled for the CPU. What a kernel alone cannot show
 // is tested here: arguments, work memory and counters, the arena, and kernels of one plan in one program.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
