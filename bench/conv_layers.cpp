@@ -1,7 +1,6 @@
 // Convolutions as the scheduler writes them, against the FMA peak of the same run: the layers of the digits network and
 // of ResNet-50, forward, input gradient and weight gradient. FLOP leave out the multiplications on padding.
-#include <CLI/CLI.hpp>
-
+#include "bench/command_line/options.h"
 #include "bench/measure.h"
 #include "ir/graph.h"
 
@@ -100,14 +99,15 @@ void report(const Case& c, double peak) {
 int main(int argc, char** argv) {
   using namespace fusejit;
   using namespace fusejit::bench;
-  CLI::App app("Convolutions of the scheduler against the FMA peak of the same run");
   int rounds = 9, threads = 1;
   std::string only, target = "host";
-  app.add_option("--rounds", rounds, "runs of each contender")->capture_default_str();
-  app.add_option("--threads", threads, "workers")->capture_default_str();
-  app.add_option("--only", only, "cases whose line starts with or contains this, such as 'dw' or '3x3 64'");
-  app.add_option("--target", target, "target text")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  const auto end =
+      read_options(argc, argv, "Convolutions of the scheduler against the FMA peak of the same run",
+                   {{"--rounds", &rounds, "runs of each contender"},
+                    {"--threads", &threads, "workers"},
+                    {"--only", &only, "cases whose line starts with or contains this, such as 'dw' or '3x3 64'"},
+                    {"--target", &target, "target text"}});
+  if (end) return *end;
   const Target machine = Target::parse(target);
   Workers workers(threads);
   FmaPeak peak(machine);

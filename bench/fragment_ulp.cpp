@@ -4,9 +4,9 @@
 //   bin/fragment_ulp --step 1 --only tanh
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <random>
 
+#include "bench/command_line/options.h"
 #include "tests/support/fragment_eval.h"
 #include "tests/support/fragment_table.h"
 
@@ -83,28 +83,29 @@ void print(const FunctionCase& c, const char* dtype, bool fma, std::size_t defin
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("largest errors of the function fragments");
   std::uint64_t step = 4097, count = 1 << 20, seed = 1;
   std::string only;
   std::string dtype;
-  app.add_option("--step", step, "f32 unary: every n-th bit pattern");
   float from = 0, to = 0;
-  app.add_option("--from", from, "f32 unary: first of a range of one sign");
-  app.add_option("--to", to, "f32 unary: the end of the range, the larger magnitude; 0: all bit patterns");
-  app.add_option("--count", count, "random arguments elsewhere");
-  app.add_option("--seed", seed, "of the random arguments");
-  app.add_option("--only", only, "one function");
-  app.add_option("--dtype", dtype, "f32 or f64");
-  CLI11_PARSE(app, argc, argv);
+  const auto end = fusejit::bench::read_options(
+      argc, argv, "largest errors of the function fragments",
+      {{"--step", &step, "f32 unary: every n-th bit pattern"},
+       {"--from", &from, "f32 unary: first of a range of one sign"},
+       {"--to", &to, "f32 unary: the end of the range, the larger magnitude; 0: all bit patterns"},
+       {"--count", &count, "random arguments elsewhere"},
+       {"--seed", &seed, "of the random arguments"},
+       {"--only", &only, "one function"},
+       {"--dtype", &dtype, "f32 or f64"}});
+  if (end) return *end;
   const std::uint64_t first = std::bit_cast<std::uint32_t>(from);
-  const std::uint64_t end = to != 0 ? std::bit_cast<std::uint32_t>(to) : 1ull << 32;
+  const std::uint64_t past = to != 0 ? std::bit_cast<std::uint32_t>(to) : 1ull << 32;
   for (const FunctionCase& c : test::function_cases()) {
     if (!only.empty() && ir::name(c.op) != only) continue;
     for (const bool fma : {true, false}) {
       if (!c.f32_text.empty() && dtype != "f64") {
         const ir::Fragment f = ir::parse_fragment(c.f32_text, c.arguments, f32, fma);
         print(c, "f32", fma, f.definitions.size(),
-              c.fast_reference ? f32_unary(c, f, first, end, step) : sampled<float>(c, f, count, seed));
+              c.fast_reference ? f32_unary(c, f, first, past, step) : sampled<float>(c, f, count, seed));
       }
       if (!c.f64_text.empty() && dtype != "f32") {
         const ir::Fragment f = ir::parse_fragment(c.f64_text, c.arguments, f64, fma);

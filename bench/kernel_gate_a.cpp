@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/command_line/options.h"
 #include "codegen/x86/compile.h"
 #include "runtime/thread_pool.h"
 
@@ -140,14 +140,14 @@ void report(std::vector<Contender>& contenders, int threads) {
 
 int main(int argc, char** argv) {
   using namespace fusejit::bench;
-  CLI::App app("Gate A: convolution kernels against the FMA peak of the same run");
   std::string folder = ".";
   int rounds = 15;
   std::vector<std::string> variants;
-  app.add_option("--source", folder, "root of the source tree, where the kernel texts are")->capture_default_str();
-  app.add_option("--rounds", rounds, "runs of each contender")->capture_default_str();
-  app.add_option("variants", variants, "further kernel texts that compute (f)");
-  CLI11_PARSE(app, argc, argv);
+  const auto end = read_options(argc, argv, "Gate A: convolution kernels against the FMA peak of the same run",
+                                {{"--source", &folder, "root of the source tree, where the kernel texts are"},
+                                 {"--rounds", &rounds, "runs of each contender"},
+                                 {"variants", &variants, "further kernel texts that compute (f)"}});
+  if (end) return *end;
   const double direct = 2.0 * 16 * 166 * 166 * 64 * 64;  // 166 = taps of 56 pixels without padding
   std::vector<Contender> contenders;
   contenders.push_back(load(folder + "/bench/kernels/fma_peak.kir", 2.0 * 64 * 20000 * 48 * 16));

@@ -1,7 +1,6 @@
 // Element-wise chains and channel reductions on 64 MiB tensors against copying in the same run: useful bytes a second,
 // as a share of the better of a plain and a non-temporal copy.
-#include <CLI/CLI.hpp>
-
+#include "bench/command_line/options.h"
 #include "bench/measure.h"
 #include "ir/graph.h"
 
@@ -96,14 +95,14 @@ struct Contender {
 int main(int argc, char** argv) {
   using namespace fusejit;
   using namespace fusejit::bench;
-  CLI::App app("Memory-bound kernels against copying in the same run");
   int rounds = 9, threads = 1;
   std::string only, target = "host";
-  app.add_option("--rounds", rounds, "runs of each contender")->capture_default_str();
-  app.add_option("--threads", threads, "workers")->capture_default_str();
-  app.add_option("--only", only, "cases whose name contains this");
-  app.add_option("--target", target, "target text")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  const auto end = read_options(argc, argv, "Memory-bound kernels against copying in the same run",
+                                {{"--rounds", &rounds, "runs of each contender"},
+                                 {"--threads", &threads, "workers"},
+                                 {"--only", &only, "cases whose name contains this"},
+                                 {"--target", &target, "target text"}});
+  if (end) return *end;
   const Target machine = Target::parse(target);
   Workers workers(threads);
   Copy plain(machine, ""), non_temporal(machine, "nt");

@@ -1,21 +1,20 @@
 // Every kernel of a plan by itself: milliseconds, arithmetic and bytes per second, beside the FMA peak of the same run.
-#include <CLI/CLI.hpp>
-
+#include "bench/command_line/options.h"
 #include "bench/measure.h"
 #include "frontend/models/named.h"
 
 int main(int argc, char** argv) {
   using namespace fusejit;
   using namespace fusejit::bench;
-  CLI::App app("The kernels of a plan, one by one");
   std::string source = "convnet@250:train", target = "host", rules = "all";
   int rounds = 7, threads = 1;
-  app.add_option("source", source, "built-in model")->capture_default_str();
-  app.add_option("--rounds", rounds, "runs of the plan")->capture_default_str();
-  app.add_option("--threads", threads, "workers")->capture_default_str();
-  app.add_option("--target", target, "target text")->capture_default_str();
-  app.add_option("--rules", rules, "all or none")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  const auto end = read_options(argc, argv, "The kernels of a plan, one by one",
+                                {{"source", &source, "built-in model"},
+                                 {"--rounds", &rounds, "runs of the plan"},
+                                 {"--threads", &threads, "workers"},
+                                 {"--target", &target, "target text"},
+                                 {"--rules", &rules, "all or none"}});
+  if (end) return *end;
   const models::ModelGraph model = models::model_graph(source);
   const Target machine = Target::parse(target);
   const auto start = std::chrono::steady_clock::now();

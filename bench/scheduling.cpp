@@ -4,10 +4,10 @@
 //   scheduling [--most NODES] [--rules all|none]
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
 
+#include "bench/command_line/options.h"
 #include "ir/passes/passes.h"
 #include "scheduler/schedule.h"
 
@@ -100,13 +100,14 @@ void measure(const Form& form, int nodes, const std::string& rules) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App program("What planning costs, in microseconds a node", "scheduling");
   int most = 100000;
   std::string rules = "all", only;
-  program.add_option("--most", most, "Nodes of the largest graph");
-  program.add_option("--rules", rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
-  program.add_option("--only", only, "One form of graph");
-  CLI11_PARSE(program, argc, argv);
+  const auto end = fusejit::bench::read_options(
+      argc, argv, "What planning costs, in microseconds a node",
+      {{"--most", &most, "Nodes of the largest graph"},
+       {"--rules", &rules, "Fusion: all or none", fusejit::bench::Range::any, {"all", "none"}},
+       {"--only", &only, "One form of graph"}});
+  if (end) return *end;
   const Form forms[] = {
       {"chain", chain}, {"tree", tree}, {"there-and-back", there_and_back}, {"convolutions", convolutions}};
   fmt::print("{:<16} {:>8} {:>8} {:>9} {:>9} {:>9} {:>9}  us a node\n", "graph", "nodes", "kernels", "build", "capture",

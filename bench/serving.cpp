@@ -2,10 +2,10 @@
 // call of each plans, compiles and, frozen, packs.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 
+#include "bench/command_line/options.h"
 #include "fusejit/fusejit.h"
 
 namespace fj = fusejit;
@@ -30,14 +30,15 @@ struct Contender {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("ResNet-50 in evaluation mode and frozen");
   std::int64_t batch = 1, size = 224;
   int rounds = 20, threads = 0;
-  app.add_option("--batch", batch, "images a call")->check(CLI::PositiveNumber);
-  app.add_option("--size", size, "pixels a side")->check(CLI::PositiveNumber);
-  app.add_option("--rounds", rounds, "calls that are timed")->check(CLI::PositiveNumber);
-  app.add_option("--threads", threads, "0: every processor")->check(CLI::NonNegativeNumber);
-  CLI11_PARSE(app, argc, argv);
+  const auto end = fusejit::bench::read_options(
+      argc, argv, "ResNet-50 in evaluation mode and frozen",
+      {{"--batch", &batch, "images a call", fusejit::bench::Range::positive},
+       {"--size", &size, "pixels a side", fusejit::bench::Range::positive},
+       {"--rounds", &rounds, "calls that are timed", fusejit::bench::Range::positive},
+       {"--threads", &threads, "0: every processor", fusejit::bench::Range::not_negative}});
+  if (end) return *end;
 
   fj::set_options({.threads = threads});
   fj::manual_seed(1);

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <immintrin.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <random>
 
+#include "bench/command_line/options.h"
 #include "codegen/x86/compile.h"
 #include "ir/kernel/kernel.h"
 #include "tests/support/fragment_table.h"
@@ -84,10 +84,11 @@ std::string measure(const test::FunctionCase& c, DType dtype, Isa isa, Buffers& 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("nanoseconds per element of the functions, (milliseconds to compile)");
   std::string only;
-  app.add_option("--only", only, "one function");
-  CLI11_PARSE(app, argc, argv);
+  const auto end =
+      fusejit::bench::read_options(argc, argv, "nanoseconds per element of the functions, (milliseconds to compile)",
+                                   {{"--only", &only, "one function"}});
+  if (end) return *end;
   const auto buffers = std::make_unique<Buffers>();
   fmt::print("{:13} {:4} {:>16} {:>16} {:>16} {:>10}\n", "function", "", "avx512", "avx2", "v2", "libmvec");
   for (const DType dtype : {f32, f64}) {

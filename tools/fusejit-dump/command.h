@@ -1,7 +1,7 @@
-// fusejit-dump: one file a subcommand. Each adds its options to the program and leaves what to do in the Invocation.
+// fusejit-dump: one file a subcommand, which takes its options as a struct and answers with an exit code. The structs
+// are filled in by command_line.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -31,7 +31,7 @@ struct Invocation {
   std::string graph_text;    // what an InternalError's repro holds
 };
 
-// A wrong option value that CLI11 does not see: exit code 1.
+// A wrong command line: exit code 1.
 struct UsageError {
   std::string sentence;
 };
@@ -44,11 +44,33 @@ io::GraphFile open_source(Invocation& invocation, const std::string& path, const
 // Reads --target; UsageError for what is none.
 Target parse_target(const std::string& text);
 
-void add_run(CLI::App& program, Invocation& invocation);
-void add_list(CLI::App& program, Invocation& invocation);
-void add_show(CLI::App& program, Invocation& invocation);
-void add_why(CLI::App& program, Invocation& invocation);
-void add_source(CLI::App& program, Invocation& invocation);
-void add_asm(CLI::App& program, Invocation& invocation);
+struct PlanOptions {
+  std::string source, format = "text", target = "host", rules = "all", grad, dtype;  // dtype: empty where none was said
+  bool has_grad = false;
+  bool json() const { return format == "json"; }
+};
+
+// The built-in models; of a SOURCE, its kernels.
+int list(const PlanOptions& options, Invocation& invocation);
+
+struct ShowOptions : PlanOptions {
+  bool compile = false, no_compile = false;
+};
+int show(const ShowOptions& options, Invocation& invocation);
+
+int why(const PlanOptions& options, Invocation& invocation);
+
+struct TextOptions : PlanOptions {
+  std::string stage, kernel;
+};
+// source, and asm, which is a stage.
+int put_stage(const TextOptions& options, Invocation& invocation);
+
+struct RunOptions {
+  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
+  bool has_grad = false;
+  io::Tolerance tolerance;
+};
+int run_graph(const RunOptions& options, Invocation& invocation);
 
 }  // namespace fusejit::tools

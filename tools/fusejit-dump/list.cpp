@@ -35,16 +35,8 @@ int list_kernels(const PlanOptions& options, Invocation& invocation) {
 
 }  // namespace
 
-void add_list(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = program.add_subcommand("list", "The built-in models, or the kernels of a SOURCE");
-  add_plan_options(*command, *options, false);
-  command->callback([options, command, &invocation] {
-    note_given(*command, *options);
-    invocation.run = [options, &invocation] {
-      return options->source.empty() ? list_models(*options) : list_kernels(*options, invocation);
-    };
-  });
+int list(const PlanOptions& options, Invocation& invocation) {
+  return options.source.empty() ? list_models(options) : list_kernels(options, invocation);
 }
 
 }  // namespace fusejit::tools

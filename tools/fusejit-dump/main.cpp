@@ -1,6 +1,5 @@
 // fusejit-dump: what ran, how it was grouped, why not more, what code, how good, what changed. This file turns every
 // outcome into an exit code and one first line on stderr (ops.md §14).
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +10,7 @@
 
 #include "frontend/io/files.h"
 #include "tools/fusejit-dump/command.h"
+#include "tools/fusejit-dump/command_line.h"
 #include "tools/output.h"
 
 namespace fusejit::tools {
@@ -36,8 +36,11 @@ void write_repro(const Invocation& invocation, const std::string& message) {
   }
 }
 
-int run(const Invocation& invocation) {
+int run_program(int argc, char** argv) {
+  Invocation invocation;
+  expect_full_files();
   try {
+    parse_command_line(argc, argv, invocation);
     return invocation.run();
   } catch (const UsageError& error) {
     return failed(kUsage, error.sentence);
@@ -61,28 +64,6 @@ int run(const Invocation& invocation) {
     write_repro(invocation, error.what());
     return code;
   }
-}
-
-int run_program(int argc, char** argv) {
-  CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
-  program.require_subcommand(1);
-  Invocation invocation;
-  expect_full_files();
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_run}) add(program, invocation);
-  try {
-    program.parse(argc, argv);
-  } catch (const CLI::CallForHelp& help) {
-    invocation.run = [&] {
-      program.exit(help);
-      finish_output();
-      return int{kDone};
-    };
-  } catch (const CLI::ParseError& error) {
-    if (program.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
-      return failed(kUsage, fmt::format("there is no subcommand {}; see fusejit-dump --help", argv[1]));
-    return failed(kUsage, error.what());
-  }
-  return run(invocation);
 }
 
 }  // namespace

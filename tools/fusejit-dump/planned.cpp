@@ -1,5 +1,7 @@
 #include "tools/fusejit-dump/planned.h"
 
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -12,19 +14,6 @@
 #include "scheduler/schedule.h"
 
 namespace fusejit::tools {
-
-void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required) {
-  command.add_option("source", options.source, "A .fj file, or a built-in model: convnet@256:train")
-      ->required(source_required);
-  command.add_option("--format", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
-  command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
-  command.add_option("--rules", options.rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
-  command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
-  command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
-      ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
-}
-
-void note_given(const CLI::App& command, PlanOptions& options) { options.has_grad = command.count("--grad") > 0; }
 
 Source read_source(Invocation& invocation, const PlanOptions& options) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};

@@ -1,4 +1,4 @@
-// SOURCE and what becomes of it: the options that list, show, why, source and asm share, and the plan they speak of.
+// SOURCE and what becomes of it: the plan that list, show, why, source and asm speak of.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,6 @@
 #include "tools/fusejit-dump/command.h"
 
 namespace fusejit::tools {
-
-struct PlanOptions {
-  std::string source, format = "text", target = "host", rules = "all", grad, dtype;  // dtype: empty where none was said
-  bool has_grad = false;
-  bool json() const { return format == "json"; }
-};
-void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required = true);
-// To be called once the command line is parsed.
-void note_given(const CLI::App& command, PlanOptions& options);
 
 struct Source {
   ir::Graph graph;            // as recorded

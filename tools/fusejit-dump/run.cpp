@@ -1,4 +1,7 @@
 // run: a graph file on arrays (ops.md §13).
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 
@@ -13,12 +16,6 @@
 
 namespace fusejit::tools {
 namespace {
-
-struct RunOptions {
-  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
-  bool has_grad = false;
-  io::Tolerance tolerance;
-};
 
 void check_device(const std::string& device) {
   if (device == "cpu") return;
@@ -93,6 +90,8 @@ std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& 
   return results;
 }
 
+}  // namespace
+
 int run_graph(const RunOptions& options, Invocation& invocation) {
   check_device(options.device);
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
@@ -118,35 +117,6 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
     std::fprintf(stderr, "%s%s\n", i == 0 ? "fusejit-dump: error: check failed: " : "  ", wrong[i].c_str());
   if (wrong.size() > kMostLines) std::fprintf(stderr, "  and %zu more results differ\n", wrong.size() - kMostLines);
   return wrong.empty() ? kDone : kDifferent;
-}
-
-}  // namespace
-
-void add_run(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<RunOptions>();
-  const auto is_named = [](const std::string& path) {
-    return std::string(path.empty() ? "the name of a file is empty" : "");
-  };
-  CLI::App* command = program.add_subcommand("run", "Run a graph file on arrays");
-  command->add_option("graph", options->graph, "The graph, a .fj file")->required();
-  command->add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named);
-  command->add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to")
-      ->check(is_named);
-  CLI::Option* grad = command->add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
-  command->add_option("--device", options->device, "cpu or cuda:0");
-  command->add_option("--check", options->check, "An .npz with the expected results")->check(is_named);
-  command->add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--engine", options->engine, "What runs the graph")
-      ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
-  command->add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
-  command->add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
-  command->callback([options, grad, &invocation] {
-    options->has_grad = grad->count() > 0;
-    invocation.run = [options, &invocation] { return run_graph(*options, invocation); };
-  });
 }
 
 }  // namespace fusejit::tools

@@ -13,10 +13,6 @@
 namespace fusejit::tools {
 namespace {
 
-struct ShowOptions : PlanOptions {
-  bool compile = false, no_compile = false;
-};
-
 struct Row {
   const scheduler::PlanStep* step;
   ir::KernelCost cost;
@@ -153,30 +149,14 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
   return out;
 }
 
+}  // namespace
+
 int show(const ShowOptions& options, Invocation& invocation) {
   const Planned planned = make_plan(invocation, options);
   const bool cuda = planned.plan.target.isa == Isa::cuda;
   const bool compile = options.compile || (cuda && !options.no_compile && codegen::cuda::nvrtc().available);
   const std::vector<Row> rows = rows_of(planned.plan, compile);
   return put(options.json() ? show_json(planned, rows, compile) : show_text(planned, rows, compile));
-}
-
-}  // namespace
-
-void add_show(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<ShowOptions>();
-  CLI::App* command =
-      program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
-  add_plan_options(*command, *options);
-  command->add_flag(
-      "--compile", options->compile,
-      "Compile the kernels: LLVM instructions and bytes of code; on cuda registers, spilled bytes and shared "
-      "memory, by default where NVRTC is");
-  command->add_flag("--no-compile", options->no_compile, "Do not, on cuda");
-  command->callback([options, command, &invocation] {
-    note_given(*command, *options);
-    invocation.run = [options, &invocation] { return show(*options, invocation); };
-  });
 }
 
 }  // namespace fusejit::tools

@@ -1,3 +1,7 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "frontend/io/files.h"
 #include "ir/base/check.h"
 #include "tools/fusejit-dump/command.h"

@@ -12,10 +12,6 @@
 namespace fusejit::tools {
 namespace {
 
-struct TextOptions : PlanOptions {
-  std::string stage, kernel;
-};
-
 // Of one kernel at a stage that has a text for each.
 std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, const Target& target) {
   return stage == "kernel" ? ir::print(kernel) : code_text(stage, kernel, target);
@@ -82,7 +78,10 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
   return put(text(json));
 }
 
-int put_stage(TextOptions options, Invocation& invocation) {
+}  // namespace
+
+int put_stage(const TextOptions& given, Invocation& invocation) {
+  TextOptions options = given;
   if (options.stage.empty()) options.stage = parse_target(options.target).isa == Isa::cuda ? "cuda" : "kernel";
   const bool of_graph = options.stage == "graph" || options.stage == "optimised";
   if (!of_graph && options.stage != "plan") return put_kernels(options, invocation);
@@ -95,36 +94,6 @@ int put_stage(TextOptions options, Invocation& invocation) {
   const Source source = read_source(invocation, options);
   const std::string whole = ir::print(options.stage == "graph" ? source.graph : ir::optimise(source.graph, target));
   return put_whole(options, source.graph.name(), target, whole);
-}
-
-void add_texts(CLI::App& command, const std::shared_ptr<TextOptions>& options, Invocation& invocation) {
-  add_plan_options(command, *options);
-  command.add_option("--kernel", options->kernel, "Only this kernel: its number in the plan, or its name");
-  command.callback([options, given = &command, &invocation] {
-    note_given(*given, *options);
-    invocation.run = [options, &invocation] { return put_stage(*options, invocation); };
-  });
-}
-
-}  // namespace
-
-void add_source(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<TextOptions>();
-  CLI::App* command = program.add_subcommand("source", "The text of a SOURCE at one stage");
-  command
-      ->add_option(
-          "--stage", options->stage,
-          "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++); where "
-          "none is said, cuda for a cuda target, else kernel")
-      ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm", "cuda"}));
-  add_texts(*command, options, invocation);
-}
-
-void add_asm(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<TextOptions>();
-  options->stage = "asm";
-  add_texts(*program.add_subcommand("asm", "The assembly of a SOURCE's kernels; on cuda their PTX"), options,
-            invocation);
 }
 
 }  // namespace fusejit::tools

@@ -14,6 +14,8 @@ struct Total {
   std::int64_t pairs = 0, bytes = 0;
 };
 
+}  // namespace
+
 int why(const PlanOptions& options, Invocation& invocation) {
   const scheduler::Plan plan = make_plan(invocation, options).plan;
   std::vector<scheduler::Refusal> refusals = plan.refusals;
@@ -42,18 +44,6 @@ int why(const PlanOptions& options, Invocation& invocation) {
   return put(fmt::format("@{} on {}, rules={}: {} pairs not fused\n", plan.name, plan.target.str(), plan.rules,
                          refusals.size()) +
              table(rows, "rlllll") + (sums.empty() ? "" : "in all\n" + table(sums, "rll")));
-}
-
-}  // namespace
-
-void add_why(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = program.add_subcommand("why", "Every pair that was not fused: reason and bytes, largest first");
-  add_plan_options(*command, *options);
-  command->callback([options, command, &invocation] {
-    note_given(*command, *options);
-    invocation.run = [options, &invocation] { return why(*options, invocation); };
-  });
 }
 
 }  // namespace fusejit::tools

@@ -1,0 +1,137 @@
+#include "tools/fusejit-dump/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "tools/output.h"
+
+namespace fusejit::tools {
+namespace {
+
+void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required = true) {
+  command.add_option("source", options.source, "A .fj file, or a built-in model: convnet@256:train")
+      ->required(source_required);
+  command.add_option("--format", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
+  command.add_option("--rules", options.rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
+  command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
+      ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
+}
+
+// What the subcommand does with its options, if it is the one that was asked for.
+template <class Options>
+void on_call(CLI::App& command, const std::shared_ptr<Options>& options, Invocation& invocation,
+             int (*subcommand)(const Options&, Invocation&)) {
+  command.callback([options, given = &command, &invocation, subcommand] {
+    options->has_grad = given->count("--grad") > 0;
+    invocation.run = [options, &invocation, subcommand] { return subcommand(*options, invocation); };
+  });
+}
+
+void add_list(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App& command = *program.add_subcommand("list", "The built-in models, or the kernels of a SOURCE");
+  add_plan_options(command, *options, false);
+  on_call(command, options, invocation, list);
+}
+
+void add_show(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<ShowOptions>();
+  CLI::App& command =
+      *program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
+  add_plan_options(command, *options);
+  command.add_flag(
+      "--compile", options->compile,
+      "Compile the kernels: LLVM instructions and bytes of code; on cuda registers, spilled bytes and shared "
+      "memory, by default where NVRTC is");
+  command.add_flag("--no-compile", options->no_compile, "Do not, on cuda");
+  on_call(command, options, invocation, show);
+}
+
+void add_why(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App& command = *program.add_subcommand("why", "Every pair that was not fused: reason and bytes, largest first");
+  add_plan_options(command, *options);
+  on_call(command, options, invocation, why);
+}
+
+void add_texts(CLI::App& command, const std::shared_ptr<TextOptions>& options, Invocation& invocation) {
+  add_plan_options(command, *options);
+  command.add_option("--kernel", options->kernel, "Only this kernel: its number in the plan, or its name");
+  on_call(command, options, invocation, put_stage);
+}
+
+void add_source(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<TextOptions>();
+  CLI::App& command = *program.add_subcommand("source", "The text of a SOURCE at one stage");
+  command
+      .add_option(
+          "--stage", options->stage,
+          "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++); where "
+          "none is said, cuda for a cuda target, else kernel")
+      ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm", "cuda"}));
+  add_texts(command, options, invocation);
+}
+
+void add_asm(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<TextOptions>();
+  options->stage = "asm";
+  add_texts(*program.add_subcommand("asm", "The assembly of a SOURCE's kernels; on cuda their PTX"), options,
+            invocation);
+}
+
+void add_run(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<RunOptions>();
+  const auto is_named = [](const std::string& path) {
+    return std::string(path.empty() ? "the name of a file is empty" : "");
+  };
+  CLI::App& command = *program.add_subcommand("run", "Run a graph file on arrays");
+  command.add_option("graph", options->graph, "The graph, a .fj file")->required();
+  command.add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named);
+  command.add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to")
+      ->check(is_named);
+  command.add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
+  command.add_option("--device", options->device, "cpu or cuda:0");
+  command.add_option("--check", options->check, "An .npz with the expected results")->check(is_named);
+  command.add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--engine", options->engine, "What runs the graph")
+      ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
+  command.add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  command.add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
+  on_call(command, options, invocation, run_graph);
+}
+
+int put_help(const std::string& text) {
+  std::cout << text;
+  finish_output();
+  return kDone;
+}
+
+}  // namespace
+
+void parse_command_line(int argc, char** argv, Invocation& invocation) {
+  CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
+  program.require_subcommand(1);
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_run}) add(program, invocation);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::ostringstream text;
+    program.exit(help, text);
+    invocation.run = [text = text.str()] { return put_help(text); };
+  } catch (const CLI::ParseError& error) {
+    if (program.get_subcommands().empty() && argc > 1 && argv[1][0] != '-')
+      throw UsageError{fmt::format("there is no subcommand {}; see fusejit-dump --help", argv[1])};
+    throw UsageError{error.what()};
+  }
+}
+
+}  // namespace fusejit::tools
