@@ -1,0 +1,1 @@
+// Nothing. A set of precompiled headers is a target, and a target has a source.
