@@ -86,6 +86,12 @@ class IndexSum {
   }
   void add(std::int64_t constant) { sum_.constant_ = checked(static_cast<__int128>(sum_.constant_) + constant); }
   void add(const Index& index, std::int64_t factor = 1) {
+    if (sum_.terms_.empty() && factor != 0) {  // canonical as it is, whatever the factor
+      sum_.terms_.reserve(index.terms().size() + 2);
+      sum_.terms_ = index.terms();
+      for (IndexTerm& t : sum_.terms_) t.coefficient = checked(static_cast<__int128>(t.coefficient) * factor);
+      return add(checked(static_cast<__int128>(index.constant()) * factor));
+    }
     for (const IndexTerm& t : index.terms()) add(t.atom, checked(static_cast<__int128>(t.coefficient) * factor));
     add(checked(static_cast<__int128>(index.constant()) * factor));
   }
@@ -116,14 +122,15 @@ class IndexSum {
     auto& terms = sum_.terms_;
     for (std::size_t high = 0; high < terms.size(); ++high) {
       for (std::size_t low = 0; low < terms.size(); ++low) {
-        const IndexTerm remainder = terms[low];
-        if (low == high || remainder.atom.kind != AtomKind::remainder) continue;
-        if (static_cast<__int128>(remainder.coefficient) * remainder.atom.divisor != terms[high].coefficient) continue;
-        const std::optional<Index> joined = join(terms[high].atom, remainder.atom);
+        const IndexAtom& remainder = terms[low].atom;
+        const std::int64_t coefficient = terms[low].coefficient;
+        if (low == high || remainder.kind != AtomKind::remainder) continue;
+        if (static_cast<__int128>(coefficient) * remainder.divisor != terms[high].coefficient) continue;
+        const std::optional<Index> joined = join(terms[high].atom, remainder);
         if (!joined) continue;
         terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::max(low, high)));
         terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(std::min(low, high)));
-        add(*joined, remainder.coefficient);
+        add(*joined, coefficient);
         recombine_ = true;
         return;
       }
