@@ -22,6 +22,7 @@ using ir::Op;
 
 namespace {
 
+constexpr std::int64_t kLeastTerms = 8;  // of a chain in a task
 constexpr std::int64_t kSerialElements = 8192;
 constexpr int kColumns = 4;       // vectors of a column block
 constexpr int kVectorsATrip = 4;  // of a row
@@ -77,7 +78,9 @@ class Reducer {
     const std::int64_t units = !reduced_.empty() ? axes_[reduced_[0]].extent
                                : lanes_kept()    ? 1
                                                  : lane_extent() / kernel_.lanes();
-    tasks_ = split(units, std::min(parts, std::max<std::int64_t>(1, units / 8)));
+    std::int64_t in_unit = 1;  // of each chain of additions
+    for (std::size_t i = 1; i < reduced_.size(); ++i) in_unit *= axes_[reduced_[i]].extent;
+    tasks_ = split(units, std::min({parts, units, std::max<std::int64_t>(1, units * in_unit / kLeastTerms)}));
   }
 
   // Rows whose chains would be long: their vectors go in blocks.

@@ -1,6 +1,7 @@
 // Gradients of max pools whose windows overlap: how much a kernel computes. Their results: tests/conformance.
 #include <gtest/gtest.h>
 
+#include "ir/kernel/cost.h"
 #include "ir/passes/grad.h"
 #include "scheduler/schedule.h"
 
@@ -16,14 +17,14 @@ constexpr const char* kStem = R"(graph @g(%x: f32[4,64,56,56]:nhwc, %s: f32[64],
 })";
 constexpr double kPixels = 4. * 64 * 56 * 56;
 
-double flop_a_pixel(const ir::Graph& graph, const char* target) {
+PlanStep gradient_step(const ir::Graph& graph, const char* target) {
   const Plan plan = schedule(graph, {Target::parse(target), "all", {}});
   for (const PlanStep& step : plan.steps) {
-    if (step.kernel->name.find("max_pool2d_grad") == 0) return step.flop / kPixels;
+    if (step.kernel->name.find("max_pool2d_grad") == 0) return step;
   }
-  ADD_FAILURE() << "no kernel of the gradient";
-  return 0;
+  throw std::runtime_error("no kernel of the gradient");
 }
+double flop_a_pixel(const ir::Graph& graph, const char* target) { return gradient_step(graph, target).flop / kPixels; }
 
 TEST(OverlappingPool, LooksThroughEachWindowOnce) {
   const ir::Graph with_sums = ir::differentiate(ir::parse_graph(kStem), {"x", "s", "b"});
@@ -35,6 +36,12 @@ TEST(OverlappingPool, LooksThroughEachWindowOnce) {
     EXPECT_LT(flop_a_pixel(with_sums, target), 40) << target;
     EXPECT_LT(flop_a_pixel(alone, target), 16) << target;
   }
+}
+
+// Images are what its tasks may take one by one, however few there are.
+TEST(OverlappingPool, WithSumsIsATaskAnImage) {
+  const ir::Graph graph = ir::differentiate(ir::parse_graph(kStem), {"x", "s", "b"});
+  EXPECT_EQ(ir::cost(*gradient_step(graph, "x86:avx512").kernel).tasks[0], 4);
 }
 
 }  // namespace
