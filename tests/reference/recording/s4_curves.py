@@ -4,7 +4,9 @@ Batches of 64 in file order. A pixel p becomes f32((p/255 - 0.1307) / 0.3081), c
 The network runs in f64 (`loss_f64`) and in f32 (`loss_f32`) from the same f32 weights and images.
 
 Training amplifies rounding, and how much depends on the learning rate. So each curve brings its own `tolerance`: 8
-times what f32 runs strayed from f64 up to that step, over runs whose initial weights differ in the last bit.
+times what f32 runs strayed from f64 up to that step, over runs whose initial weights differ in the last bit. They are
+many because a value that crosses a kink of relu or max-pool does so in some of them only: at lr 0.002 one does at step
+17 in 9 of 24.
 """
 
 import numpy as np
@@ -17,7 +19,7 @@ from .npz import version_numbers, write_npz
 from .s4_network import Network, UnaffineBatchNorm
 
 STEPS, BATCH = 20, 64
-_NUDGED_RUNS = 4
+_NUDGED_RUNS = 24
 
 
 def _batches(data):
