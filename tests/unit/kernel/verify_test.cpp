@@ -101,6 +101,9 @@ const Case kCases[] = {
     {"reads_beyond_its_own_in_the_first_round", "V2",
      on_x86("for %t in 0..15 threads { local %e: f32[1] register for %i in 0..4 {"
             " if %i == 3 { %a = load %y[%t*4 + %i + 1] : f32 store %e[0], %a } store %y[%t*4 + %i], 1 } }")},
+    {"reads_more_than_its_own", "V2",
+     on_x86("for %t in 0..15 threads { local %e: f32[1] register for %j in 0..6 { %a = load %y[%t*4 + %j] : f32"
+            " store %e[0], %a } for %i in 0..4 { store %y[%t*4 + %i], 1 } }")},
     {"lanes_meet_in_scratch", "",
      on_x86("local %e: f32[16] scratch for %l in 0..16 vector { store %e[%l], 1 }"
             " for %l in 0..16 vector { %a = load %e[15 - %l] : f32 store %y[%l], %a }")},
