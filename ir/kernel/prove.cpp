@@ -248,7 +248,7 @@ std::optional<std::int64_t> Facts::stated(const Index& index) const {
     try {
       const Index rest = index * f - fact * g;
       if (!rest.is_constant()) continue;
-      const std::int64_t bound = floor_div(rest.constant() + f - 1, f);
+      const std::int64_t bound = rounded_up(floor_div(rest.constant() + f - 1, f), index);
       if (!best || bound > *best) best = bound;
     } catch (const UserError&) {  // beyond 62 bits: not proven
     }

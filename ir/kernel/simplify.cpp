@@ -202,6 +202,14 @@ class Folder {
       if (t == Truth::unknown) open.push_back(c);
     }
     if (whole == Truth::yes && !open.empty()) whole = Truth::unknown;
+    // Two that never hold together: from what follows of both, anything could be proven of the block.
+    IfStmt before;
+    path_.push_back({nullptr, &before, false});
+    for (std::size_t i = 0; i < open.size() && whole == Truth::unknown; ++i) {
+      if (i > 0 && truth(open[i]) == Truth::no) whole = Truth::no;
+      before.compares.push_back(open[i]);
+    }
+    path_.pop_back();
     if (whole != Truth::unknown)
       return splice(block(std::move(whole == Truth::yes ? s.then_block : s.else_block)), s.results, into);
     s.compares = std::move(open);

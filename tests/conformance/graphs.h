@@ -120,6 +120,11 @@ inline constexpr GraphCase kGraphCases[] = {
   %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
   return %0
 })"},
+    // No tap of the window meets the image: a kernel of conditions that never hold.
+    {"weight_grad_beside_the_image", R"(graph @g(%dy: f32[1,1,1,1], %x: f32[1,8,1,1]) {
+  %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[2,2], stride=[3,3], padding=[1,1,1,1], dilation=[2,2], groups=1} : f32[1,8,2,2]
+  return %0
+})"},
     // One value summed over its rows and over its columns; square, so that either result would fit the other's place.
     {"sums_over_rows_and_columns", R"(graph @g(%x: f32[40,40]) {
   %0 = maximum(%x, 0) : f32[40,40]
