@@ -117,7 +117,7 @@ class IndexSum {
   }
 
   // Digits of one number next to each other become one digit: b*(E / b) + E % b = E, and
-  // b*((E / b) % c) + E % b = E % (b*c).
+  // b*((E / b + m) % c) + E % b = (E + b*m) % (b*c).
   void recombine() {
     auto& terms = sum_.terms_;
     for (std::size_t high = 0; high < terms.size(); ++high) {
@@ -140,13 +140,13 @@ class IndexSum {
   // low.divisor * high + low as one digit, if they are digits of one number.
   static std::optional<Index> join(const IndexAtom& high, const IndexAtom& low) {
     if (high.kind == AtomKind::quotient && high.divisor == low.divisor && *high.inner == *low.inner) return *low.inner;
-    if (high.kind != AtomKind::remainder || high.inner->constant() != 0 || high.inner->terms().size() != 1)
-      return std::nullopt;
+    if (high.kind != AtomKind::remainder || high.inner->terms().size() != 1) return std::nullopt;
     const auto& [coefficient, quotient] = high.inner->terms()[0];
     if (coefficient != 1 || quotient.kind != AtomKind::quotient || quotient.divisor != low.divisor ||
         *quotient.inner != *low.inner)
       return std::nullopt;
-    return *low.inner % checked(static_cast<__int128>(low.divisor) * high.divisor);
+    const Index number = *low.inner + Index(checked(static_cast<__int128>(low.divisor) * high.inner->constant()));
+    return number % checked(static_cast<__int128>(low.divisor) * high.divisor);
   }
 
   Index sum_;

@@ -319,8 +319,8 @@ Index joined(Index sum, const VariableRanges& ranges) {
   return sum;
 }
 
-// The two never agree in the number of their element, counted with the dims in any order: where these are parts of one
-// number, its bounds are those of the loops.
+// The two never agree in the number of their element, counted with the dims in any order (as in memory, where these are
+// many): where these are parts of one number, its bounds are those of the loops.
 bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory, const Facts& a_facts,
                          const Facts& b_facts) {
   constexpr std::size_t kMostDims = 4;  // 24 orders
@@ -333,14 +333,16 @@ bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory, con
       parts = parts || std::any_of(terms.begin(), terms.end(), is_part);
     }
   }
-  if (!parts || order.size() > kMostDims) return false;
+  if (!parts) return false;
+  const bool in_any = order.size() <= kMostDims;
+  if (!in_any) std::reverse(order.begin(), order.end());  // the last dim counts ones
   do {
     std::vector<std::int64_t> weights(memory.dims.size(), 0);
     std::int64_t below = 1;
     for (const std::size_t d : order) weights[d] = below, below *= memory.dims[d];
     if (never_equal(joined(weighed(a, weights), a.ranges), joined(weighed(b, weights), b.ranges), a_facts, b_facts))
       return true;
-  } while (std::next_permutation(order.begin(), order.end()));
+  } while (in_any && std::next_permutation(order.begin(), order.end()));
   return false;
 }
 

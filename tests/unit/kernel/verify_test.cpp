@@ -168,6 +168,16 @@ const Case kCases[] = {
      "store "
      "%y[(%i*64 + %j*16 + %l) % 40, (%i*4 + %j) / 25, (%i*64 + %j*16 + %l) / 40 % 10], 1 } } } for %r in 0..33 { store "
      "%y[%r + 7, 9, 9], 1 } } }"},
+    {"many_digits_in_part_made_simpler", "",
+     "kernel @t(%y: f32[2,4,4,3,3] write) on x86:v2 { phase { for %i in 0..64 { for %l in 0..4 { store %y[%i / 36, %i "
+     "/ 9 % 4, "
+     "(%i*4 + %l) / 9 % 4, (%i*4 + %l) / 3 % 3, (%i*4 + %l) % 3], 1 } } for %r in 0..32 { store %y[1, 3, (%r + 4) / 9, "
+     "((%r + 1) / 3 + 1) % 3, (%r + 1) % 3], 1 } } }"},
+    {"many_digits_in_part_made_simpler_that_overlap", "V11",
+     "kernel @t(%y: f32[2,4,4,3,3] write) on x86:v2 { phase { for %i in 0..65 { for %l in 0..4 { store %y[%i / 36, %i "
+     "/ 9 % 4, "
+     "(%i*4 + %l) / 9 % 4, (%i*4 + %l) / 3 % 3, (%i*4 + %l) % 3], 1 } } for %r in 0..32 { store %y[1, 3, (%r + 4) / 9, "
+     "((%r + 1) / 3 + 1) % 3, (%r + 1) % 3], 1 } } }"},
     {"lanes_beside_a_digit", "",
      "kernel @t(%y: f32[10,10] write) on x86:v2 { phase { for %i in 0..48 { for %l in 0..2 { store %y[%i / 5, %l + %i "
      "% "
