@@ -1,4 +1,4 @@
-// The only door to everything that runs: Graph + arguments -> Buffers. Owns the plan cache and the kernel cache.
+// The only door to everything that runs: Graph + arguments -> Buffers. Owns the plan cache; the kernel cache may be shared.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <utility>
 
 #include "runtime/session.h"
 #include "tests/conformance/compare.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <random>
 #include <regex>
@@ -135,6 +136,7 @@ Graph in_f64(const Graph& graph, const std::function<Value(const Value& narrow, 
   for (const Value& result : graph.results()) results.push_back(current(result));
   return ir::capture(graph.name(), parameters, results);
 }
+
 // What the interpreter says in f64, and how far from it rounding may take an engine, by result.
 struct Expectation {
   std::vector<Array> want;

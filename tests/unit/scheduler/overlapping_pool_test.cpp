@@ -1,6 +1,8 @@
 // Gradients of max pools whose windows overlap: how much a kernel computes. Their results: tests/conformance.
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+
 #include "ir/kernel/cost.h"
 #include "ir/passes/grad.h"
 #include "scheduler/schedule.h"
