@@ -14,6 +14,7 @@
 #include "frontend/slot.h"
 #include "frontend/trace.h"
 #include "ir/base/check.h"
+#include "runtime/disk/settings.h"
 #include "runtime/fork.h"
 #include "runtime/session.h"
 
@@ -88,6 +89,8 @@ runtime::SessionOptions session_options(const Options& options) {
   result.compile_in_background = one_of("compile", options.compile, {"foreground", "background"}) == 1;
   result.fall_back = one_of("fallback", options.fallback, {"error", "allow"}) == 1;
   result.log = [](const std::string& line) { log_line(line); };
+  result.disk = runtime::disk::user_cache(options.cache, result.log);
+  result.frozen = options.freeze || runtime::disk::is_frozen();
   result.timed_engines = one_of("tune", options.tune, {"none", "any"}) == 1 ? kTimedEngines : 1;
   return result;
 }
@@ -405,6 +408,8 @@ Statistics stats() {
   for (const auto& [device, session] : engine->sessions) {
     const runtime::SessionStatistics s = session->statistics();
     all.plans_made += s.plans_made;
+    all.plans_loaded += s.plans_loaded;
+    all.kernels_loaded += s.kernels_loaded;
     all.plan_cache_hits += s.plan_cache_hits;
     all.kernels_compiled += s.kernels_compiled;
     all.fallbacks += s.fallbacks;

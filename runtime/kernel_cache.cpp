@@ -4,33 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 
 #include "ir/base/check.h"
+#include "runtime/disk/disk_cache.h"
 
 #ifdef FUSEJIT_X86
 #include "codegen/x86/compile.h"
+#include "runtime/disk/kernel_entry.h"
 #endif
 
 namespace fusejit::runtime {
 namespace {
-
-KernelCache::Compiled compile(const ir::Kernel& kernel, const Target& target) {
-#ifdef FUSEJIT_X86
-  return codegen::x86::compile(kernel, target);
-#else
-  (void)kernel;
-  throw UnsupportedError("this build has no x86 code generator (FUSEJIT_X86=OFF); target " + target.str());
-#endif
-}
-
-std::string toolchain() {
-#ifdef FUSEJIT_X86
-  return codegen::x86::toolchain();
-#else
-  return "";
-#endif
-}
 
 // A thread with a stack large enough for the register allocator on unrolled kernels.
 class BigThread {
@@ -68,18 +54,18 @@ bool KernelCache::can_compile() {
 }
 
 std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
-                                                    const Target& target, int threads) {
-  const std::string machine = target.str() + toolchain();
-  std::vector<ir::Hash> keys;
-  for (const auto& kernel : kernels) keys.push_back(ir::hash_text(ir::kernel_key_text(*kernel) + machine));
+                                                    const Target& target, int threads, bool frozen) {
   std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
-  for (std::size_t i = 0; i < kernels.size(); ++i) found[i] = find_or_claim(keys[i], kernels[i].get(), jobs);
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const Isa isa = kernels[i]->isa == Isa::any ? target.isa : kernels[i]->isa;
+    found[i] = find_or_claim(kernels[i].get(), isa, jobs);
+  }
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t j = next++; j < jobs.size(); j = next++) {
       try {
-        finish(jobs[j], compile(*jobs[j].kernel, target));
+        make(jobs[j], target, frozen);
       } catch (...) {
         give_up(jobs[j]);
       }
@@ -98,8 +84,10 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
   return result;
 }
 
-std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::Hash& key, const ir::Kernel* kernel,
+std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::Kernel* kernel, Isa isa,
                                                                      std::vector<Job>& jobs) {
+  std::string text = ir::kernel_key_text(*kernel);
+  const ir::Hash key = ir::hash_text(text + std::string(name(isa)));
   std::lock_guard lock(mutex_);
   if (const auto found = entries_.find(key); found != entries_.end()) {
     ++statistics_.hits;
@@ -109,14 +97,49 @@ std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::H
     return ready.get_future().share();
   }
   if (const auto found = making_.find(key); found != making_.end()) return found->second;
-  jobs.push_back({key, kernel, {}});
+  jobs.push_back({key, kernel, std::move(text), {}});
   return making_[key] = jobs.back().promise.get_future().share();
 }
 
-void KernelCache::finish(Job& job, Compiled kernel) {
+#ifdef FUSEJIT_X86
+void KernelCache::make(Job& job, const Target& target, bool frozen) {
+  const Isa isa = job.kernel->isa == Isa::any ? target.isa : job.kernel->isa;
+  std::optional<disk::CacheKey> key;
+  if (disk_ || frozen) key = disk::kernel_key(std::move(job.text), isa);
+  if (disk_) {
+    const auto entry = disk_->find(*key);
+    const auto code = entry ? disk::object_in(*entry, job.kernel->name) : std::nullopt;
+    if (code) {
+      try {
+        return finish(job, codegen::x86::load(*code), true);
+      } catch (const DeviceError&) {  // an object that LLVM does not take is compiled again
+        if (!codegen::x86::host_supports(isa)) throw;
+      }
+    }
+    if (entry) disk_->remove(*key);
+  }
+  if (frozen) {
+    throw UserError(fmt::format("frozen: kernel @{} would have to be compiled; {}", job.kernel->name,
+                                disk_ ? explain(*disk_, *key).text : "there is no cache on disk"));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const codegen::x86::ObjectCode code = codegen::x86::generate_object(*job.kernel, target);
+  auto compiled = std::make_shared<codegen::CompiledKernel>(*codegen::x86::load(code));
+  compiled->compile_milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  if (disk_) disk_->put(*key, disk::kernel_sections(code));
+  finish(job, std::move(compiled), false);
+}
+#else
+void KernelCache::make(Job&, const Target& target, bool) {
+  throw UnsupportedError("this build has no x86 code generator (FUSEJIT_X86=OFF); target " + target.str());
+}
+#endif
+
+void KernelCache::finish(Job& job, Compiled kernel, bool was_loaded) {
   {
     std::lock_guard lock(mutex_);
-    ++statistics_.compiled;
+    ++(was_loaded ? statistics_.loaded : statistics_.compiled);
     statistics_.compile_milliseconds += kernel->compile_milliseconds;
     making_.erase(job.key);
     order_.push_front(job.key);

@@ -1,5 +1,5 @@
-// KernelCache: kernel text + target -> machine code, in memory. Equal groups of different layers share one entry. A
-// compile happens outside the lock, once per key, in parallel over the kernels of a plan.
+// KernelCache: kernel text + isa -> machine code, in memory, and below it on disk. Equal groups of different layers
+// share one entry. A compile happens outside the lock, once per key, in parallel over the kernels of a plan.
 #pragma once
 
 #include <future>
@@ -17,8 +17,13 @@
 
 namespace fusejit::runtime {
 
+namespace disk {
+class DiskCache;
+}
+
 struct KernelCacheStatistics {
   std::int64_t hits = 0;
+  std::int64_t loaded = 0;  // from disk
   std::int64_t compiled = 0;
   double compile_milliseconds = 0;  // summed over kernels
 };
@@ -26,12 +31,14 @@ struct KernelCacheStatistics {
 class KernelCache {
  public:
   using Compiled = std::shared_ptr<const codegen::CompiledKernel>;
-  explicit KernelCache(std::size_t capacity = 4096) : capacity_(capacity) {}
+  // `disk`: where kernels outlive the process; may be null.
+  explicit KernelCache(std::size_t capacity = 4096, std::shared_ptr<disk::DiskCache> disk = nullptr)
+      : capacity_(capacity), disk_(std::move(disk)) {}
 
   // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler
-  // throws.
+  // throws, and UserError for what is missing if `frozen`.
   std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
-                            int threads);
+                            int threads, bool frozen = false);
   KernelCacheStatistics statistics() const;
   // False once the process is ending: then get() throws UnsupportedError for what is not there yet.
   static bool can_compile();
@@ -41,18 +48,21 @@ class KernelCache {
     Compiled kernel;
     std::list<ir::Hash>::iterator age;
   };
-  // A kernel that this call compiles.
+  // A kernel that this call loads or compiles.
   struct Job {
     ir::Hash key;
     const ir::Kernel* kernel;
+    std::string text;  // kernel_key_text
     std::promise<Compiled> promise;
   };
   // What is there or being made; else a new job and its result.
-  std::shared_future<Compiled> find_or_claim(const ir::Hash& key, const ir::Kernel* kernel, std::vector<Job>& jobs);
-  void finish(Job& job, Compiled kernel);
+  std::shared_future<Compiled> find_or_claim(const ir::Kernel* kernel, Isa isa, std::vector<Job>& jobs);
+  void make(Job& job, const Target& target, bool frozen);
+  void finish(Job& job, Compiled kernel, bool was_loaded);
   void give_up(Job& job);
 
   const std::size_t capacity_;
+  const std::shared_ptr<disk::DiskCache> disk_;
   mutable std::mutex mutex_;
   std::unordered_map<ir::Hash, Entry, ir::HashOfHash> entries_;
   std::list<ir::Hash> order_;  // most recently used first

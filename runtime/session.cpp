@@ -21,11 +21,14 @@
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/pieces.h"
+#include "runtime/plan_store.h"
 #include "runtime/results.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
 namespace {
+
+constexpr std::size_t kMostPlans = 256, kMostKernels = 4096;
 
 std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buffer> arguments) {
   std::vector<ir::Array> inputs;
@@ -56,6 +59,7 @@ struct Session::State {
   const int generation = process_generation();
   ThreadPool pool;
   const std::shared_ptr<KernelCache> kernels;
+  const PlanStore store;
   std::mutex running;  // one step at a time: the pool runs one region at a time
   std::mutex mutex;    // of what follows
   SessionStatistics statistics;
@@ -68,7 +72,8 @@ struct Session::State {
         threads(options.threads > 0 ? options.threads
                                     : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
         pool(on_cuda() ? 1 : threads),
-        kernels(options.kernels ? options.kernels : std::make_shared<KernelCache>()) {}
+        kernels(options.kernels ? options.kernels : std::make_shared<KernelCache>(kMostKernels, options.disk)),
+        store(options.checks.refused_kernel.empty() ? options.disk : nullptr, options.frozen) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).
   ir::Hash plan_key(const ir::Graph& graph, const Permissions& given) const {
@@ -146,8 +151,6 @@ struct Session::State {
 };
 
 namespace {
-
-constexpr std::size_t kMostPlans = 256;
 
 // What is alive after the step that writes result 0, the loss of a training step.
 std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
@@ -258,14 +261,18 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
       if (refused == "*" || kernel.name == refused) throw InternalError("kernel @" + kernel.name + " is refused");
     };
   }
+  bool was_loaded = false;
   const bool dumps_graphs = stages_to_dump().find("graph") != std::string_view::npos;
   if (dumps_graphs) dump(graph);
   try {
     if (on_cuda()) {
       cuda().plan(*made, graph, wanted, threads, stop);
       if (!made->cuda) return nullptr;
+    } else if (auto kept = store.find(graph, wanted)) {
+      made->plan = *std::move(kept), was_loaded = true;
     } else {
       made->plan = scheduler::schedule(graph, wanted);
+      store.put(graph, wanted, made->plan);
     }
   } catch (const scheduler::NoKernel& no_kernel) {
     if (!no_kernel.is_empty()) {
@@ -283,7 +290,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted;
     for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
     try {
-      made->kernels = kernels->get(kernels_wanted, target, pool.threads());
+      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), options.frozen);
     } catch (const UnsupportedError&) {
       if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
     }
@@ -291,6 +298,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   made->derivations = name_derivations(made->plan);
   dump(made->plan);
   std::lock_guard lock(mutex);
+  statistics.plans_loaded += was_loaded;
   statistics.compile_milliseconds +=
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return made;
@@ -379,7 +387,7 @@ SessionStatistics Session::statistics() const {
   std::lock_guard lock(state_->mutex);
   SessionStatistics all = state_->statistics;
   const KernelCacheStatistics kernels = state_->kernels->statistics();
-  all.kernels_compiled = kernels.compiled, all.kernel_cache_hits = kernels.hits;
+  all.kernels_compiled = kernels.compiled, all.kernel_cache_hits = kernels.hits, all.kernels_loaded = kernels.loaded;
   if (state_->options.cuda) {
     const cuda::CudaKernelsStatistics there = state_->options.cuda->kernels().statistics();
     all.kernels_compiled += there.compiled, all.kernel_cache_hits += there.hits;

@@ -1,4 +1,5 @@
-// The only door to everything that runs: Graph + arguments -> Buffers. Owns the plan cache; the kernel cache may be shared.
+// The only door to everything that runs: Graph + arguments -> Buffers. Owns the plan cache; the kernel cache may be
+// shared.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,9 @@ enum class Engine : std::uint8_t {
 
 class CudaBackend;
 class KernelCache;
+namespace disk {
+class DiskCache;
+}
 
 struct SessionOptions {
   Target target = Target::host();
@@ -31,7 +35,10 @@ struct SessionOptions {
   int threads = 0;            // 0: every processor
   // Where machine code is kept; sessions may share it, and their statistics of it. Null: a cache of the session's own.
   std::shared_ptr<KernelCache> kernels = nullptr;
-  Checks checks = {};         // for tests: ways to run that must change no bit
+  // Where plans, and kernels unless `kernels` is given, outlive the process. Null: nowhere.
+  std::shared_ptr<disk::DiskCache> disk = nullptr;
+  bool frozen = false;  // what is in no cache is a UserError that says what is missing, instead of being made
+  Checks checks = {};   // for tests: ways to run that must change no bit
   // For a cuda target: where plans run, and whether results stay there (arguments may be on either side).
   Device device = Device("cuda:0");
   bool results_on_device = false;
@@ -55,8 +62,10 @@ SessionOptions on_device(SessionOptions options, const Device& device);
 struct SessionStatistics {
   std::int64_t runs = 0;
   std::int64_t plans_made = 0;
+  std::int64_t plans_loaded = 0;  // of those made, the ones that came from disk
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
+  std::int64_t kernels_loaded = 0;  // from disk
   std::int64_t kernel_cache_hits = 0;
   std::int64_t graph_launches = 0;    // runs that were one launch of a CUDA graph
   std::int64_t fallbacks = 0;         // groups made from their parts, ops and graphs that are interpreted, as planned

@@ -3,6 +3,7 @@
 #include <llvm/Config/llvm-config.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
+#include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <chrono>
@@ -10,13 +11,11 @@
 #include "codegen/x86/emit.h"
 #include "codegen/x86/llvm_use.h"
 #include "codegen/x86/orc.h"
+#include "ir/base/build_id.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {
 namespace {
-
-// Raised whenever the emitter writes other code for the same kernel.
-constexpr int kEmitterVersion = 1;
 
 struct Emitted {
   LlvmOwner<llvm::LLVMContext> context;
@@ -115,6 +114,10 @@ std::string assembly(const ir::Kernel& kernel, const Target& target) {
 
 bool can_generate() { return bool(LlvmUse()); }
 
-std::string toolchain() { return fmt::format("llvm {} emitter {}", LLVM_VERSION_STRING, kEmitterVersion); }
+std::string toolchain() {
+  static const std::string text = fmt::format("llvm {} {}", LLVM_VERSION_STRING,
+                                              ir::build_id_at(reinterpret_cast<const void*>(&LLVMInitializeX86Target)));
+  return text;
+}
 
 }  // namespace fusejit::codegen::x86

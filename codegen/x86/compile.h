@@ -38,7 +38,7 @@ std::string assembly(const ir::Kernel& kernel, const Target& target);
 // False once the process is ending, in the destructors of static objects and in threads that outlive main(): LLVM is
 // not there any more. compile() throws UnsupportedError then.
 bool can_generate();
-// The toolchain part of cache keys: LLVM version and emitter version.
+// What besides fusejit decides about the code of a kernel, for cache keys: LLVM's version and its library's build id.
 std::string toolchain();
 
 }  // namespace fusejit::codegen::x86

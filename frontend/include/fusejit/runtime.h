@@ -33,6 +33,13 @@ struct Options {
   // interpreted: slower, with right results; counted in stats().fallbacks, and the log says why. "error": such a trace
   // is an UnsupportedError.
   std::string fallback = "allow";
+  // Plans and kernels outlive the process: "on"; "read": none is added; "off". They are kept in FUSEJIT_CACHE_DIR, else
+  // in fusejit/compiled under $XDG_CACHE_HOME or ~/.cache. FUSEJIT_CACHE=read or =off in the environment has the last
+  // word. A folder that cannot be used is said once in the log, and nothing is kept.
+  std::string cache = "on";
+  // What is in no cache is a UserError that names it and what differs from the nearest entry, instead of being made: no
+  // step waits for a compiler. FUSEJIT_FREEZE=1 does the same.
+  bool freeze = false;
 };
 // Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word,
 // DeviceError or UnsupportedError for a device that cannot be used; then nothing has changed.
@@ -72,11 +79,13 @@ struct Statistics {
   std::int64_t traces = 0;       // different traces seen
   std::int64_t trace_cache_hits = 0;
   std::int64_t plans_made = 0;
+  std::int64_t plans_loaded = 0;  // those of plans_made that came from disk
   std::int64_t plan_cache_hits = 0;
   std::int64_t kernels_compiled = 0;
+  std::int64_t kernels_loaded = 0;  // from disk
   std::int64_t kernel_cache_hits = 0;
   std::int64_t fallbacks = 0;            // 0, unless something is wrong with fusejit: see Options::fallback
-  double compile_milliseconds = 0;       // wall time of making plans and kernels
+  double compile_milliseconds = 0;       // wall time of making or loading plans and kernels
   std::int64_t graph_launches = 0;       // plans run as one launch of a CUDA graph
   std::int64_t background_plans = 0;     // plans made in the background that took their place
   std::int64_t background_failures = 0;  // those that could not be made

@@ -1,0 +1,152 @@
+#include "runtime/disk/disk_cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ctime>
+
+namespace fusejit::runtime::disk {
+namespace {
+
+// Makes backup programs leave the folder out (bford.info/cachedir).
+constexpr std::string_view kTag = "Signature: 8a477f597d28d172789f06886806bc55\n# Kernels and plans of fusejit.\n";
+
+std::string shard_name(int shard) { return fmt::format("{:x}", shard); }
+
+// One file's part of a bound, of which every process may write so much between two looks at the folder.
+bool is_due(const Bound& written, const Bound& most) {
+  return written.bytes * 50 >= most.bytes || written.files * 50 >= most.files;
+}
+
+}  // namespace
+
+DiskCache::DiskCache(DiskCacheOptions options) : options_(std::move(options)) {
+  std::string why;
+  const Handle root = open_folder(options_.folder, options_.trust, !options_.read_only, why);
+  const Handle version =
+      root ? open_folder_in(root, fmt::format("v{}", kSchema), options_.trust, !options_.read_only, why) : Handle();
+  if (version) {
+    if (!options_.read_only && ::faccessat(root.get(), "CACHEDIR.TAG", F_OK, 0) != 0) {
+      std::string ignored;
+      write_file(root, "CACHEDIR.TAG", kTag, false, ignored);
+    }
+    return;
+  }
+  why_unusable_ = why;
+  if (!options_.read_only) failed(why);
+}
+
+std::string DiskCache::folder() const { return fmt::format("{}/v{}", options_.folder, kSchema); }
+
+std::string DiskCache::file_name(const CacheKey& key) {
+  return fmt::format("{:.16}-{}.entry", key.subject().hex(), key.hash().hex());
+}
+
+int DiskCache::shard_of(const CacheKey& key) { return static_cast<int>(key.subject().high >> 60); }
+
+Handle DiskCache::open_shard(int shard, bool create, std::string& why) const {
+  return open_folder(folder() + "/" + shard_name(shard), options_.trust, create, why);
+}
+
+std::optional<Entry> DiskCache::find(const CacheKey& key) {
+  const std::string name = file_name(key);
+  std::string why, damage;
+  struct stat status = {};
+  std::optional<std::string> bytes;
+  std::optional<Entry> entry;
+  if (why_unusable_.empty()) {
+    if (const Handle folder = open_shard(shard_of(key), false, why)) {
+      why.clear();
+      bytes = read_file(folder, name, options_.trust, kMostEntryBytes, why, &status);
+      if (bytes) entry = decode(*bytes, &damage);
+      if (entry && !(entry->key == key)) damage = "it is another key's", entry.reset();
+      if (bytes && !entry && !options_.read_only) unlink_if_same(folder, {name, 0, status.st_mtim, status.st_ino});
+      if (entry && !options_.read_only && std::time(nullptr) - status.st_mtim.tv_sec >= options_.stamp_seconds) {
+        const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+        ::utimensat(folder.get(), name.c_str(), now, AT_SYMLINK_NOFOLLOW);
+      }
+    } else {
+      why.clear();  // no entry yet has that first digit; what else is wrong, put() says
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    entry ? ++statistics_.hits : ++statistics_.misses;
+    if (!damage.empty()) ++statistics_.damaged;
+    if (bytes) statistics_.bytes_read += static_cast<std::int64_t>(bytes->size());
+  }
+  if (!damage.empty()) why = fmt::format("{}: {}; it is made again", name, damage);
+  if (!why.empty()) failed(why);
+  return entry;
+}
+
+bool DiskCache::contains(const CacheKey& key) {
+  std::string why;
+  const Handle folder = open_shard(shard_of(key), false, why);
+  return folder && ::faccessat(folder.get(), file_name(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void DiskCache::put(const CacheKey& key, const std::vector<Section>& sections, bool durable) noexcept {
+  if (!why_unusable_.empty() || options_.read_only) return;
+  try {
+    const std::string bytes = encode(key, sections);
+    const int shard = shard_of(key);
+    std::string why;
+    const Handle folder = open_shard(shard, true, why);
+    bool stored = false;
+    if (folder) {
+      make_room(shard, folder, static_cast<std::int64_t>(bytes.size()));
+      stored = write_file(folder, file_name(key), bytes, durable, why);
+    }
+    if (!stored) failed(why);
+    const std::lock_guard lock(mutex_);
+    ++(stored ? statistics_.stored : statistics_.not_stored);
+    if (stored) statistics_.bytes_written += static_cast<std::int64_t>(bytes.size());
+  } catch (const std::exception&) {  // too large, or no memory: it is not kept
+    const std::lock_guard lock(mutex_);
+    ++statistics_.not_stored;
+  }
+}
+
+void DiskCache::remove(const CacheKey& key) noexcept {
+  if (options_.read_only) return;
+  std::string why;
+  if (const Handle folder = open_shard(shard_of(key), false, why)) ::unlinkat(folder.get(), file_name(key).c_str(), 0);
+}
+
+void DiskCache::make_room(int shard, const Handle& folder, std::int64_t bytes) {
+  const Bound most = {options_.most.bytes / kShards, options_.most.files / kShards};
+  {
+    const std::lock_guard lock(mutex_);
+    Shard& state = shards_[static_cast<std::size_t>(shard)];
+    state.since_seen.bytes += bytes, ++state.since_seen.files;
+    if (state.was_seen && !is_due(state.since_seen, most)) return;
+    state.was_seen = true;
+    state.since_seen = {};
+  }
+  const Pruned pruned = prune(folder, most);
+  const std::lock_guard lock(mutex_);
+  statistics_.evicted += pruned.removed.files;
+}
+
+void DiskCache::failed(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (said_) return;
+    said_ = true;
+  }
+  if (options_.log)
+    options_.log(fmt::format("cache {}: {} (FUSEJIT_CACHE_DIR names another folder, FUSEJIT_CACHE=off does without)",
+                             options_.folder, why));
+}
+
+std::string DiskCache::why_unusable() const { return why_unusable_; }
+
+DiskCacheStatistics DiskCache::statistics() const {
+  const std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+}  // namespace fusejit::runtime::disk

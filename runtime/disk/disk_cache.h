@@ -1,0 +1,93 @@
+// DiskCache: entries in a folder of the user's, found by key. Any number of processes use one folder at a time without
+// locks: a file is written whole or not at all, and what cannot be read, trusted or understood is a miss. Nothing that
+// goes wrong here stops a program; it is counted, said once, and the work is done again.
+//
+//   root/v1/<x>/<subject>-<hash>.entry      x: the first digit of the subject, so that neighbours share a folder
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/disk/entry.h"
+#include "runtime/disk/files.h"
+#include "runtime/disk/prune.h"
+
+namespace fusejit::runtime::disk {
+
+struct DiskCacheOptions {
+  std::string folder;
+  bool read_only = false;
+  Trust trust = Trust::owner;
+  Bound most = {std::int64_t{4} << 30, 65536};  // the least recently used go first
+  int stamp_seconds = 3600;                     // a use is noted on the file once in that time
+  std::function<void(const std::string& line)> log = {};
+};
+
+struct DiskCacheStatistics {
+  std::int64_t hits = 0;
+  std::int64_t misses = 0;
+  std::int64_t damaged = 0;  // misses because a file was not what had been written
+  std::int64_t stored = 0;
+  std::int64_t not_stored = 0;
+  std::int64_t evicted = 0;
+  std::int64_t bytes_read = 0, bytes_written = 0;
+};
+
+class DiskCache {
+ public:
+  static constexpr int kShards = 16;
+
+  // A folder that cannot be used is a cache that finds and keeps nothing; said once through `log`.
+  explicit DiskCache(DiskCacheOptions options);
+
+  std::optional<Entry> find(const CacheKey& key);
+  bool contains(const CacheKey& key);  // without reading more than its name, or counting
+  // `durable`: before anything else is done the entry survives a power cut.
+  void put(const CacheKey& key, const std::vector<Section>& sections, bool durable = false) noexcept;
+  // Its bytes were as written, but of no use: the next one shall make it anew.
+  void remove(const CacheKey& key) noexcept;
+
+  const DiskCacheOptions& options() const { return options_; }
+  // root/v1
+  std::string folder() const;
+  // Why nothing is kept; empty if things are.
+  std::string why_unusable() const;
+  DiskCacheStatistics statistics() const;
+
+  static std::string file_name(const CacheKey& key);
+  static int shard_of(const CacheKey& key);
+  // Not open, with `why`, if it is not there or not to be trusted.
+  Handle open_shard(int shard, bool create, std::string& why) const;
+
+ private:
+  struct Shard {
+    bool was_seen = false;
+    Bound since_seen;  // what this process wrote there
+  };
+  void make_room(int shard, const Handle& folder, std::int64_t bytes);
+  void failed(const std::string& why);  // said once
+
+  const DiskCacheOptions options_;
+  mutable std::mutex mutex_;  // of what follows
+  std::string why_unusable_;
+  bool said_ = false;
+  DiskCacheStatistics statistics_;
+  std::array<Shard, kShards> shards_;
+};
+
+// A sentence on a key that is not there: which entry comes nearest, and in which parts it differs.
+struct Explanation {
+  bool is_there = false;
+  std::optional<CacheKey> nearest;     // of the same kind and subject
+  std::vector<std::string> differing;  // parts, in the key's order
+  std::string text;
+};
+Explanation explain(const DiskCache& cache, const CacheKey& key);
+
+}  // namespace fusejit::runtime::disk

@@ -1,0 +1,31 @@
+// Plans in the cache on disk: the key that a graph, its permissions and the options make, and the text of the plan.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "runtime/disk/entry.h"
+#include "scheduler/plan.h"
+
+namespace fusejit::runtime::disk {
+
+// Besides the graph, everything that changes a plan.
+struct PlanWish {
+  Target target;
+  std::string rules;
+  std::vector<bool> donated, fixed;  // per parameter; empty: none
+  std::string library;               // whose calls stand in for kernels, with its version and its choices; "": none
+};
+
+// Parts: ops, attributes, shapes, dtypes, layouts, donated, fixed, target, rules, library, planner. Names of graph and
+// parameters are in none.
+CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view planner);
+CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish);  // by this build
+
+std::vector<Section> plan_sections(const ir::Graph& graph, const scheduler::Plan& plan);
+// Nothing if the text is no plan for a graph of that key.
+std::optional<scheduler::Plan> plan_in(const Entry& entry, const ir::Graph& graph);
+
+}  // namespace fusejit::runtime::disk

@@ -1,0 +1,32 @@
+// What stands between a graph and its plan: the cache on disk, and the freeze.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "ir/graph.h"
+#include "runtime/disk/disk_cache.h"
+#include "runtime/disk/plan_entry.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::runtime {
+
+class PlanStore {
+ public:
+  // `disk` may be null. `frozen`: what is not there must not be made.
+  PlanStore(std::shared_ptr<disk::DiskCache> disk, bool frozen) : disk_(std::move(disk)), frozen_(frozen) {}
+
+  // Nothing if it is to be scheduled. UserError instead if frozen, naming the first part of the key that differs from
+  // the nearest plan's. `library`: as disk::PlanWish.
+  std::optional<scheduler::Plan> find(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
+                                      const std::string& library = "") const;
+  // Keeps what was scheduled. Plans with fallbacks are not kept: the next build may do without.
+  void put(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const scheduler::Plan& plan,
+           const std::string& library = "") const;
+
+ private:
+  const std::shared_ptr<disk::DiskCache> disk_;
+  const bool frozen_;
+};
+
+}  // namespace fusejit::runtime
