@@ -18,11 +18,13 @@
 #include "runtime/background.h"
 #include "runtime/cuda_backend.h"
 #include "runtime/cudnn/step.h"
+#include "runtime/dump.h"
 #include "runtime/fork.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/pieces.h"
 #include "runtime/plan_store.h"
 #include "runtime/results.h"
+#include "runtime/signature.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
@@ -171,19 +173,6 @@ bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
                     });
 }
 
-// FUSEJIT_DUMP=graph,plan,kernel: every new graph on stderr, its plan and its kernels.
-std::string_view stages_to_dump() {
-  const char* stages = std::getenv("FUSEJIT_DUMP");
-  return stages == nullptr ? "" : stages;
-}
-void dump(const ir::Graph& graph) { std::fputs((ir::print(graph) + "\n").c_str(), stderr); }
-void dump(const scheduler::Plan& plan) {
-  const std::string_view wanted = stages_to_dump();
-  if (wanted.find("plan") != std::string_view::npos) std::fputs(scheduler::print_outline(plan).c_str(), stderr);
-  if (wanted.find("kernel") == std::string_view::npos) return;
-  for (const scheduler::PlanStep& step : plan.steps) std::fputs(ir::print(*step.kernel).c_str(), stderr);
-}
-
 // Equal kernels compute equal bytes of equal arguments, in whatever plan.
 std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
   std::vector<ir::Hash> names(plan.values.size());
@@ -216,7 +205,12 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     const auto found = plans.find(key);
     if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
   }
+  const auto start = std::chrono::steady_clock::now();
   auto made = make_somehow(graph, given);
+  if (is_recording()) {
+    record({graph, given.donated, given.fixed, options.rules, options.target,
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
+  }
   bool is_new = false;
   {
     std::lock_guard lock(mutex);
@@ -262,8 +256,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     };
   }
   bool was_loaded = false;
-  const bool dumps_graphs = stages_to_dump().find("graph") != std::string_view::npos;
-  if (dumps_graphs) dump(graph);
+  dump(graph);
   try {
     if (on_cuda()) {
       cuda().plan(*made, graph, wanted, threads, stop);
@@ -281,7 +274,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     }
     return in_pieces(no_kernel, target, stop);
   } catch (const Error&) {
-    if (!stages_to_dump().empty() && !dumps_graphs) dump(graph);
+    dump_failed(graph);
     throw;
   }
   for (const scheduler::Fallback& fallback : made->plan.fallbacks)
