@@ -18,7 +18,7 @@ std::shared_ptr<cuda::StepCaller> caller_of(const std::shared_ptr<cuda::CudaDevi
                                             CudaBackendOptions& options) {
   if (options.caller || !options.cudnn) return std::move(options.caller);
   return std::make_shared<cudnn::CudnnCaller>(
-      device, cudnn::CallerOptions{.numerics = options.numerics, .timed = options.timed_engines});
+      device, cudnn::CallerOptions{.numerics = options.numerics, .disk = options.disk, .timed = options.timed_engines});
 }
 
 }  // namespace
@@ -27,7 +27,9 @@ CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOp
     : device_(device),
       use_cudnn_(options.cudnn),
       caller_(caller_of(device_, options)),
-      kernels_(std::move(device), std::move(options.compile)) {}
+      store_(options.disk, options.frozen),
+      frozen_(options.frozen),
+      kernels_(std::move(device), std::move(options.compile), options.disk) {}
 
 CudaBackend::~CudaBackend() = default;
 
@@ -131,19 +133,25 @@ CudaBackend::StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, cons
   return calls;
 }
 
-void CudaBackend::plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
+bool CudaBackend::plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
                        const std::stop_token& stop) {
   options.supports = [this](const ir::Graph& ops, const Target& target) { return supports(ops, target); };
+  const std::string library = caller_ ? caller_->identity() : "";
   StepCalls calls;
+  bool was_kept = false;
   for (int round = 0; round < kMostRounds; ++round) {
-    made.plan = scheduler::schedule(graph, options);
+    PlanStore::Planned planned =
+        round == 0 ? store_.schedule(graph, options, library) : PlanStore::Planned{scheduler::schedule(graph, options)};
+    made.plan = std::move(planned.plan), was_kept = planned.was_kept;
     calls = make_calls(made.plan, stop);
-    if (stop.stop_requested()) return;
+    if (stop.stop_requested()) return was_kept;
     if (!calls.plan_again) break;
   }
+  if (!was_kept) store_.put(graph, options, made.plan, library);
   // The executable owns the executor, so the plan outlives it.
   const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made.plan);
   made.cuda = prepare(plan, threads, calls);
+  return was_kept;
 }
 
 std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
@@ -159,7 +167,7 @@ std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const s
     places.push_back(s);
     wanted.push_back(plan->steps[s].kernel);
   }
-  auto kernels = kernels_.get(wanted, threads);
+  auto kernels = kernels_.get(wanted, threads, frozen_);
   for (std::size_t i = 0; i < places.size(); ++i) steps[places[i]] = std::move(kernels[i]);
   return std::make_shared<cuda::CudaExecutor>(device_, std::move(plan), std::move(steps));
 }

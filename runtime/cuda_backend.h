@@ -19,6 +19,7 @@
 #include "runtime/cuda/step_caller.h"
 #include "runtime/cudnn/call.h"
 #include "runtime/executor.h"
+#include "runtime/plan_store.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
@@ -29,6 +30,9 @@ struct CudaBackendOptions {
   cudnn::Numerics numerics = {};  // of cuDNN's calls
   int timed_engines = 1;          // so many are timed for each call of cuDNN, and the fastest taken: other bits
   std::shared_ptr<cuda::StepCaller> caller = nullptr;  // in place of cuDNN, for tests
+  // Where plans, kernels and plans of cuDNN outlive the process; null: nowhere.
+  std::shared_ptr<disk::DiskCache> disk = nullptr;
+  bool frozen = false;  // what is in no cache is a UserError
 };
 
 class CudaBackend {
@@ -38,10 +42,11 @@ class CudaBackend {
   static std::shared_ptr<CudaBackend> open(const Device& device, CudaBackendOptions options = {});
   ~CudaBackend();
 
-  // Plans the graph for this device and prepares the plan. What the library turns out not to do is planned without.
-  // Library calls can take seconds each to make; between two of them it is looked whether to stop, and then there is no
-  // executor. Several threads may plan. Throws DeviceError, UnsupportedError.
-  void plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
+  // Plans the graph for this device, unless its plan is on disk, and prepares the plan: true if it was. What the
+  // library turns out not to do is planned without. Library calls can take seconds each to make; between two of them it
+  // is looked whether to stop, and then there is no executor. Several threads may plan. Throws DeviceError,
+  // UnsupportedError.
+  bool plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
             const std::stop_token& stop = {});
   // Compiles and loads what the plan's steps need, on up to `threads` threads. Throws DeviceError, UnsupportedError.
   std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads) {
@@ -86,6 +91,8 @@ class CudaBackend {
   const std::shared_ptr<cuda::CudaDevice> device_;
   const bool use_cudnn_;
   const std::shared_ptr<cuda::StepCaller> caller_;  // null: no library
+  const PlanStore store_;
+  const bool frozen_;
   cuda::CudaKernels kernels_;
   mutable std::mutex mutex_;  // of what follows
   std::vector<std::string> refusals_;

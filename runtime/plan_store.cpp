@@ -11,17 +11,22 @@ disk::CacheKey key_of(const ir::Graph& graph, const scheduler::ScheduleOptions& 
 
 }  // namespace
 
-std::optional<scheduler::Plan> PlanStore::find(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
-                                               const std::string& library) const {
-  if (!disk_ && !frozen_) return std::nullopt;
+PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
+                                       const std::string& library) const {
+  if (!disk_ && !frozen_) return {scheduler::schedule(graph, wanted)};
   const disk::CacheKey key = key_of(graph, wanted, library);
   if (const auto entry = disk_ ? disk_->find(key) : std::nullopt) {
-    if (auto plan = disk::plan_in(*entry, graph)) return plan;
+    if (auto plan = disk::plan_in(*entry, graph)) return {*std::move(plan), true};
     disk_->remove(key);
   }
   FJ_CHECK(!frozen_, "frozen: graph @{} would have to be planned; {}", graph.name(),
            disk_ ? explain(*disk_, key).text : "there is no cache on disk");
-  return std::nullopt;
+  try {
+    return {scheduler::schedule(graph, wanted)};
+  } catch (const scheduler::NoKernel& no_kernel) {
+    disk_->put(key, disk::no_plan_sections(graph, no_kernel));
+    throw;
+  }
 }
 
 void PlanStore::put(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const scheduler::Plan& plan,

@@ -16,10 +16,15 @@ class PlanStore {
   // `disk` may be null. `frozen`: what is not there must not be made.
   PlanStore(std::shared_ptr<disk::DiskCache> disk, bool frozen) : disk_(std::move(disk)), frozen_(frozen) {}
 
-  // Nothing if it is to be scheduled. UserError instead if frozen, naming the first part of the key that differs from
-  // the nearest plan's. `library`: as disk::PlanWish.
-  std::optional<scheduler::Plan> find(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
-                                      const std::string& library = "") const;
+  struct Planned {
+    scheduler::Plan plan;
+    bool was_kept = false;
+  };
+  // As schedule(), unless the plan is there. UserError if it is not and frozen, naming the first part of the key that
+  // differs from the nearest plan's. That there is no plan of the whole (NoKernel) is kept too. `library`: as
+  // disk::PlanWish.
+  Planned schedule(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
+                   const std::string& library = "") const;
   // Keeps what was scheduled. Plans with fallbacks are not kept: the next build may do without.
   void put(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const scheduler::Plan& plan,
            const std::string& library = "") const;

@@ -43,6 +43,7 @@ std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buff
 std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device) {
   CudaBackendOptions wanted;
   wanted.cudnn = options.cudnn > 0, wanted.timed_engines = options.timed_engines;
+  wanted.disk = options.disk, wanted.frozen = options.frozen;
   return CudaBackend::open(device, wanted);
 }
 
@@ -259,13 +260,12 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   dump(graph);
   try {
     if (on_cuda()) {
-      cuda().plan(*made, graph, wanted, threads, stop);
+      was_loaded = cuda().plan(*made, graph, wanted, threads, stop);
       if (!made->cuda) return nullptr;
-    } else if (auto kept = store.find(graph, wanted)) {
-      made->plan = *std::move(kept), was_loaded = true;
     } else {
-      made->plan = scheduler::schedule(graph, wanted);
-      store.put(graph, wanted, made->plan);
+      PlanStore::Planned planned = store.schedule(graph, wanted);
+      made->plan = std::move(planned.plan), was_loaded = planned.was_kept;
+      if (!was_loaded) store.put(graph, wanted, made->plan);
     }
   } catch (const scheduler::NoKernel& no_kernel) {
     if (!no_kernel.is_empty()) {
@@ -384,6 +384,7 @@ SessionStatistics Session::statistics() const {
   if (state_->options.cuda) {
     const cuda::CudaKernelsStatistics there = state_->options.cuda->kernels().statistics();
     all.kernels_compiled += there.compiled, all.kernel_cache_hits += there.hits;
+    all.kernels_loaded += there.loaded;
   }
   for (const auto& [key, plan] : state_->plans) {
     if (plan->cuda) all.graph_launches += plan->cuda->statistics().graph_launches;

@@ -11,6 +11,7 @@
 
 #include "codegen/cuda/emit.h"
 #include "fusejit/error.h"
+#include "ir/base/build_id.h"
 #include "ir/base/cuda_libraries.h"
 
 namespace fusejit::codegen::cuda {
@@ -254,7 +255,8 @@ NvrtcState look_for_nvrtc(const std::string& path) { return open(path).state; }
 std::string nvrtc_identity() {
   const NvrtcState& state = nvrtc();
   if (!state.available) return "no nvrtc";
-  return fmt::format("nvrtc {}.{} {}", state.major, state.minor, fmt::join(options(state), " "));
+  static const std::string build = ir::build_id_at(reinterpret_cast<const void*>(loaded().table.compile));
+  return fmt::format("nvrtc {}.{} {} {}", state.major, state.minor, build, fmt::join(options(state), " "));
 }
 
 CudaBinary compile(std::string_view program, int compute_capability) {

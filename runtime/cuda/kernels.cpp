@@ -2,112 +2,113 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <atomic>
-#include <exception>
-#include <set>
-#include <thread>
+#include "runtime/disk/cuda_entry.h"
 
 namespace fusejit::runtime::cuda {
 namespace {
 
-// A program costs about as much as two more kernels in another one; a longer program is more to wait for.
-constexpr std::size_t kFewestInProgram = 4;
-constexpr std::size_t kMostInProgram = 16;
-
-std::size_t programs_for(std::size_t kernels, int threads) {
-  const std::size_t in_parallel = std::min<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)),
-                                                        (kernels + kFewestInProgram - 1) / kFewestInProgram);
-  return std::max(in_parallel, (kernels + kMostInProgram - 1) / kMostInProgram);
-}
-
-ir::Hash key_of(const ir::Kernel& kernel) { return ir::hash_text(ir::kernel_key_text(kernel)); }
+ir::Hash key_of(const std::string& text) { return ir::hash_text(text); }
 
 }  // namespace
 
-std::string entry_name(const ir::Kernel& kernel) { return fmt::format("{}_{:.8}", kernel.name, key_of(kernel).hex()); }
+std::string entry_name(const ir::Kernel& kernel) {
+  return fmt::format("{}_{:.8}", kernel.name, key_of(ir::kernel_key_text(kernel)).hex());
+}
 
 std::vector<CudaKernels::Loaded> CudaKernels::get(std::span<const std::shared_ptr<const ir::Kernel>> kernels,
-                                                  int threads) {
+                                                  int threads, bool frozen) {
   std::vector<ir::Hash> keys;
-  for (const auto& kernel : kernels) keys.push_back(key_of(*kernel));
   std::vector<Loaded> result(kernels.size());
   std::vector<Missing> missing;
-  {
+  std::unordered_map<ir::Hash, std::size_t, ir::HashOfHash> place;  // in `missing`: equal kernels once
+  for (const auto& kernel : kernels) {
+    std::string text = ir::kernel_key_text(*kernel);
+    keys.push_back(key_of(text));
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      const auto found = loaded_.find(keys[i]);
-      if (found == loaded_.end()) continue;
-      result[i] = found->second;
+    if (const auto found = loaded_.find(keys.back()); found != loaded_.end()) {
+      result[keys.size() - 1] = found->second;
       ++statistics_.hits;
+    } else if (place.emplace(keys.back(), missing.size()).second) {
+      missing.push_back({keys.back(), std::move(text), kernel, nullptr});
     }
   }
-  std::set<std::string> seen;  // equal kernels once
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (result[i] || !seen.insert(keys[i].hex()).second) continue;
-    missing.push_back({keys[i], codegen::cuda::emit(*kernels[i], entry_name(*kernels[i])), 0, nullptr});
-  }
   if (missing.empty()) return result;
+  if (disk_ || frozen) load(missing, frozen);
   build(missing, threads);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    if (result[i]) continue;
-    result[i] =
-        std::find_if(missing.begin(), missing.end(), [&](const Missing& m) { return m.key == keys[i]; })->loaded;
+    if (!result[i]) result[i] = missing[place.at(keys[i])].loaded;
   }
   return result;
 }
 
-// Compiles and loads what is missing. Outside the lock; two threads that miss the same kernel both compile it.
-void CudaKernels::build(std::vector<Missing>& missing, int threads) {
-  struct Program {
-    std::vector<codegen::cuda::CudaSource> sources;
-    std::size_t text_bytes = 0;
-    codegen::cuda::CudaBinary binary;
-    std::exception_ptr error;
-  };
-  std::vector<Program> programs(programs_for(missing.size(), threads));
-  for (Missing& kernel : missing) {  // to the shortest program
-    const auto shortest = std::min_element(programs.begin(), programs.end(), [](const Program& a, const Program& b) {
-      return a.text_bytes < b.text_bytes;
-    });
-    kernel.program = static_cast<std::size_t>(shortest - programs.begin());
-    shortest->sources.push_back(kernel.source);
-    shortest->text_bytes += kernel.source.text.size();
-  }
-  const int capability = device_->context().properties().compute_capability;
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < programs.size(); i = next++) {
+void CudaKernels::load(std::vector<Missing>& missing, bool frozen) {
+  DeviceContext& context = device_->context();
+  std::unordered_map<std::string, std::shared_ptr<Module>> modules;  // by program
+  std::int64_t loaded = 0;
+  for (Missing& kernel : missing) {
+    const disk::CacheKey key = disk::cuda_kernel_key(kernel.text, capability());
+    const auto entry = disk_ ? disk::find_cuda_kernel(*disk_, key) : std::nullopt;
+    if (entry) {
       try {
-        programs[i].binary = compile_(codegen::cuda::program(programs[i].sources), capability);
-      } catch (...) {
-        programs[i].error = std::current_exception();
+        std::shared_ptr<Module>& module = modules[entry->program];
+        if (!module) {
+          const std::string cubin = disk::find_program(*disk_, entry->program, capability());
+          if (!cubin.empty())
+            module = device_->memory().with_room([&] { return std::make_shared<Module>(context, cubin); });
+        }
+        if (module) {
+          kernel.loaded = device_->memory().with_room([&] {
+            return std::make_shared<const LoadedKernel>(load_kernel(context, module, entry->source, entry->resources));
+          });
+        }
+      } catch (const DeviceError&) {  // its driver does not take it: it is compiled again
+        disk::remove_cuda_kernel(*disk_, key, entry->program);
       }
     }
-  };
-  {
-    std::vector<std::jthread> others;
-    for (std::size_t t = 1; t < std::min(programs.size(), static_cast<std::size_t>(std::max(threads, 1))); ++t) {
-      others.emplace_back(work);
+    if (frozen && !kernel.loaded) {
+      throw UserError(fmt::format("frozen: kernel @{} would have to be compiled; {}", kernel.kernel->name,
+                                  disk_ ? explain(*disk_, key).text : "there is no cache on disk"));
     }
-    work();
-  }
-  DeviceContext& context = device_->context();
-  std::vector<std::shared_ptr<Module>> modules;
-  for (const Program& program : programs) {
-    if (program.error) std::rethrow_exception(program.error);
-    modules.push_back(
-        device_->memory().with_room([&] { return std::make_shared<Module>(context, program.binary.cubin); }));
-  }
-  for (Missing& kernel : missing) {
-    kernel.loaded = device_->memory().with_room([&] {  // code is loaded when a function is asked for
-      return std::make_shared<const LoadedKernel>(
-          load_kernel(context, modules[kernel.program], kernel.source, programs[kernel.program].binary.entries));
-    });
+    loaded += kernel.loaded != nullptr;
   }
   const std::lock_guard lock(mutex_);
-  for (const Missing& kernel : missing) keep(kernel.key, kernel.loaded);
-  statistics_.compiled += static_cast<std::int64_t>(missing.size());
+  statistics_.loaded += loaded;
+  for (const Missing& kernel : missing) {
+    if (kernel.loaded) keep(kernel.key, kernel.loaded);
+  }
+}
+
+// Compiles and loads what is still missing. Outside the lock; two threads that miss the same kernel both compile it.
+void CudaKernels::build(std::vector<Missing>& missing, int threads) {
+  std::vector<Missing*> wanted;
+  std::vector<codegen::cuda::CudaSource> sources;
+  for (Missing& kernel : missing) {
+    if (kernel.loaded) continue;
+    wanted.push_back(&kernel);
+    sources.push_back(codegen::cuda::emit(*kernel.kernel, entry_name(*kernel.kernel)));
+  }
+  if (wanted.empty()) return;
+  const std::vector<Program> programs = compile_programs(sources, capability(), threads, compile_);
+  DeviceContext& context = device_->context();
+  for (const Program& program : programs) {
+    const auto module =
+        device_->memory().with_room([&] { return std::make_shared<Module>(context, program.binary.cubin); });
+    std::vector<disk::CacheKey> keys;
+    std::vector<codegen::cuda::CudaSource> kept;
+    for (const std::size_t member : program.members) {
+      wanted[member]->loaded = device_->memory().with_room([&] {  // code is loaded when a function is asked for
+        return std::make_shared<const LoadedKernel>(
+            load_kernel(context, module, sources[member], program.binary.entries));
+      });
+      if (!disk_) continue;
+      keys.push_back(disk::cuda_kernel_key(wanted[member]->text, capability()));
+      kept.push_back(sources[member]);
+    }
+    if (disk_) disk::put_program(*disk_, keys, kept, program.binary);
+  }
+  const std::lock_guard lock(mutex_);
+  for (const Missing* kernel : wanted) keep(kernel->key, kernel->loaded);
+  statistics_.compiled += static_cast<std::int64_t>(wanted.size());
   statistics_.programs += static_cast<std::int64_t>(programs.size());
   for (const Program& program : programs) statistics_.compile_milliseconds += program.binary.compile_milliseconds;
 }

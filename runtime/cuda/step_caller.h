@@ -23,6 +23,8 @@ class StepCaller {
   // none: the step's kernel does the work. From any thread; can take seconds.
   virtual std::shared_ptr<const LibraryCall> make(const scheduler::PlanStep& step, const Target& target,
                                                   std::string& why_not) = 0;
+  // What besides steps and target decides about calls, for keys: its version and its options.
+  virtual std::string identity() const { return ""; }
   // What was made, as texts that spare another process the making. A text that is damaged, or another device's, is of
   // no use and does no harm; false if that is seen at once.
   virtual std::vector<std::string> texts() { return {}; }

@@ -9,11 +9,24 @@ constexpr std::size_t kMostRefused = 4096;
 
 }  // namespace
 
-Planner::Planner(std::shared_ptr<const Library> library, Descriptor device, int compute_capability, ChoosePlan choose)
+Planner::Planner(std::shared_ptr<const Library> library, Descriptor device, int compute_capability, ChoosePlan choose,
+                 std::shared_ptr<disk::DiskCache> disk)
     : library_(std::move(library)),
       device_(std::move(device)),
       compute_capability_(compute_capability),
-      choose_(std::move(choose)) {}
+      choose_(std::move(choose)),
+      disk_(std::move(disk)) {}
+
+std::shared_ptr<const Plan> Planner::load(const disk::CacheKey& key, const PlanCache::Reload& reload) {
+  const auto entry = disk_ ? disk_->find(key) : std::nullopt;
+  if (!entry) return nullptr;
+  try {
+    return std::make_shared<const Plan>(reload(entry->section("json")));
+  } catch (const Error&) {  // cuDNN does not take it: planned anew
+    disk_->remove(key);
+    return nullptr;
+  }
+}
 
 std::shared_ptr<const Plan> Planner::find_or_make(const std::string& key, const ConvolutionCall& call,
                                                   const PlanOptions& options, std::string& why_not) {
@@ -24,6 +37,8 @@ std::shared_ptr<const Plan> Planner::find_or_make(const std::string& key, const 
     return plan;
   };
   if (auto kept = cache_.find(key, reload)) return kept;
+  const disk::CacheKey on_disk("cudnn plan", {{"call", call.str()}, {"how", key}});
+  if (auto kept = load(on_disk, reload)) return cache_.keep(key, kept), kept;
   PlanResult found = find_plans(library_, device_, call, options);
   if (found.plans.empty()) {
     why_not = found.why_not();
@@ -34,6 +49,7 @@ std::shared_ptr<const Plan> Planner::find_or_make(const std::string& key, const 
   const std::size_t chosen = plans.size() > 1 && choose_ ? choose_(call, plans) : 0;
   FJ_ASSERT(chosen < plans.size(), "cudnn: plan {} of {} is chosen", chosen, plans.size());
   cache_.keep(key, plans[chosen]);
+  if (disk_) disk_->put(on_disk, {{"json", plans[chosen]->json()}});
   return plans[chosen];
 }
 

@@ -12,6 +12,7 @@
 #include <unordered_map>
 
 #include "runtime/cudnn/plan_cache.h"
+#include "runtime/disk/disk_cache.h"
 
 namespace fusejit::runtime::cudnn {
 
@@ -21,9 +22,9 @@ using ChoosePlan =
 
 class Planner {
  public:
-  // `device` is a finalised descriptor of that capability.
+  // `device` is a finalised descriptor of that capability. `disk`: where plans outlive the process; may be null.
   Planner(std::shared_ptr<const Library> library, Descriptor device, int compute_capability,
-          ChoosePlan choose = nullptr);
+          ChoosePlan choose = nullptr, std::shared_ptr<disk::DiskCache> disk = nullptr);
 
   // A plan for the call; null with `why_not` where cuDNN has none. With options.plans above 1 it is chosen among so
   // many, and the choice is kept with the plan.
@@ -36,11 +37,14 @@ class Planner {
   // Null with `why_not`: cuDNN has none.
   std::shared_ptr<const Plan> find_or_make(const std::string& key, const ConvolutionCall& call,
                                            const PlanOptions& options, std::string& why_not);
+  // Null: it is not on disk, or not of use any more.
+  std::shared_ptr<const Plan> load(const disk::CacheKey& key, const PlanCache::Reload& reload);
 
   const std::shared_ptr<const Library> library_;
   const Descriptor device_;
   const int compute_capability_;
   const ChoosePlan choose_;
+  const std::shared_ptr<disk::DiskCache> disk_;
   PlanCache cache_;
   std::mutex mutex_;
   std::condition_variable made_;

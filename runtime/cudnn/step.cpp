@@ -104,7 +104,17 @@ void CudnnHandle::use(cuda::CuStream stream) const {
 }
 
 CudnnCaller::CudnnCaller(std::shared_ptr<cuda::CudaDevice> device, CallerOptions options)
-    : device_(std::move(device)), options_(options) {}
+    : device_(std::move(device)), options_(std::move(options)) {}
+
+std::string CudnnCaller::identity() const { return caller_identity(options_); }
+
+std::string caller_identity(const CallerOptions& options) {
+  const auto library = Library::load();
+  if (!library->available()) return "";
+  const Numerics& n = options.numerics;
+  return fmt::format("cudnn {} tf32={:d} nondeterministic={:d} winograd={:d} timed={}", library->version(), n.tf32,
+                     n.nondeterministic, n.winograd, options.timed);
+}
 
 // Plans give code back to the context that is current.
 CudnnCaller::~CudnnCaller() { device_->context().make_current(); }
@@ -123,7 +133,8 @@ CudnnCaller::Opened& CudnnCaller::open() {
         library, read_device(library, context.ordinal()), context.properties().compute_capability,
         [this](const ConvolutionCall& call, std::span<const std::shared_ptr<const Plan>> plans) {
           return choose(call, plans);
-        });
+        },
+        options_.disk);
     opened->handle = std::make_shared<const CudnnHandle>(library, device_);
   } catch (const Error& error) {
     opened->why_not = error.what();

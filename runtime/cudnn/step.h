@@ -42,8 +42,12 @@ class CudnnHandle {
 
 struct CallerOptions {
   Numerics numerics;
+  std::shared_ptr<disk::DiskCache> disk = nullptr;  // where plans outlive the process
   int timed = 1;  // so many of cuDNN's engines are timed for each call and the fastest kept; 1: cuDNN's own first
 };
+
+// What decides about the calls besides steps and target, for keys; empty where cuDNN is not there.
+std::string caller_identity(const CallerOptions& options);
 
 // Steps as calls of cuDNN on one device, opened when a step first asks.
 class CudnnCaller final : public cuda::StepCaller {
@@ -56,6 +60,7 @@ class CudnnCaller final : public cuda::StepCaller {
   }
   std::shared_ptr<const cuda::LibraryCall> make(const scheduler::PlanStep& step, const Target& target,
                                                 std::string& why_not) override;
+  std::string identity() const override;
   std::vector<std::string> texts() override;
   bool add_text(std::string_view text) override;
 

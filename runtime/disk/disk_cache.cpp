@@ -88,7 +88,7 @@ bool DiskCache::contains(const CacheKey& key) {
   return folder && ::faccessat(folder.get(), file_name(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-void DiskCache::put(const CacheKey& key, const std::vector<Section>& sections, bool durable) noexcept {
+void DiskCache::put(const CacheKey& key, const std::vector<Section>& sections) noexcept {
   if (!why_unusable_.empty() || options_.read_only) return;
   try {
     const std::string bytes = encode(key, sections);
@@ -98,7 +98,7 @@ void DiskCache::put(const CacheKey& key, const std::vector<Section>& sections, b
     bool stored = false;
     if (folder) {
       make_room(shard, folder, static_cast<std::int64_t>(bytes.size()));
-      stored = write_file(folder, file_name(key), bytes, durable, why);
+      stored = write_file(folder, file_name(key), bytes, options_.durable, why);
     }
     if (!stored) failed(why);
     const std::lock_guard lock(mutex_);

@@ -23,6 +23,7 @@ namespace fusejit::runtime::disk {
 struct DiskCacheOptions {
   std::string folder;
   bool read_only = false;
+  bool durable = false;  // what was put survives a power cut; otherwise that may lose it, and a damaged file is a miss
   Trust trust = Trust::owner;
   Bound most = {std::int64_t{4} << 30, 65536};  // the least recently used go first
   int stamp_seconds = 3600;                     // a use is noted on the file once in that time
@@ -48,8 +49,7 @@ class DiskCache {
 
   std::optional<Entry> find(const CacheKey& key);
   bool contains(const CacheKey& key);  // without reading more than its name, or counting
-  // `durable`: before anything else is done the entry survives a power cut.
-  void put(const CacheKey& key, const std::vector<Section>& sections, bool durable = false) noexcept;
+  void put(const CacheKey& key, const std::vector<Section>& sections) noexcept;
   // Its bytes were as written, but of no use: the next one shall make it anew.
   void remove(const CacheKey& key) noexcept;
 

@@ -1,5 +1,9 @@
 #include "runtime/disk/plan_entry.h"
 
+#include <fmt/ranges.h>
+
+#include <sstream>
+
 #include "ir/base/number.h"
 #include "ir/strict.h"
 #include "runtime/disk/identity.h"
@@ -65,10 +69,10 @@ struct GraphParts {
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view planner) {
   GraphParts parts(graph);
   return CacheKey("plan", {{"ops", std::move(parts.ops)},
-                           {"attributes", std::move(parts.attributes)},
                            {"shapes", std::move(parts.shapes)},
                            {"dtypes", std::move(parts.dtypes)},
                            {"layouts", std::move(parts.layouts)},
+                           {"attributes", std::move(parts.attributes)},
                            {"donated", flags(wish.donated)},
                            {"fixed", flags(wish.fixed)},
                            {"target", wish.target.str()},
@@ -83,7 +87,27 @@ std::vector<Section> plan_sections(const ir::Graph& graph, const scheduler::Plan
   return {{"plan", scheduler::print(plan)}, {"graph", ir::print(graph)}};
 }
 
+std::vector<Section> no_plan_sections(const ir::Graph& graph, const scheduler::NoKernel& no_kernel) {
+  return {{"no kernel", no_kernel.what()},
+          {"cut", ir::print(no_kernel.graph())},
+          {"nodes", fmt::format("{}", fmt::join(no_kernel.nodes(), " "))},
+          {"empty", no_kernel.is_empty() ? "1" : "0"},
+          {"graph", ir::print(graph)}};
+}
+
 std::optional<scheduler::Plan> plan_in(const Entry& entry, const ir::Graph& graph) {
+  if (const std::string& why = entry.section("no kernel"); !why.empty()) {
+    std::optional<ir::Graph> cut;
+    try {
+      cut = ir::parse_graph(entry.section("cut"));
+    } catch (const Error&) {
+      return std::nullopt;
+    }
+    std::vector<int> nodes;
+    std::istringstream numbers(entry.section("nodes"));
+    for (int node = 0; numbers >> node;) nodes.push_back(node);
+    throw scheduler::NoKernel(why, *std::move(cut), std::move(nodes), entry.section("empty") == "1");
+  }
   try {
     scheduler::Plan plan = scheduler::parse_plan(entry.section("plan"));
     if (ir::is_strict()) scheduler::verify(plan);

@@ -7,7 +7,7 @@
 
 #include "ir/graph.h"
 #include "runtime/disk/entry.h"
-#include "scheduler/plan.h"
+#include "scheduler/schedule.h"
 
 namespace fusejit::runtime::disk {
 
@@ -19,13 +19,15 @@ struct PlanWish {
   std::string library;               // whose calls stand in for kernels, with its version and its choices; "": none
 };
 
-// Parts: ops, attributes, shapes, dtypes, layouts, donated, fixed, target, rules, library, planner. Names of graph and
+// Parts: ops, shapes, dtypes, layouts, attributes, donated, fixed, target, rules, library, planner. Names of graph and
 // parameters are in none.
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view planner);
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish);  // by this build
 
 std::vector<Section> plan_sections(const ir::Graph& graph, const scheduler::Plan& plan);
-// Nothing if the text is no plan for a graph of that key.
+// That there is none, and why: the graph is to be cut around some ops.
+std::vector<Section> no_plan_sections(const ir::Graph& graph, const scheduler::NoKernel& no_kernel);
+// Nothing if the text is no plan for a graph of that key. Throws NoKernel where that was put.
 std::optional<scheduler::Plan> plan_in(const Entry& entry, const ir::Graph& graph);
 
 }  // namespace fusejit::runtime::disk

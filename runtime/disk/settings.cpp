@@ -80,7 +80,7 @@ std::shared_ptr<DiskCache> user_cache(const std::string& mode, const std::functi
   const std::lock_guard lock(mutex);
   const auto same = [&](const DiskCacheOptions& one, const DiskCacheOptions& other) {
     return one.folder == other.folder && one.read_only == other.read_only && one.trust == other.trust &&
-           one.most.bytes == other.most.bytes;
+           one.most.bytes == other.most.bytes && one.durable == other.durable;
   };
   if (auto cache = last.lock(); cache && same(cache->options(), settings.options)) return cache;
   auto cache = std::make_shared<DiskCache>(std::move(settings.options));

@@ -9,31 +9,15 @@
 
 #include "frontend/io/graph_file.h"
 #include "fusejit/target.h"
+#include "tools/exit_code.h"
 
 namespace fusejit::tools {
-
-// Exit codes (ops.md §14).
-enum ExitCode {
-  kDone = 0,
-  kUsage = 1,
-  kUser = 2,
-  kDifferent = 3,
-  kUnsupported = 4,
-  kFile = 5,
-  kDevice = 6,
-  kInternal = 7
-};
 
 // What the command line asks for.
 struct Invocation {
   std::function<int()> run;  // answers with an exit code; throws fusejit::Error
   std::string source;        // the .fj file being read: positions of ParseErrors are in it
   std::string graph_text;    // what an InternalError's repro holds
-};
-
-// A wrong command line: exit code 1.
-struct UsageError {
-  std::string sentence;
 };
 
 // "x,w" -> x, w. UsageError for an empty name.

@@ -6,7 +6,6 @@
 #include <exception>
 #include <filesystem>
 #include <new>
-#include <stdexcept>
 
 #include "frontend/io/files.h"
 #include "tools/fusejit-dump/command.h"
@@ -47,21 +46,9 @@ int run_program(int argc, char** argv) {
   } catch (const ParseError& error) {
     std::fprintf(stderr, "%s:%s\n", invocation.source.c_str(), error.what());
     return kUser;
-  } catch (const UserError& error) {
-    return failed(kUser, error.what());
-  } catch (const UnsupportedError& error) {
-    return failed(kUnsupported, error.what());
-  } catch (const FileError& error) {
-    return failed(kFile, error.what());
-  } catch (const DeviceError& error) {
-    return failed(kDevice, error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(kDevice, "cpu: out of memory");
-  } catch (const std::length_error&) {
-    return failed(kDevice, "cpu: out of memory");
   } catch (const std::exception& error) {
-    const int code = failed(kInternal, error.what());
-    write_repro(invocation, error.what());
+    const int code = failed(exit_code_of(error), sentence_of(error));
+    if (code == kInternal) write_repro(invocation, error.what());
     return code;
   }
 }

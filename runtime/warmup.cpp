@@ -1,0 +1,120 @@
+#include "runtime/warmup.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/base/check.h"
+#include "ir/kernel/kernel.h"
+#include "runtime/cuda/kernels.h"
+#include "runtime/cuda/programs.h"
+#include "runtime/cudnn/step.h"
+#include "runtime/disk/cuda_entry.h"
+#include "runtime/pieces.h"
+#include "runtime/plan_store.h"
+
+#ifdef FUSEJIT_X86
+#include "runtime/disk/kernel_entry.h"
+#endif
+
+namespace fusejit::runtime {
+namespace {
+
+struct Walk {
+  const Target& target;
+  const std::shared_ptr<disk::DiskCache>& cache;
+  const bool make;
+  WarmPlan found = {};
+  std::set<std::string> known = {};  // kernel texts
+
+  bool has_code(const std::string& text) const {
+    if (target.isa == Isa::cuda)
+      return disk::contains_cuda_kernel(*cache, disk::cuda_kernel_key(text, target.compute_capability));
+#ifdef FUSEJIT_X86
+    return cache->contains(disk::kernel_key(text, target.isa));
+#else
+    return false;
+#endif
+  }
+
+  void note(const scheduler::Plan& plan) {
+    for (const scheduler::PlanStep& step : plan.steps) {
+      if (step.library) {
+        ++found.library_calls;
+        continue;
+      }
+      std::string text = ir::kernel_key_text(*step.kernel);
+      if (!known.insert(text).second) continue;
+      ++found.kernels;
+      if (!has_code(text)) found.missing.push_back(ir::print(*step.kernel));
+    }
+  }
+
+  void plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted) {
+    const PlanStore store(cache, /*frozen=*/!make);
+    const std::string library = target.cudnn > 0 ? cudnn::caller_identity({}) : "";
+    ++found.plans;
+    try {
+      const PlanStore::Planned planned = store.schedule(graph, wanted, library);
+      if (!planned.was_kept) {
+        ++found.plans_made;
+        store.put(graph, wanted, planned.plan, library);
+      }
+      note(planned.plan);
+    } catch (const scheduler::NoKernel& no_kernel) {
+      --found.plans;
+      wanted.donated.clear(), wanted.fixed.clear();
+      for (const Piece& piece : cut(no_kernel.graph(), no_kernel.nodes()).list) {
+        if (!piece.interpreted) plan(piece.graph, wanted);
+      }
+    } catch (const UserError& error) {
+      if (make) throw;
+      found.not_there = error.what();
+    }
+  }
+};
+
+}  // namespace
+
+WarmPlan warm_plan(const Signature& signature, const Target& target, const std::shared_ptr<disk::DiskCache>& cache,
+                   bool make) {
+  Walk walk{target, cache, make};
+  walk.plan(signature.graph, {target, signature.rules, signature.donated, cudnn::supports_step,
+                              target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed});
+  return std::move(walk.found);
+}
+
+std::vector<std::vector<std::string>> divide_kernels(std::vector<std::string> texts, const Target& target) {
+  // Long ones take long, so they come first.
+  std::sort(texts.begin(), texts.end(), [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  constexpr std::size_t kInProgram = 8;
+  const std::size_t items = target.isa == Isa::cuda ? (texts.size() + kInProgram - 1) / kInProgram : texts.size();
+  std::vector<std::vector<std::string>> divided(items);
+  for (std::size_t i = 0; i < texts.size(); ++i) divided[i % items].push_back(std::move(texts[i]));
+  return divided;
+}
+
+void warm_kernels(std::span<const std::string> texts, const Target& target, disk::DiskCache& cache) {
+  if (target.isa == Isa::cuda) {
+    std::vector<disk::CacheKey> keys;
+    std::vector<codegen::cuda::CudaSource> sources;
+    for (const std::string& text : texts) {
+      const ir::Kernel kernel = ir::parse_kernel(text);
+      keys.push_back(disk::cuda_kernel_key(ir::kernel_key_text(kernel), target.compute_capability));
+      sources.push_back(codegen::cuda::emit(kernel, cuda::entry_name(kernel)));
+    }
+    disk::put_program(cache, keys, sources,
+                      codegen::cuda::compile(codegen::cuda::program(sources), target.compute_capability));
+    return;
+  }
+#ifdef FUSEJIT_X86
+  for (const std::string& text : texts) {
+    const ir::Kernel kernel = ir::parse_kernel(text);
+    cache.put(disk::kernel_key(ir::kernel_key_text(kernel), target.isa),
+              disk::kernel_sections(codegen::x86::generate_object(kernel, target)));
+  }
+#else
+  throw UnsupportedError("this build has no x86 code generator (FUSEJIT_X86=OFF); target " + target.str());
+#endif
+}
+
+}  // namespace fusejit::runtime

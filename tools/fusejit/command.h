@@ -1,0 +1,35 @@
+// fusejit: one file a subcommand, which takes its options as a struct and answers with an exit code. The structs are
+// filled in by command_line.cpp.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/exit_code.h"
+
+namespace fusejit::tools {
+
+struct DoctorOptions {
+  bool json = false;
+  std::vector<std::string> required;
+};
+int doctor(const DoctorOptions& options);
+
+struct WarmupOptions {
+  std::vector<std::string> sources;  // signature files, .fj graphs, MODEL@SHAPE[:train]
+  std::vector<std::string> targets;  // empty: this processor for what ran on a cpu, what was recorded for the rest
+  std::string rules, dtype, report;
+  int workers = 0;  // 0: every processor
+  double timeout_seconds = 120, budget_seconds = 0;
+  bool check = false;
+  bool is_worker = false;  // the other side: takes work from standard input until it ends
+};
+int warmup(const WarmupOptions& options);
+int warmup_worker();
+
+// What to do, or to print the help that was asked for. Throws UsageError.
+std::function<int()> parse_command_line(int argc, char** argv);
+
+}  // namespace fusejit::tools
