@@ -29,12 +29,11 @@ void add_warmup(CLI::App& program, std::function<int()>& chosen) {
                       "Signature files, .fj graphs, or models such as resnet50@16x3x224x224:train (fusejit-dump list)");
   command->add_option("-j,--workers", options->workers, "Worker processes (default: one a processor)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--target", options->targets,
-                      "For these targets, such as host, x86:avx2 or cuda:sm_90,cudnn=1 (repeat it for several
-                          ->allow_extra_args(false);
-                      default
-                      : "
-                        "this processor, and for CUDA what was recorded)");
+  command
+      ->add_option("--target", options->targets,
+                   "For these targets, such as host, x86:avx2 or cuda:sm_90,cudnn=1, each named by an option of its "
+                   "own (default: this processor, and for CUDA what was recorded)")
+      ->allow_extra_args(false);
   command->add_option("--rules", options->rules, "Of graphs and models: all or none")
       ->check(CLI::IsMember({"all", "none"}));
   command->add_option("--dtype", options->dtype, "Of models: f32, f64, f16 or bf16");
