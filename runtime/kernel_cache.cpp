@@ -54,7 +54,7 @@ bool KernelCache::can_compile() {
 }
 
 std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
-                                                    const Target& target, int threads, bool frozen) {
+                                                    const Target& target, int threads, Missing missing) {
   std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
@@ -65,7 +65,7 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
   const auto work = [&] {
     for (std::size_t j = next++; j < jobs.size(); j = next++) {
       try {
-        make(jobs[j], target, frozen);
+        make(jobs[j], target, missing);
       } catch (...) {
         give_up(jobs[j]);
       }
@@ -102,10 +102,10 @@ std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::K
 }
 
 #ifdef FUSEJIT_X86
-void KernelCache::make(Job& job, const Target& target, bool frozen) {
+void KernelCache::make(Job& job, const Target& target, Missing missing) {
   const Isa isa = job.kernel->isa == Isa::any ? target.isa : job.kernel->isa;
   std::optional<disk::CacheKey> key;
-  if (disk_ || frozen) key = disk::kernel_key(std::move(job.text), isa);
+  if (disk_ || missing == Missing::refuse) key = disk::kernel_key(std::move(job.text), isa);
   if (disk_) {
     const auto entry = disk_->find(*key);
     const auto code = entry ? disk::object_in(*entry, job.kernel->name) : std::nullopt;
@@ -118,20 +118,23 @@ void KernelCache::make(Job& job, const Target& target, bool frozen) {
     }
     if (entry) disk_->remove(*key);
   }
-  if (frozen) {
+  if (missing == Missing::refuse) {
     throw UserError(fmt::format("frozen: kernel @{} would have to be compiled; {}", job.kernel->name,
                                 disk_ ? explain(*disk_, *key).text : "there is no cache on disk"));
   }
   const auto start = std::chrono::steady_clock::now();
-  const codegen::x86::ObjectCode code = codegen::x86::generate_object(*job.kernel, target);
+  const bool quick = missing == Missing::compile_quickly;
+  const codegen::x86::ObjectCode code = codegen::x86::generate_object(
+      *job.kernel, target, quick ? codegen::x86::Effort::quick : codegen::x86::Effort::full);
   auto compiled = std::make_shared<codegen::CompiledKernel>(*codegen::x86::load(code));
   compiled->compile_milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (disk_) disk_->put(*key, disk::kernel_sections(code));
+  compiled->is_quick = quick;
+  if (disk_ && !quick) disk_->put(*key, disk::kernel_sections(code));
   finish(job, std::move(compiled), false);
 }
 #else
-void KernelCache::make(Job&, const Target& target, bool) {
+void KernelCache::make(Job&, const Target& target, Missing) {
   throw UnsupportedError("this build has no x86 code generator (FUSEJIT_X86=OFF); target " + target.str());
 }
 #endif
@@ -142,14 +145,17 @@ void KernelCache::finish(Job& job, Compiled kernel, bool was_loaded) {
     ++(was_loaded ? statistics_.loaded : statistics_.compiled);
     statistics_.compile_milliseconds += kernel->compile_milliseconds;
     making_.erase(job.key);
-    order_.push_front(job.key);
-    entries_[job.key] = {kernel, order_.begin()};
-    if (entries_.size() > capacity_) {
-      entries_.erase(order_.back());
-      order_.pop_back();
-    }
+    if (!kernel->is_quick) keep(job.key, kernel);
   }
   job.promise.set_value(std::move(kernel));
+}
+
+void KernelCache::keep(const ir::Hash& key, const Compiled& kernel) {
+  order_.push_front(key);
+  entries_[key] = {kernel, order_.begin()};
+  if (entries_.size() <= capacity_) return;
+  entries_.erase(order_.back());
+  order_.pop_back();
 }
 
 // The next one who wants the kernel tries again.

@@ -35,10 +35,16 @@ class KernelCache {
   explicit KernelCache(std::size_t capacity = 4096, std::shared_ptr<disk::DiskCache> disk = nullptr)
       : capacity_(capacity), disk_(std::move(disk)) {}
 
+  // What happens to a kernel that is missing.
+  enum class Missing : std::uint8_t {
+    compile,
+    compile_quickly,  // into slower code, which is not kept: the next one finds it missing again
+    refuse            // UserError
+  };
   // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler
-  // throws, and UserError for what is missing if `frozen`.
+  // throws.
   std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
-                            int threads, bool frozen = false);
+                            int threads, Missing missing = Missing::compile);
   KernelCacheStatistics statistics() const;
   // False once the process is ending: then get() throws UnsupportedError for what is not there yet.
   static bool can_compile();
@@ -57,8 +63,9 @@ class KernelCache {
   };
   // What is there or being made; else a new job and its result.
   std::shared_future<Compiled> find_or_claim(const ir::Kernel* kernel, Isa isa, std::vector<Job>& jobs);
-  void make(Job& job, const Target& target, bool frozen);
+  void make(Job& job, const Target& target, Missing missing);
   void finish(Job& job, Compiled kernel, bool was_loaded);
+  void keep(const ir::Hash& key, const Compiled& kernel);  // under mutex_
   void give_up(Job& job);
 
   const std::size_t capacity_;

@@ -1,36 +1,15 @@
 #include "runtime/session.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <unordered_map>
 
-#include "ir/base/check.h"
 #include "ir/interp.h"
-#include "ir/strict.h"
 #include "runtime/arrays.h"
-#include "runtime/background.h"
-#include "runtime/cuda_backend.h"
-#include "runtime/cudnn/step.h"
-#include "runtime/dump.h"
-#include "runtime/fork.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/pieces.h"
-#include "runtime/plan_store.h"
 #include "runtime/results.h"
-#include "runtime/signature.h"
-#include "scheduler/schedule.h"
+#include "runtime/session_state.h"
 
 namespace fusejit::runtime {
 namespace {
-
-constexpr std::size_t kMostPlans = 256, kMostKernels = 4096;
 
 std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buffer> arguments) {
   std::vector<ir::Array> inputs;
@@ -39,121 +18,6 @@ std::vector<Buffer> interpret_graph(const ir::Graph& graph, std::span<const Buff
   for (const ir::Array& result : ir::interpret(graph, inputs)) results.push_back(to_buffer(result));
   return results;
 }
-
-std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device) {
-  CudaBackendOptions wanted;
-  wanted.cudnn = options.cudnn > 0, wanted.timed_engines = options.timed_engines;
-  wanted.disk = options.disk, wanted.frozen = options.frozen;
-  return CudaBackend::open(device, wanted);
-}
-
-}  // namespace
-
-// What a plan may do with each argument; an empty list is a no for all of them.
-struct Permissions {
-  std::vector<bool> donated;  // overwrite it
-  std::vector<bool> fixed;    // keep what depends on it alone: nobody writes to it
-};
-
-struct Session::State {
-  SessionOptions options;
-  const ir::Hash options_hash;  // of what changes a plan
-  const int threads;
-  const int generation = process_generation();
-  ThreadPool pool;
-  const std::shared_ptr<KernelCache> kernels;
-  const PlanStore store;
-  std::mutex running;  // one step at a time: the pool runs one region at a time
-  std::mutex mutex;    // of what follows
-  SessionStatistics statistics;
-  std::unordered_map<ir::Hash, std::shared_ptr<const Executable>, ir::HashOfHash> plans;
-  std::deque<ir::Hash> oldest;
-
-  explicit State(SessionOptions o)
-      : options(std::move(o)),
-        options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
-        threads(options.threads > 0 ? options.threads
-                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
-        pool(on_cuda() ? 1 : threads),
-        kernels(options.kernels ? options.kernels : std::make_shared<KernelCache>(kMostKernels, options.disk)),
-        store(options.checks.refused_kernel.empty() ? options.disk : nullptr, options.frozen) {}
-
-  // Graph, donation pattern and every option that changes a plan (design: the plan key).
-  ir::Hash plan_key(const ir::Graph& graph, const Permissions& given) const {
-    std::string key;
-    key.reserve(2 * sizeof(ir::Hash) + given.donated.size() + given.fixed.size());
-    for (const ir::Hash& part : {ir::hash(graph), options_hash}) {
-      key.append(reinterpret_cast<const char*>(&part), sizeof part);
-    }
-    for (const bool d : given.donated) key += static_cast<char>(d);
-    for (const bool f : given.fixed) key += static_cast<char>(2 + f);
-    return ir::hash_text(key);
-  }
-
-  std::shared_ptr<const Executable> executable(const ir::Graph& graph, const Permissions& given);
-  std::shared_ptr<const Executable> make_somehow(const ir::Graph& graph, const Permissions& given);
-  // Null if it was stopped.
-  std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const Permissions& given,
-                                         const std::stop_token& stop = {});
-  void improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given, const std::stop_token& stop);
-  // What runs first where something better is made in the background.
-  Target first_target() const {
-    Target target = options.target;
-    if (is_improved()) target.cudnn = 1;
-    return target;
-  }
-  bool is_improved() const { return on_cuda() && options.compile_in_background && options.target.cudnn > 1; }
-  bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
-  // Opens the device at first use. Throws DeviceError.
-  CudaBackend& cuda() {
-    if (generation != process_generation()) {
-      throw DeviceError(
-          fmt::format("{}: the child of a fork() cannot use a CUDA device of its parent; use fusejit in one of them, "
-                      "or exec after fork",
-                      options.device.str()));
-    }
-    std::lock_guard lock(mutex);
-    if (!options.cuda) options.cuda = open_backend(options, options.device);
-    return *options.cuda;
-  }
-  std::vector<Buffer> placed(std::vector<Buffer> results) {
-    if (options.results_on_device) {
-      for (Buffer& result : results) {
-        if (result.device().is_cpu()) result = cuda().device().upload(result);
-      }
-    }
-    return results;
-  }
-  std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph,
-                                  std::span<const Buffer> arguments);
-
-  std::shared_ptr<const Executable> in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
-                                              const std::stop_token& stop);
-  std::vector<Buffer> run(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
-  std::vector<Buffer> run_pieces(const Pieces& pieces, std::span<const Buffer> arguments);
-  bool may_fall_back() const { return options.fall_back && !ir::is_strict(); }
-  // Counts, and says it once: one line a reason.
-  void fell_back(const std::string& name, const std::string& what, const std::string& why) {
-    {
-      std::lock_guard lock(mutex);
-      ++statistics.fallbacks;
-    }
-    warn(name, what, why);
-  }
-  void warn(const std::string& name, const std::string& what, const std::string& why) {
-    const std::string line =
-        fmt::format("graph @{} {}: {}", name, what, std::string_view(why).substr(0, why.find('\n')));
-    {
-      std::lock_guard lock(mutex);
-      if (!warned.insert(line).second) return;
-    }
-    if (options.log) options.log(line);
-  }
-  std::set<std::string> warned;
-  Background background;  // last: what it runs uses the rest
-};
-
-namespace {
 
 // What is alive after the step that writes result 0, the loss of a training step.
 std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
@@ -164,26 +28,6 @@ std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
     if (value.storage != scheduler::Storage::arena) bytes += value.bytes;
   }
   return bytes;
-}
-
-bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
-  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
-                    [](const scheduler::PlanStep& one, const scheduler::PlanStep& other) {
-                      return one.values == other.values && one.library.has_value() == other.library.has_value() &&
-                             ir::kernel_key_text(*one.kernel) == ir::kernel_key_text(*other.kernel);
-                    });
-}
-
-// Equal kernels compute equal bytes of equal arguments, in whatever plan.
-std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
-  std::vector<ir::Hash> names(plan.values.size());
-  for (std::size_t v = 0; v < names.size(); ++v) {
-    const scheduler::PlanValue& value = plan.values[v];
-    if (value.storage != scheduler::Storage::derived) continue;
-    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(value.first_step)].kernel;
-    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::print(kernel));
-  }
-  return names;
 }
 
 // On a CUDA device nothing is kept: what libraries want packed, they pack.
@@ -199,116 +43,11 @@ Permissions permissions(std::span<const Buffer> arguments, std::span<const bool>
 
 }  // namespace
 
-std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, const Permissions& given) {
-  const ir::Hash key = plan_key(graph, given);
-  {
-    std::lock_guard lock(mutex);
-    const auto found = plans.find(key);
-    if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
-  }
-  const auto start = std::chrono::steady_clock::now();
-  auto made = make_somehow(graph, given);
-  if (is_recording()) {
-    record({graph, given.donated, given.fixed, options.rules, options.target,
-            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
-  }
-  bool is_new = false;
-  {
-    std::lock_guard lock(mutex);
-    ++statistics.plans_made;
-    is_new = plans.emplace(key, made).second;
-    if (is_new) oldest.push_back(key);
-    if (oldest.size() > kMostPlans) {
-      plans.erase(oldest.front());
-      oldest.pop_front();
-    }
-  }
-  if (is_new && is_improved()) {
-    background.add([this, key, graph, given](const std::stop_token& stop) { improve(key, graph, given, stop); });
-  }
-  return made;
-}
-
-// The last rung of the ladder: slow, but right.
-std::shared_ptr<const Executable> Session::State::make_somehow(const ir::Graph& graph, const Permissions& given) {
-  try {
-    return make(graph, first_target(), given);
-  } catch (const UserError&) {
-    throw;
-  } catch (const Error& error) {
-    const bool device_failed = on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
-    if (!may_fall_back() || device_failed) throw;
-    fell_back(graph.name(), "runs on the graph interpreter, slowly", error.what());
-    auto made = std::make_shared<Executable>();
-    made->pieces = std::make_shared<const Pieces>(interpreted(graph));
-    return made;
-  }
-}
-
-std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, const Target& target,
-                                                       const Permissions& given, const std::stop_token& stop) {
-  const auto start = std::chrono::steady_clock::now();
-  auto made = std::make_shared<Executable>();
-  scheduler::ScheduleOptions wanted{target, options.rules, given.donated, cudnn::supports_step, given.fixed};
-  wanted.fall_back = may_fall_back();
-  if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
-    wanted.inspect = [&refused](const ir::Kernel& kernel) {
-      if (refused == "*" || kernel.name == refused) throw InternalError("kernel @" + kernel.name + " is refused");
-    };
-  }
-  bool was_loaded = false;
-  dump(graph);
-  try {
-    if (on_cuda()) {
-      was_loaded = cuda().plan(*made, graph, wanted, threads, stop);
-      if (!made->cuda) return nullptr;
-    } else {
-      PlanStore::Planned planned = store.schedule(graph, wanted);
-      made->plan = std::move(planned.plan), was_loaded = planned.was_kept;
-      if (!was_loaded) store.put(graph, wanted, made->plan);
-    }
-  } catch (const scheduler::NoKernel& no_kernel) {
-    if (!no_kernel.is_empty()) {
-      if (!may_fall_back()) throw;
-      fell_back(graph.name(), "has an op that is interpreted", no_kernel.what());
-    }
-    return in_pieces(no_kernel, target, stop);
-  } catch (const Error&) {
-    dump_failed(graph);
-    throw;
-  }
-  for (const scheduler::Fallback& fallback : made->plan.fallbacks)
-    fell_back(graph.name(), "runs " + fallback.group + " in parts", fallback.why);
-  if (options.engine == Engine::compiled && !on_cuda()) {
-    std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted;
-    for (const scheduler::PlanStep& step : made->plan.steps) kernels_wanted.push_back(step.kernel);
-    try {
-      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), options.frozen);
-    } catch (const UnsupportedError&) {
-      if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
-    }
-  }
-  made->derivations = name_derivations(made->plan);
-  dump(made->plan);
-  std::lock_guard lock(mutex);
-  statistics.plans_loaded += was_loaded;
-  statistics.compile_milliseconds +=
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  return made;
-}
-
-// Around the ops that have no kernel. Nothing is overwritten in place: a step fails as a whole.
-std::shared_ptr<const Executable> Session::State::in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
-                                                            const std::stop_token& stop) {
-  Pieces pieces = cut(no_kernel.graph(), no_kernel.nodes());
-  for (Piece& piece : pieces.list) {
-    if (piece.interpreted) continue;
-    piece.executable = make(piece.graph, target, {}, stop);
-    if (!piece.executable) return nullptr;
-  }
-  auto made = std::make_shared<Executable>();
-  made->pieces = std::make_shared<const Pieces>(std::move(pieces));
-  return made;
+std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device) {
+  CudaBackendOptions wanted;
+  wanted.cudnn = options.cudnn > 0, wanted.timed_engines = options.timed_engines;
+  wanted.disk = options.disk, wanted.frozen = options.frozen;
+  return CudaBackend::open(device, wanted);
 }
 
 std::vector<Buffer> Session::State::run_pieces(const Pieces& pieces, std::span<const Buffer> arguments) {
@@ -325,33 +64,6 @@ std::vector<Buffer> Session::State::run_pieces(const Pieces& pieces, std::span<c
   for (const ir::Value& result : pieces.graph.results())
     results.push_back(values.at(pieces.graph.index_of(result.get())));
   return placed(std::move(results));
-}
-
-// The plan with everything that may take its time, in place of the one at hand.
-void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given,
-                             const std::stop_token& stop) {
-  std::string why_not;
-  try {
-    std::shared_ptr<const Executable> better = make(graph, options.target, given, stop);
-    if (!better) return;
-    std::lock_guard lock(mutex);
-    const auto found = plans.find(key);
-    if (found == plans.end() || found->second->pieces || better->pieces ||
-        same_steps(found->second->plan, better->plan))
-      return;
-    statistics.graph_launches += found->second->cuda->statistics().graph_launches;
-    found->second.swap(better);  // what ran so far is given back after the lock
-    ++statistics.background_plans;
-    return;
-  } catch (const std::exception& error) {
-    why_not = error.what();
-  }
-  {
-    std::lock_guard lock(mutex);
-    ++statistics.background_failures;
-    statistics.why_no_background_plan = why_not;
-  }
-  warn(graph.name(), "keeps its first plan, the better one failed", why_not);
 }
 
 std::vector<Buffer> Session::State::run_on_cuda(const Executable& executable, const ir::Graph& graph,

@@ -43,8 +43,9 @@ struct SessionOptions {
   Device device = Device("cuda:0");
   bool results_on_device = false;
   std::shared_ptr<CudaBackend> cuda = nullptr;  // instead of the machine's `device`, for tests
-  // A plan for cudnn=2 runs as one for cudnn=1 until its engines are compiled, by a thread in the background: bits are
-  // those of one plan at first and of the other later.
+  // On the cpu a new plan runs with quick code (codegen/x86/machine.h) until a thread in the background has made the
+  // rest, with the same bits. On a CUDA device one for cudnn=2 runs as one for cudnn=1 until its engines are compiled:
+  // bits are those of one plan at first and of the other later.
   bool compile_in_background = false;
   // Where the target is the device's own: as Target::cudnn, at most.
   int cudnn = 1;

@@ -49,7 +49,7 @@ void check(const LlvmUse& use) {
 
 }  // namespace
 
-ObjectCode generate_object(const ir::Kernel& kernel, const Target& target) {
+ObjectCode generate_object(const ir::Kernel& kernel, const Target& target, Effort effort) {
   const LlvmUse use;
   check(use);
   Emitted emitted = emit(kernel, target);
@@ -60,7 +60,7 @@ ObjectCode generate_object(const ir::Kernel& kernel, const Target& target) {
   code.work_bytes = emitted.arena.work_bytes;
   code.ir_instructions = static_cast<std::int64_t>(emitted.module->getInstructionCount());
   for (const ir::Phase& phase : kernel.phases) code.tasks.push_back(task_count(phase));
-  code.object = generate(*emitted.module, *emitted.facts, /*assembly=*/false);
+  code.object = generate(*emitted.module, *emitted.facts, /*assembly=*/false, effort);
   return code;
 }
 

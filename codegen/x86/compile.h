@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/compiled_kernel.h"
+#include "codegen/x86/machine.h"
 #include "fusejit/target.h"
 #include "ir/kernel/kernel.h"
 
@@ -26,7 +27,7 @@ struct ObjectCode {
   std::int64_t work_bytes = 0;
   std::int64_t ir_instructions = 0;
 };
-ObjectCode generate_object(const ir::Kernel& kernel, const Target& target);
+ObjectCode generate_object(const ir::Kernel& kernel, const Target& target, Effort effort = Effort::full);
 // Links it into this process: tens of microseconds. DeviceError as above, also for bytes that are no object.
 std::shared_ptr<const CompiledKernel> load(const ObjectCode& code);
 

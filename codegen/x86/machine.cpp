@@ -36,7 +36,7 @@ const MachineFacts& machine_facts(Isa isa) {
   return *found;
 }
 
-std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts) {
+std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts, Effort effort) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -51,10 +51,10 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts) {
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   options.UnsafeFPMath = false;
+  const auto level = effort == Effort::full ? llvm::CodeGenOptLevel::Default : llvm::CodeGenOptLevel::None;
   // Code is linked into this process wherever memory is found, hence position independent.
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(kTriple, facts.cpu, facts.features, options, llvm::Reloc::PIC_,
-                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      kTriple, facts.cpu, facts.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
 }
 
 bool host_supports(Isa isa) {

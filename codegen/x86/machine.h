@@ -2,6 +2,7 @@
 // compiler never enters: the same isa gives the same code everywhere.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -12,6 +13,12 @@ class TargetMachine;
 }
 
 namespace fusejit::codegen::x86 {
+
+// How long LLVM may think. The bits that the code computes are the same.
+enum class Effort : std::uint8_t {
+  full,
+  quick  // in two fifths of the time, for code that takes two to three times as long
+};
 
 struct MachineFacts {
   Isa isa;
@@ -26,6 +33,6 @@ struct MachineFacts {
 // UnsupportedError if `isa` is not an x86 one.
 const MachineFacts& machine_facts(Isa isa);
 // A fresh machine: one compilation, one thread.
-std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts);
+std::unique_ptr<llvm::TargetMachine> target_machine(const MachineFacts& facts, Effort effort = Effort::full);
 
 }  // namespace fusejit::codegen::x86

@@ -81,13 +81,13 @@ void fill(LinkedCode& result, Session& owner, const std::string& object, std::si
 
 }  // namespace
 
-std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly) {
+std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly, Effort effort) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);
   LlvmOwner<llvm::TargetMachine> machine;
   LlvmOwner<llvm::legacy::PassManager> passes;  // code generation only
   calling_llvm([&] {
-    machine = LlvmOwner(target_machine(facts));
+    machine = LlvmOwner(target_machine(facts, effort));
     module.setTargetTriple(machine->getTargetTriple().str());
     module.setDataLayout(machine->createDataLayout());
     passes = LlvmOwner(std::make_unique<llvm::legacy::PassManager>());

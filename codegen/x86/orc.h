@@ -15,7 +15,7 @@ class Module;
 namespace fusejit::codegen::x86 {
 
 // The code generator's output, an ELF object or assembly text. Changes the module.
-std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly);
+std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly, Effort effort = Effort::full);
 
 struct LinkedCode {
   std::vector<PhaseEntry> entries;

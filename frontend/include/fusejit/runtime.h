@@ -22,9 +22,10 @@ struct Options {
   // What cuDNN does on CUDA devices: "off"; "precompiled": convolutions, with what its precompiled engines do beside
   // them; "compiled": also with what the engines do that it compiles at run time, 0.4 to 2 s each.
   std::string cudnn = "precompiled";
-  // "background": with cudnn "compiled" a trace runs as with "precompiled" until its engines are there. Results may
-  // change in the last bits then; finish_compiling() waits for it. The end of the process waits for an engine that is
-  // being compiled.
+  // "background": a new trace runs with code that was made in less than half the time and takes two to three times as
+  // long, until the real code is there; its bits are the same. On CUDA devices, with cudnn "compiled", it runs as with
+  // "precompiled" until its engines are there, and results may change in the last bits then. finish_compiling() waits
+  // for it. The end of the process waits for the kernel or engine that is being compiled.
   std::string compile = "foreground";
   // "any": of the engines that cuDNN offers for a call the first few are timed, and the fastest is kept: another run
   // may choose another one, which sums in another order.

@@ -1,0 +1,222 @@
+// Graph -> Executable: from memory, from disk, or made; in the foreground and in the background.
+#include <algorithm>
+#include <chrono>
+
+#include "runtime/cudnn/step.h"
+#include "runtime/dump.h"
+#include "runtime/session_state.h"
+#include "runtime/signature.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::runtime {
+namespace {
+
+std::vector<std::shared_ptr<const ir::Kernel>> kernels_of(const scheduler::Plan& plan) {
+  std::vector<std::shared_ptr<const ir::Kernel>> kernels;
+  for (const scheduler::PlanStep& step : plan.steps) kernels.push_back(step.kernel);
+  return kernels;
+}
+
+bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
+  return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                    [](const scheduler::PlanStep& one, const scheduler::PlanStep& other) {
+                      return one.values == other.values && one.library.has_value() == other.library.has_value() &&
+                             ir::kernel_key_text(*one.kernel) == ir::kernel_key_text(*other.kernel);
+                    });
+}
+
+// Equal kernels compute equal bytes of equal arguments, in whatever plan.
+std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
+  std::vector<ir::Hash> names(plan.values.size());
+  for (std::size_t v = 0; v < names.size(); ++v) {
+    const scheduler::PlanValue& value = plan.values[v];
+    if (value.storage != scheduler::Storage::derived) continue;
+    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(value.first_step)].kernel;
+    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::print(kernel));
+  }
+  return names;
+}
+
+}  // namespace
+
+std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, const Permissions& given) {
+  const ir::Hash key = plan_key(graph, given);
+  {
+    std::lock_guard lock(mutex);
+    const auto found = plans.find(key);
+    if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  auto made = make_somehow(graph, given);
+  if (is_recording()) {
+    record({graph, given.donated, given.fixed, options.rules, options.target,
+            std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
+  }
+  bool is_new = false;
+  {
+    std::lock_guard lock(mutex);
+    ++statistics.plans_made;
+    is_new = plans.emplace(key, made).second;
+    if (is_new) oldest.push_back(key);
+    if (oldest.size() > kMostPlans) {
+      plans.erase(oldest.front());
+      oldest.pop_front();
+    }
+  }
+  if (is_new && is_improved()) {
+    background.add([this, key, graph, given](const std::stop_token& stop) { improve(key, graph, given, stop); });
+  }
+  const bool has_quick = std::any_of(made->kernels.begin(), made->kernels.end(), [](auto& k) { return k->is_quick; });
+  if (is_new && has_quick) {
+    background.add([this, key, name = graph.name()](const std::stop_token& stop) { improve_kernels(key, name, stop); });
+  }
+  return made;
+}
+
+// The last rung of the ladder: slow, but right.
+std::shared_ptr<const Executable> Session::State::make_somehow(const ir::Graph& graph, const Permissions& given) {
+  try {
+    return make(graph, first_target(), given, /*quick=*/options.compile_in_background);
+  } catch (const UserError&) {
+    throw;
+  } catch (const Error& error) {
+    const bool device_failed = on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
+    if (!may_fall_back() || device_failed) throw;
+    fell_back(graph.name(), "runs on the graph interpreter, slowly", error.what());
+    auto made = std::make_shared<Executable>();
+    made->pieces = std::make_shared<const Pieces>(interpreted(graph));
+    return made;
+  }
+}
+
+std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, const Target& target,
+                                                       const Permissions& given, bool quick,
+                                                       const std::stop_token& stop) {
+  const auto start = std::chrono::steady_clock::now();
+  auto made = std::make_shared<Executable>();
+  scheduler::ScheduleOptions wanted{target, options.rules, given.donated, cudnn::supports_step, given.fixed};
+  wanted.fall_back = may_fall_back();
+  if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
+    wanted.inspect = [&refused](const ir::Kernel& kernel) {
+      if (refused == "*" || kernel.name == refused) throw InternalError("kernel @" + kernel.name + " is refused");
+    };
+  }
+  bool was_loaded = false;
+  dump(graph);
+  try {
+    if (on_cuda()) {
+      was_loaded = cuda().plan(*made, graph, wanted, threads, stop);
+      if (!made->cuda) return nullptr;
+    } else {
+      PlanStore::Planned planned = store.schedule(graph, wanted);
+      made->plan = std::move(planned.plan), was_loaded = planned.was_kept;
+      if (!was_loaded) store.put(graph, wanted, made->plan);
+    }
+  } catch (const scheduler::NoKernel& no_kernel) {
+    if (!no_kernel.is_empty()) {
+      if (!may_fall_back()) throw;
+      fell_back(graph.name(), "has an op that is interpreted", no_kernel.what());
+    }
+    return in_pieces(no_kernel, target, stop);
+  } catch (const Error&) {
+    dump_failed(graph);
+    throw;
+  }
+  for (const scheduler::Fallback& fallback : made->plan.fallbacks)
+    fell_back(graph.name(), "runs " + fallback.group + " in parts", fallback.why);
+  if (options.engine == Engine::compiled && !on_cuda()) {
+    const std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted = kernels_of(made->plan);
+    const auto missing = options.frozen ? KernelCache::Missing::refuse
+                         : quick        ? KernelCache::Missing::compile_quickly
+                                        : KernelCache::Missing::compile;
+    try {
+      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), missing);
+    } catch (const UnsupportedError&) {
+      if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
+    }
+  }
+  made->derivations = name_derivations(made->plan);
+  dump(made->plan);
+  std::lock_guard lock(mutex);
+  statistics.plans_loaded += was_loaded;
+  statistics.compile_milliseconds +=
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return made;
+}
+
+// Around the ops that have no kernel. Nothing is overwritten in place: a step fails as a whole.
+std::shared_ptr<const Executable> Session::State::in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
+                                                            const std::stop_token& stop) {
+  Pieces pieces = cut(no_kernel.graph(), no_kernel.nodes());
+  for (Piece& piece : pieces.list) {
+    if (piece.interpreted) continue;
+    piece.executable = make(piece.graph, target, {}, /*quick=*/false, stop);
+    if (!piece.executable) return nullptr;
+  }
+  auto made = std::make_shared<Executable>();
+  made->pieces = std::make_shared<const Pieces>(std::move(pieces));
+  return made;
+}
+
+// The plan with everything that may take its time, in place of the one at hand.
+void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given,
+                             const std::stop_token& stop) {
+  std::string why_not;
+  try {
+    std::shared_ptr<const Executable> better = make(graph, options.target, given, /*quick=*/false, stop);
+    if (!better) return;
+    std::lock_guard lock(mutex);
+    const auto found = plans.find(key);
+    if (found == plans.end() || found->second->pieces || better->pieces ||
+        same_steps(found->second->plan, better->plan))
+      return;
+    statistics.graph_launches += found->second->cuda->statistics().graph_launches;
+    found->second.swap(better);  // what ran so far is given back after the lock
+    ++statistics.background_plans;
+    return;
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  failed_in_background(graph.name(), why_not);
+}
+
+void Session::State::failed_in_background(const std::string& name, const std::string& why_not) {
+  {
+    std::lock_guard lock(mutex);
+    ++statistics.background_failures;
+    statistics.why_no_background_plan = why_not;
+  }
+  warn(name, "keeps its first plan, the better one failed", why_not);
+}
+
+// The same plan with full code, one kernel after the other on this thread: the steps that run meanwhile have the rest
+// of the machine.
+void Session::State::improve_kernels(const ir::Hash& key, const std::string& name, const std::stop_token& stop) {
+  const auto find = [&]() -> std::shared_ptr<const Executable> {
+    std::lock_guard lock(mutex);
+    const auto found = plans.find(key);
+    return found == plans.end() ? nullptr : found->second;
+  };
+  std::string why_not;
+  try {
+    const std::shared_ptr<const Executable> now = find();
+    if (!now) return;
+    auto better = std::make_shared<Executable>(*now);
+    for (std::size_t s = 0; s < better->kernels.size(); ++s) {
+      if (stop.stop_requested()) return;
+      if (better->kernels[s]->is_quick)
+        better->kernels[s] = kernels->get({now->plan.steps[s].kernel}, options.target, 1)[0];
+    }
+    std::lock_guard lock(mutex);
+    const auto found = plans.find(key);
+    if (found == plans.end() || found->second != now) return;
+    found->second = std::move(better);
+    ++statistics.background_plans;
+    return;
+  } catch (const std::exception& error) {
+    why_not = error.what();
+  }
+  failed_in_background(name, why_not);
+}
+
+}  // namespace fusejit::runtime

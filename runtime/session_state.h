@@ -1,0 +1,138 @@
+// What a session holds. Its functions are in two files: planning.cpp makes and keeps what runs, session.cpp runs it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/base/check.h"
+#include "ir/strict.h"
+#include "runtime/background.h"
+#include "runtime/cuda_backend.h"
+#include "runtime/fork.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/pieces.h"
+#include "runtime/plan_store.h"
+#include "runtime/session.h"
+
+namespace fusejit::runtime {
+
+constexpr std::size_t kMostPlans = 256, kMostKernels = 4096;
+
+// On the device that `options` are for. Throws DeviceError, UnsupportedError.
+std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device);
+
+// What a plan may do with each argument; an empty list is a no for all of them.
+struct Permissions {
+  std::vector<bool> donated;  // overwrite it
+  std::vector<bool> fixed;    // keep what depends on it alone: nobody writes to it
+};
+
+struct Session::State {
+  SessionOptions options;
+  const ir::Hash options_hash;  // of what changes a plan
+  const int threads;
+  const int generation = process_generation();
+  ThreadPool pool;
+  const std::shared_ptr<KernelCache> kernels;
+  const PlanStore store;
+  std::mutex running;  // one step at a time: the pool runs one region at a time
+  std::mutex mutex;    // of what follows
+  SessionStatistics statistics;
+  std::unordered_map<ir::Hash, std::shared_ptr<const Executable>, ir::HashOfHash> plans;
+  std::deque<ir::Hash> oldest;
+
+  explicit State(SessionOptions o)
+      : options(std::move(o)),
+        options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
+        threads(options.threads > 0 ? options.threads
+                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+        pool(on_cuda() ? 1 : threads),
+        kernels(options.kernels ? options.kernels : std::make_shared<KernelCache>(kMostKernels, options.disk)),
+        store(options.checks.refused_kernel.empty() ? options.disk : nullptr, options.frozen) {}
+
+  // Graph, donation pattern and every option that changes a plan (design: the plan key).
+  ir::Hash plan_key(const ir::Graph& graph, const Permissions& given) const {
+    std::string key;
+    key.reserve(2 * sizeof(ir::Hash) + given.donated.size() + given.fixed.size());
+    for (const ir::Hash& part : {ir::hash(graph), options_hash}) {
+      key.append(reinterpret_cast<const char*>(&part), sizeof part);
+    }
+    for (const bool d : given.donated) key += static_cast<char>(d);
+    for (const bool f : given.fixed) key += static_cast<char>(2 + f);
+    return ir::hash_text(key);
+  }
+
+  std::shared_ptr<const Executable> executable(const ir::Graph& graph, const Permissions& given);
+  std::shared_ptr<const Executable> make_somehow(const ir::Graph& graph, const Permissions& given);
+  // Null if it was stopped. `quick`: kernels of the cpu that are in no cache are KernelCache::Missing::compile_quickly.
+  std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const Permissions& given,
+                                         bool quick, const std::stop_token& stop = {});
+  void improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given, const std::stop_token& stop);
+  void improve_kernels(const ir::Hash& key, const std::string& name, const std::stop_token& stop);
+  void failed_in_background(const std::string& name, const std::string& why_not);
+  // What runs first where something better is made in the background.
+  Target first_target() const {
+    Target target = options.target;
+    if (is_improved()) target.cudnn = 1;
+    return target;
+  }
+  bool is_improved() const { return on_cuda() && options.compile_in_background && options.target.cudnn > 1; }
+  bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
+  // Opens the device at first use. Throws DeviceError.
+  CudaBackend& cuda() {
+    if (generation != process_generation()) {
+      throw DeviceError(
+          fmt::format("{}: the child of a fork() cannot use a CUDA device of its parent; use fusejit in one of them, "
+                      "or exec after fork",
+                      options.device.str()));
+    }
+    std::lock_guard lock(mutex);
+    if (!options.cuda) options.cuda = open_backend(options, options.device);
+    return *options.cuda;
+  }
+  std::vector<Buffer> placed(std::vector<Buffer> results) {
+    if (options.results_on_device) {
+      for (Buffer& result : results) {
+        if (result.device().is_cpu()) result = cuda().device().upload(result);
+      }
+    }
+    return results;
+  }
+  std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph,
+                                  std::span<const Buffer> arguments);
+
+  std::shared_ptr<const Executable> in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
+                                              const std::stop_token& stop);
+  std::vector<Buffer> run(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
+  std::vector<Buffer> run_pieces(const Pieces& pieces, std::span<const Buffer> arguments);
+  bool may_fall_back() const { return options.fall_back && !ir::is_strict(); }
+  // Counts, and says it once: one line a reason.
+  void fell_back(const std::string& name, const std::string& what, const std::string& why) {
+    {
+      std::lock_guard lock(mutex);
+      ++statistics.fallbacks;
+    }
+    warn(name, what, why);
+  }
+  void warn(const std::string& name, const std::string& what, const std::string& why) {
+    const std::string line =
+        fmt::format("graph @{} {}: {}", name, what, std::string_view(why).substr(0, why.find('\n')));
+    {
+      std::lock_guard lock(mutex);
+      if (!warned.insert(line).second) return;
+    }
+    if (options.log) options.log(line);
+  }
+  std::set<std::string> warned;
+  Background background;  // last: what it runs uses the rest
+};
+
+}  // namespace fusejit::runtime
