@@ -325,6 +325,11 @@ std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const r
   return engine->session(Device()).run(graph, arguments);
 }
 
+void prepare_graph(const ir::Graph& graph, const Device& device, const std::vector<bool>& donated,
+                   const std::vector<bool>& fixed) {
+  default_engine()->session(device).prepare(graph, donated, fixed);
+}
+
 runtime::Buffer place(const runtime::Buffer& buffer, const Device& device) {
   if (device.is_cpu()) return buffer.on_host();
   return buffer.device() == device ? buffer : default_engine()->session(device).place(buffer);

@@ -30,6 +30,10 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
 // The same value on a device. Throws DeviceError, UnsupportedError.
 runtime::Buffer place(const runtime::Buffer& buffer, const Device& device);
 
+// Plans and compiles a graph as a run on the device would; per parameter: what may be overwritten, what never changes.
+void prepare_graph(const ir::Graph& graph, const Device& device, const std::vector<bool>& donated,
+                   const std::vector<bool>& fixed);
+
 // Runs a graph on buffers as the default session of the cpu does.
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments);
 

@@ -155,6 +155,13 @@ std::shared_ptr<const scheduler::Plan> Session::plan(const ir::Graph& graph, std
   return {executable, &executable->plan};
 }
 
+void Session::prepare(const ir::Graph& graph, const std::vector<bool>& donated, const std::vector<bool>& fixed) {
+  if (state_->options.engine == Engine::graph_interpreter) return;
+  const UnforkedRun unforked;
+  if (state_->on_cuda()) state_->cuda();
+  state_->executable(graph, {donated, state_->on_cuda() ? std::vector<bool>() : fixed});
+}
+
 std::vector<Buffer> Session::State::run(const Executable& executable, const ir::Graph& graph,
                                         std::span<const Buffer> arguments) {
   if (executable.pieces) return run_pieces(*executable.pieces, arguments);

@@ -87,6 +87,9 @@ class Session {
                           std::span<const bool> donated = {});
   // The plan that run() would use, for tools. UnsupportedError where it would run in pieces.
   std::shared_ptr<const scheduler::Plan> plan(const ir::Graph& graph, std::span<const bool> donated = {});
+  // Plans and compiles what run() would, for arguments of which these are donated and fixed (Buffer::fix), and runs
+  // nothing. Empty lists: none are.
+  void prepare(const ir::Graph& graph, const std::vector<bool>& donated, const std::vector<bool>& fixed);
   // The same value where results are: in host memory, or on the device. Throws DeviceError.
   Buffer place(const Buffer& buffer);
   // Why convolutions on a CUDA device are generated kernels, not calls of cuDNN; empty if they are, or on the host.

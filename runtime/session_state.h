@@ -65,8 +65,13 @@ struct Session::State {
     for (const ir::Hash& part : {ir::hash(graph), options_hash}) {
       key.append(reinterpret_cast<const char*>(&part), sizeof part);
     }
-    for (const bool d : given.donated) key += static_cast<char>(d);
-    for (const bool f : given.fixed) key += static_cast<char>(2 + f);
+    const auto add = [&key](const std::vector<bool>& flags, char kind) {
+      for (std::size_t i = 0; i < flags.size(); ++i) {
+        if (flags[i]) key.append(1, kind).append(reinterpret_cast<const char*>(&i), sizeof i);
+      }
+    };
+    add(given.donated, 'd');
+    add(given.fixed, 'f');
     return ir::hash_text(key);
   }
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "fusejit/tensor.h"
+#include "fusejit/warmup.h"
 
 namespace fusejit {
 
@@ -18,10 +19,7 @@ class Frozen {
   // x -> forward(x) in evaluation mode. Records, lazily; a new type of x is planned once. UserError as forward's.
   Tensor operator()(const Tensor& x) const;
 
-  struct Input {
-    DType dtype = f32;
-    Shape shape;
-  };
+  using Input = InputType;
   // Plans and compiles for inputs of this type now, so that the time and the errors (UnsupportedError, DeviceError)
   // come here: serve.compile({fj::f32, {1, 3, 224, 224}}).
   void compile(const Input& input) const;

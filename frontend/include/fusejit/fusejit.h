@@ -14,3 +14,4 @@
 #include "fusejit/runtime.h"
 #include "fusejit/tensor.h"
 #include "fusejit/train.h"
+#include "fusejit/warmup.h"
