@@ -19,6 +19,13 @@
 namespace fusejit::runtime {
 namespace {
 
+disk::CacheKey key_of(std::string kernel_key_text, const Target& target) {
+#ifdef FUSEJIT_X86
+  if (target.isa != Isa::cuda) return disk::kernel_key(std::move(kernel_key_text), target.isa);
+#endif
+  return disk::cuda_kernel_key(std::move(kernel_key_text), target.compute_capability);
+}
+
 struct Walk {
   const Target& target;
   const std::shared_ptr<disk::DiskCache>& cache;
@@ -26,14 +33,8 @@ struct Walk {
   WarmPlan found = {};
   std::set<std::string> known = {};  // kernel texts
 
-  bool has_code(const std::string& text) const {
-    if (target.isa == Isa::cuda)
-      return disk::contains_cuda_kernel(*cache, disk::cuda_kernel_key(text, target.compute_capability));
-#ifdef FUSEJIT_X86
-    return cache->contains(disk::kernel_key(text, target.isa));
-#else
-    return false;
-#endif
+  bool has_code(const disk::CacheKey& key) const {
+    return target.isa == Isa::cuda ? disk::contains_cuda_kernel(*cache, key) : cache->contains(key);
   }
 
   void note(const scheduler::Plan& plan) {
@@ -45,7 +46,7 @@ struct Walk {
       std::string text = ir::kernel_key_text(*step.kernel);
       if (!known.insert(text).second) continue;
       ++found.kernels;
-      if (!has_code(text)) found.missing.push_back(ir::print(*step.kernel));
+      if (!has_code(key_of(text, target))) found.missing.push_back(ir::print(*step.kernel));
     }
   }
 
@@ -81,6 +82,22 @@ WarmPlan warm_plan(const Signature& signature, const Target& target, const std::
   walk.plan(signature.graph, {target, signature.rules, signature.donated, cudnn::supports_step,
                               target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed});
   return std::move(walk.found);
+}
+
+std::vector<std::string> explain_warm(const Signature& signature, const Target& target,
+                                      const std::shared_ptr<disk::DiskCache>& cache) {
+  const WarmPlan plan = warm_plan(signature, target, cache, /*make=*/false);
+  constexpr std::string_view kFrozen = "; ";
+  if (!plan.not_there.empty()) return {plan.not_there.substr(plan.not_there.find(kFrozen) + kFrozen.size())};
+  std::vector<std::string> lines = {fmt::format("{} plans and {} of {} kernels are there", plan.plans,
+                                                static_cast<std::size_t>(plan.kernels) - plan.missing.size(),
+                                                plan.kernels)};
+  for (const std::string& text : plan.missing) {
+    const ir::Kernel kernel = ir::parse_kernel(text);
+    lines.push_back(
+        fmt::format("@{}: {}", kernel.name, explain(*cache, key_of(ir::kernel_key_text(kernel), target)).text));
+  }
+  return lines;
 }
 
 std::vector<std::vector<std::string>> divide_kernels(std::vector<std::string> texts, const Target& target) {

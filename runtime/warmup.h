@@ -25,6 +25,14 @@ struct WarmPlan {
 WarmPlan warm_plan(const Signature& signature, const Target& target, const std::shared_ptr<disk::DiskCache>& cache,
                    bool make);
 
+// The keys of everything that a warm-up of it made or found.
+std::vector<disk::CacheKey> warm_keys(const Signature& signature, const Target& target,
+                                      const std::shared_ptr<disk::DiskCache>& cache);
+
+// Plan and kernels: a sentence each, "… is there", or what the nearest entry differs in.
+std::vector<std::string> explain_warm(const Signature& signature, const Target& target,
+                                      const std::shared_ptr<disk::DiskCache>& cache);
+
 // How missing kernels are divided into pieces of work: each by itself, or as many as a program of CUDA holds.
 std::vector<std::vector<std::string>> divide_kernels(std::vector<std::string> texts, const Target& target);
 

@@ -5,7 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
+
+#include "fusejit/error.h"
 
 namespace fusejit::runtime::disk {
 namespace {
@@ -23,6 +26,13 @@ bool is_due(const Bound& written, const Bound& most) {
 }  // namespace
 
 DiskCache::DiskCache(DiskCacheOptions options) : options_(std::move(options)) {
+  for (const std::string& path : options_.bundles) {
+    try {
+      bundles_.emplace_back(path, options_.trust);
+    } catch (const Error& error) {
+      failed(error.what());
+    }
+  }
   std::string why;
   const Handle root = open_folder(options_.folder, options_.trust, !options_.read_only, why);
   const Handle version =
@@ -50,34 +60,37 @@ Handle DiskCache::open_shard(int shard, bool create, std::string& why) const {
   return open_folder(folder() + "/" + shard_name(shard), options_.trust, create, why);
 }
 
-std::optional<Entry> DiskCache::find(const CacheKey& key) {
+std::optional<Entry> DiskCache::find_in_folder(const CacheKey& key, std::string& why, std::string& damage) {
+  if (!why_unusable_.empty()) return std::nullopt;
+  const Handle folder = open_shard(shard_of(key), false, why);
+  if (!folder) return why.clear(), std::nullopt;  // none begins so; what else is wrong with it, put() says
   const std::string name = file_name(key);
-  std::string why, damage;
   struct stat status = {};
-  std::optional<std::string> bytes;
-  std::optional<Entry> entry;
-  if (why_unusable_.empty()) {
-    if (const Handle folder = open_shard(shard_of(key), false, why)) {
-      why.clear();
-      bytes = read_file(folder, name, options_.trust, kMostEntryBytes, why, &status);
-      if (bytes) entry = decode(*bytes, &damage);
-      if (entry && !(entry->key == key)) damage = "it is another key's", entry.reset();
-      if (bytes && !entry && !options_.read_only) unlink_if_same(folder, {name, 0, status.st_mtim, status.st_ino});
-      if (entry && !options_.read_only && std::time(nullptr) - status.st_mtim.tv_sec >= options_.stamp_seconds) {
-        const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
-        ::utimensat(folder.get(), name.c_str(), now, AT_SYMLINK_NOFOLLOW);
-      }
-    } else {
-      why.clear();  // no entry yet has that first digit; what else is wrong, put() says
-    }
+  why.clear();
+  const std::optional<std::string> bytes = read_file(folder, name, options_.trust, kMostEntryBytes, why, &status);
+  if (!bytes) return std::nullopt;
+  std::optional<Entry> entry = decode(*bytes, &damage);
+  if (entry && !(entry->key == key)) damage = "it is another key's", entry.reset();
+  if (!entry && !options_.read_only) unlink_if_same(folder, {name, 0, status.st_mtim, status.st_ino});
+  if (entry && !options_.read_only && std::time(nullptr) - status.st_mtim.tv_sec >= options_.stamp_seconds) {
+    const timespec now[2] = {{0, UTIME_OMIT}, {0, UTIME_NOW}};
+    ::utimensat(folder.get(), name.c_str(), now, AT_SYMLINK_NOFOLLOW);
   }
+  const std::lock_guard lock(mutex_);
+  statistics_.bytes_read += static_cast<std::int64_t>(bytes->size());
+  return entry;
+}
+
+std::optional<Entry> DiskCache::find(const CacheKey& key) {
+  std::string why, damage;
+  std::optional<Entry> entry = find_in_folder(key, why, damage);
+  for (std::size_t i = 0; i < bundles_.size() && !entry; ++i) entry = bundles_[i].find(key);
   {
     const std::lock_guard lock(mutex_);
     entry ? ++statistics_.hits : ++statistics_.misses;
     if (!damage.empty()) ++statistics_.damaged;
-    if (bytes) statistics_.bytes_read += static_cast<std::int64_t>(bytes->size());
   }
-  if (!damage.empty()) why = fmt::format("{}: {}; it is made again", name, damage);
+  if (!damage.empty()) why = fmt::format("{}: {}; it is made again", file_name(key), damage);
   if (!why.empty()) failed(why);
   return entry;
 }
@@ -85,7 +98,29 @@ std::optional<Entry> DiskCache::find(const CacheKey& key) {
 bool DiskCache::contains(const CacheKey& key) {
   std::string why;
   const Handle folder = open_shard(shard_of(key), false, why);
-  return folder && ::faccessat(folder.get(), file_name(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  if (folder && ::faccessat(folder.get(), file_name(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+  return std::any_of(bundles_.begin(), bundles_.end(), [&](const Bundle& bundle) { return bundle.contains(key); });
+}
+
+std::vector<std::pair<Entry, std::time_t>> DiskCache::neighbours(const CacheKey& key) const {
+  std::vector<std::pair<Entry, std::time_t>> found;
+  std::string why;
+  const Handle folder = open_shard(shard_of(key), false, why);
+  const std::string name = file_name(key);
+  const std::string prefix = name.substr(0, name.find('-') + 1);
+  std::vector<FileInfo> files = folder ? list_files(folder) : std::vector<FileInfo>();
+  std::sort(files.begin(), files.end(), [](const FileInfo& a, const FileInfo& b) { return a.name < b.name; });
+  for (const FileInfo& file : files) {
+    if (!file.name.starts_with(prefix)) continue;
+    const auto bytes = read_file(folder, file.name, options_.trust, kMostEntryBytes, why);
+    std::optional<Entry> entry = bytes ? decode(*bytes) : std::nullopt;
+    if (entry && file_name(entry->key) == file.name) found.emplace_back(*std::move(entry), file.used.tv_sec);
+  }
+  for (const Bundle& bundle : bundles_) {
+    for (Entry& entry : bundle.neighbours(key)) found.emplace_back(std::move(entry), 0);
+  }
+  std::erase_if(found, [&](const auto& one) { return one.first.key.kind() != key.kind(); });
+  return found;
 }
 
 void DiskCache::put(const CacheKey& key, const std::vector<Section>& sections) noexcept {

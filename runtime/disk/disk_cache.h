@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/disk/bundle.h"
 #include "runtime/disk/entry.h"
 #include "runtime/disk/files.h"
 #include "runtime/disk/prune.h"
@@ -22,6 +23,7 @@ namespace fusejit::runtime::disk {
 
 struct DiskCacheOptions {
   std::string folder;
+  std::vector<std::string> bundles = {};  // looked through, in this order, for what is not in the folder
   bool read_only = false;
   bool durable = false;  // what was put survives a power cut; otherwise that may lose it, and a damaged file is a miss
   Trust trust = Trust::owner;
@@ -50,6 +52,8 @@ class DiskCache {
   std::optional<Entry> find(const CacheKey& key);
   bool contains(const CacheKey& key);  // without reading more than its name, or counting
   void put(const CacheKey& key, const std::vector<Section>& sections) noexcept;
+  // Entries of the same kind and subject, wherever they are, and when they were last used (0: in a bundle).
+  std::vector<std::pair<Entry, std::time_t>> neighbours(const CacheKey& key) const;
   // Its bytes were as written, but of no use: the next one shall make it anew.
   void remove(const CacheKey& key) noexcept;
 
@@ -73,7 +77,10 @@ class DiskCache {
   void make_room(int shard, const Handle& folder, std::int64_t bytes);
   void failed(const std::string& why);  // said once
 
+  std::optional<Entry> find_in_folder(const CacheKey& key, std::string& why, std::string& damage);
+
   const DiskCacheOptions options_;
+  std::vector<Bundle> bundles_;
   mutable std::mutex mutex_;  // of what follows
   std::string why_unusable_;
   bool said_ = false;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "runtime/disk/bytes.h"
 
 namespace fusejit::runtime::disk {
 namespace {
@@ -20,42 +21,11 @@ constexpr std::string_view kMagic = "fusejit\n";
 constexpr std::size_t kWorthCompressing = 256;
 constexpr std::uint32_t kMostItems = 4096;
 
-template <typename T>
-void append(std::string& out, T value) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) out += static_cast<char>(value >> (8 * i));
-}
-
-// Takes bytes from the front, or fails for good.
-struct Reader {
-  std::string_view rest;
-  bool failed = false;
-
-  std::string_view bytes(std::uint64_t count) {
-    if (failed || count > rest.size()) return failed = true, std::string_view();
-    const std::string_view taken = rest.substr(0, count);
-    rest.remove_prefix(count);
-    return taken;
-  }
-  template <typename T>
-  T integer() {
-    const std::string_view taken = bytes(sizeof(T));
-    T value = 0;
-    for (std::size_t i = 0; i < taken.size(); ++i)
-      value |= static_cast<T>(static_cast<unsigned char>(taken[i])) << (8 * i);
-    return value;
-  }
-};
-
 struct Item {
   std::uint32_t name_bytes = 0;
   bool is_compressed = false;
   std::uint64_t stored_bytes = 0, full_bytes = 0;
 };
-
-void append_hash(std::string& out, const ir::Hash& hash) {
-  append(out, hash.high);
-  append(out, hash.low);
-}
 
 std::string compressed(const std::string& full) {
   if (full.size() < kWorthCompressing) return full;
@@ -84,10 +54,10 @@ CacheKey::CacheKey(std::string kind, std::vector<KeyPart> parts) : kind_(std::mo
   FJ_ASSERT(!parts_.empty(), "a key has at least one part");
   const auto hash_of = [this](std::size_t count) {
     std::string hashes;
-    append_hash(hashes, ir::hash_text(kind_));
+    append(hashes, ir::hash_text(kind_));
     for (std::size_t i = 0; i < count; ++i) {
-      append_hash(hashes, ir::hash_text(parts_[i].name));
-      append_hash(hashes, ir::hash_text(parts_[i].text));
+      append(hashes, ir::hash_text(parts_[i].name));
+      append(hashes, ir::hash_text(parts_[i].text));
     }
     return ir::hash_text(hashes);
   };
@@ -127,7 +97,7 @@ std::string encode(const CacheKey& key, const std::vector<Section>& sections) {
     payload.append(name).append(stored);
   }
   out += payload;
-  append_hash(out, ir::hash_text(out));
+  append(out, ir::hash_text(out));
   return out;
 }
 
@@ -143,7 +113,7 @@ std::optional<Entry> decode(std::string_view bytes, std::string* why) {
   constexpr std::size_t kHash = sizeof(ir::Hash);
   if (bytes.size() < kMagic.size() + 4 + kHash) return refuse("it is cut off");
   std::string sum;
-  append_hash(sum, ir::hash_text(bytes.substr(0, bytes.size() - kHash)));
+  append(sum, ir::hash_text(bytes.substr(0, bytes.size() - kHash)));
   if (bytes.substr(bytes.size() - kHash) != sum) return refuse("its check sum is wrong");
   // From here on only a hostile writer can be wrong.
   reader.rest.remove_suffix(kHash);

@@ -44,25 +44,14 @@ std::pair<std::string, std::string> first_difference(std::string_view a, std::st
 
 Explanation explain(const DiskCache& cache, const CacheKey& key) {
   Explanation result;
-  const auto& options = cache.options();
-  std::string why;
-  const Handle folder = cache.open_shard(DiskCache::shard_of(key), false, why);
-  const std::string name = DiskCache::file_name(key);
-  const std::string prefix = name.substr(0, name.find('-') + 1);
   std::time_t made = 0;
-  std::vector<FileInfo> files = folder ? list_files(folder) : std::vector<FileInfo>();
-  std::sort(files.begin(), files.end(), [](const FileInfo& a, const FileInfo& b) { return a.name < b.name; });
-  for (const FileInfo& file : files) {
-    if (!file.name.starts_with(prefix)) continue;
-    const auto bytes = read_file(folder, file.name, options.trust, kMostEntryBytes, why);
-    std::optional<Entry> entry = bytes ? decode(*bytes) : std::nullopt;
-    if (!entry || entry->key.kind() != key.kind() || DiskCache::file_name(entry->key) != file.name) continue;
-    std::vector<std::string> differing = differing_parts(key, entry->key);
+  for (auto& [entry, used] : cache.neighbours(key)) {
+    std::vector<std::string> differing = differing_parts(key, entry.key);
     const bool is_nearer = !result.nearest || differing.size() < result.differing.size() ||
-                           (differing.size() == result.differing.size() && file.used.tv_sec > made);
+                           (differing.size() == result.differing.size() && used > made);
     if (!is_nearer) continue;
-    made = file.used.tv_sec;
-    result.nearest = std::move(entry->key), result.differing = std::move(differing);
+    made = used;
+    result.nearest = std::move(entry.key), result.differing = std::move(differing);
   }
   result.is_there = result.nearest && result.differing.empty();
   const std::string what = fmt::format("{} {:.8}", key.kind(), key.hash().hex());
@@ -75,9 +64,9 @@ Explanation explain(const DiskCache& cache, const CacheKey& key) {
   } else {
     const std::string& part = result.differing[0];
     const auto [there, here] = first_difference(result.nearest->part(part), key.part(part));
-    result.text = fmt::format("{}: the nearest entry ({:.8}, {} old) differs in {}: '{}' there, '{}' here", what,
-                              result.nearest->hash().hex(), age(std::time(nullptr) - made),
-                              fmt::join(result.differing, ", "), there, here);
+    const std::string old = made == 0 ? "in a bundle" : age(std::time(nullptr) - made) + " old";
+    result.text = fmt::format("{}: the nearest entry ({:.8}, {}) differs in {}: '{}' there, '{}' here", what,
+                              result.nearest->hash().hex(), old, fmt::join(result.differing, ", "), there, here);
   }
   return result;
 }

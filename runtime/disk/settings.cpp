@@ -53,6 +53,11 @@ CacheSettings cache_settings() {
   settings.options.trust = flag("FUSEJIT_CACHE_SHARED") ? Trust::shared : Trust::owner;
   if (const std::string size = variable("FUSEJIT_CACHE_MAX_SIZE"); !size.empty())
     settings.options.most.bytes = parse_size("FUSEJIT_CACHE_MAX_SIZE", size);
+  for (std::string paths = variable("FUSEJIT_CACHE_BUNDLES"); !paths.empty();) {
+    const std::size_t colon = std::min(paths.find(':'), paths.size());
+    if (colon > 0) settings.options.bundles.push_back(paths.substr(0, colon));
+    paths.erase(0, colon + 1);
+  }
   std::string& folder = settings.options.folder;
   for (const auto& [name, below] :
        {std::pair("FUSEJIT_CACHE_DIR", ""), std::pair("XDG_CACHE_HOME", "/fusejit/compiled"),
@@ -80,7 +85,7 @@ std::shared_ptr<DiskCache> user_cache(const std::string& mode, const std::functi
   const std::lock_guard lock(mutex);
   const auto same = [&](const DiskCacheOptions& one, const DiskCacheOptions& other) {
     return one.folder == other.folder && one.read_only == other.read_only && one.trust == other.trust &&
-           one.most.bytes == other.most.bytes && one.durable == other.durable;
+           one.most.bytes == other.most.bytes && one.durable == other.durable && one.bundles == other.bundles;
   };
   if (auto cache = last.lock(); cache && same(cache->options(), settings.options)) return cache;
   auto cache = std::make_shared<DiskCache>(std::move(settings.options));

@@ -3,6 +3,7 @@
 //   FUSEJIT_CACHE           on (default), read (nothing is written), off
 //   FUSEJIT_CACHE_DIR       the folder; else $XDG_CACHE_HOME/fusejit/compiled, else ~/.cache/fusejit/compiled
 //   FUSEJIT_CACHE_MAX_SIZE  4G, 500M: the least recently used goes when there is more
+//   FUSEJIT_CACHE_BUNDLES   a.fjb:b.fjb, looked through for what is not in the folder
 //   FUSEJIT_CACHE_SHARED=1  the folder may be written by others, who are all trusted
 //   FUSEJIT_FREEZE=1        what is not there is an error instead of being made
 #pragma once

@@ -29,6 +29,25 @@ struct WarmupOptions {
 int warmup(const WarmupOptions& options);
 int warmup_worker();
 
+struct CacheOptions {
+  std::string folder;                // empty: the user's
+  std::vector<std::string> sources;  // explain: as warmup; import and merge: bundles
+  std::vector<std::string> targets;
+  std::string rules, dtype, output;
+  bool json = false, fix = false, trust = false, dry_run = false, clear = false;
+  std::int64_t most_bytes = -1, most_files = -1;  // prune; -1: any
+  double older_than_days = -1;
+};
+int cache_path(const CacheOptions& options);
+int cache_stats(const CacheOptions& options);
+int cache_list(const CacheOptions& options);
+int cache_explain(const CacheOptions& options);
+int cache_verify(const CacheOptions& options);
+int cache_prune(const CacheOptions& options);
+int cache_export(const CacheOptions& options);
+int cache_import(const CacheOptions& options);
+int cache_merge(const CacheOptions& options);
+
 // What to do, or to print the help that was asked for. Throws UsageError.
 std::function<int()> parse_command_line(int argc, char** argv);
 

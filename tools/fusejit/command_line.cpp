@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "runtime/disk/settings.h"
 #include "tools/fusejit/command.h"
 #include "tools/output.h"
 
@@ -19,6 +20,14 @@ void add_doctor(CLI::App& program, std::function<int()>& chosen) {
   command->callback([&chosen, options] { chosen = [options] { return doctor(*options); }; });
 }
 
+void add_targets(CLI::App& command, std::vector<std::string>& targets) {
+  command
+      .add_option("--target", targets,
+                  "For these targets, such as host, x86:avx2 or cuda:sm_90,cudnn=1, each named by an option of its own "
+                  "(default: this processor, and for CUDA what was recorded)")
+      ->allow_extra_args(false);
+}
+
 void add_warmup(CLI::App& program, std::function<int()>& chosen) {
   auto options = std::make_shared<WarmupOptions>();
   CLI::App* command = program.add_subcommand(
@@ -29,11 +38,7 @@ void add_warmup(CLI::App& program, std::function<int()>& chosen) {
                       "Signature files, .fj graphs, or models such as resnet50@16x3x224x224:train (fusejit-dump list)");
   command->add_option("-j,--workers", options->workers, "Worker processes (default: one a processor)")
       ->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--target", options->targets,
-                   "For these targets, such as host, x86:avx2 or cuda:sm_90,cudnn=1, each named by an option of its "
-                   "own (default: this processor, and for CUDA what was recorded)")
-      ->allow_extra_args(false);
+  add_targets(*command, options->targets);
   command->add_option("--rules", options->rules, "Of graphs and models: all or none")
       ->check(CLI::IsMember({"all", "none"}));
   command->add_option("--dtype", options->dtype, "Of models: f32, f64, f16 or bf16");
@@ -50,6 +55,62 @@ void add_warmup(CLI::App& program, std::function<int()>& chosen) {
   });
 }
 
+struct CacheCommand {
+  CLI::App& app;
+  std::shared_ptr<CacheOptions> options;
+};
+
+void add_cache(CLI::App& program, std::function<int()>& chosen) {
+  CLI::App* cache = program.add_subcommand(
+      "cache", "The plans and kernels on disk (FUSEJIT_CACHE_DIR, else ~/.cache/fusejit/compiled)");
+  cache->require_subcommand(1);
+  const auto add = [&](const char* name, const char* meaning, int (*run)(const CacheOptions&)) {
+    auto options = std::make_shared<CacheOptions>();
+    CLI::App* command = cache->add_subcommand(name, meaning);
+    command->add_option("--cache", options->folder, "Another folder than the user's");
+    command->callback([&chosen, options, run] { chosen = [options, run] { return run(*options); }; });
+    return CacheCommand{*command, options};
+  };
+  add("path", "Where it is", cache_path);
+  const auto stats = add("stats", "How many entries of each kind, and their bytes", cache_stats);
+  stats.app.add_flag("--json", stats.options->json, "JSON instead of a table");
+  const auto list = add("list", "Every entry: id, kind, bytes, what it is", cache_list);
+  list.app.add_flag("--json", list.options->json, "JSON instead of a table");
+  const auto explain = add("explain",
+                           "Whether plan and kernels of a SOURCE are there, and which part of the key of the "
+                           "nearest entry differs; exit with 3 if they are not",
+                           cache_explain);
+  explain.app.add_option("SOURCE", explain.options->sources, "As for warmup")->required();
+  add_targets(explain.app, explain.options->targets);
+  explain.app.add_option("--rules", explain.options->rules, "all or none")->check(CLI::IsMember({"all", "none"}));
+  explain.app.add_option("--dtype", explain.options->dtype, "Of models: f32, f64, f16 or bf16");
+  const auto verify = add("verify", "Reads every entry; exit with 3 if one is damaged", cache_verify);
+  verify.app.add_flag("--fix", verify.options->fix, "Remove those");
+  const auto prune = add("prune", "Removes what was not used for long, or the least recently used", cache_prune);
+  prune.app.add_option_function<std::string>(
+      "--max-size",
+      [to = prune.options](const std::string& text) { to->most_bytes = runtime::disk::parse_size("--max-size", text); },
+      "Until so much is left, such as 500M");
+  prune.app.add_option("--max-files", prune.options->most_files, "Until so many are left")
+      ->check(CLI::NonNegativeNumber);
+  prune.app.add_option("--older-than", prune.options->older_than_days, "What was not used for so many days")
+      ->check(CLI::NonNegativeNumber);
+  prune.app.add_flag("--dry-run", prune.options->dry_run, "Only say what would go");
+  const auto clear = add("clear", "Removes everything", cache_prune);
+  clear.options->clear = true;
+  const auto out = add("export",
+                       "Writes everything into one file, to be shipped and imported, or used as it is "
+                       "(FUSEJIT_CACHE_BUNDLES)",
+                       cache_export);
+  out.app.add_option("-o,--output", out.options->output, "The bundle to write, such as kernels.fjb")->required();
+  const auto in = add("import", "Takes the entries of bundles into the cache", cache_import);
+  in.app.add_option("BUNDLE", in.options->sources, "Files that export or merge wrote")->required();
+  in.app.add_flag("--trust", in.options->trust, "They hold machine code; you know who made it");
+  const auto merge = add("merge", "Makes one bundle of several", cache_merge);
+  merge.app.add_option("BUNDLE", merge.options->sources, "Files that export or merge wrote")->required();
+  merge.app.add_option("-o,--output", merge.options->output, "The bundle to write")->required();
+}
+
 }  // namespace
 
 std::function<int()> parse_command_line(int argc, char** argv) {
@@ -59,12 +120,14 @@ std::function<int()> parse_command_line(int argc, char** argv) {
   std::function<int()> chosen;
   add_doctor(program, chosen);
   add_warmup(program, chosen);
+  add_cache(program, chosen);
   try {
     program.parse(argc, argv);
     return chosen;
   } catch (const CLI::CallForHelp&) {
-    const auto parsed = program.get_subcommands();
-    std::string help = parsed.empty() ? program.help() : parsed[0]->help();
+    const CLI::App* asked = &program;
+    while (!asked->get_subcommands().empty()) asked = asked->get_subcommands()[0];
+    std::string help = asked->help();
     return [help = std::move(help)] {
       std::cout << help;
       finish_output();
