@@ -32,6 +32,7 @@ struct Walk {
   const bool make;
   WarmPlan found = {};
   std::set<std::string> known = {};  // kernel texts
+  std::vector<disk::CacheKey> keys = {};
 
   bool has_code(const disk::CacheKey& key) const {
     return target.isa == Isa::cuda ? disk::contains_cuda_kernel(*cache, key) : cache->contains(key);
@@ -46,8 +47,14 @@ struct Walk {
       std::string text = ir::kernel_key_text(*step.kernel);
       if (!known.insert(text).second) continue;
       ++found.kernels;
-      if (!has_code(key_of(text, target))) found.missing.push_back(ir::print(*step.kernel));
+      keys.push_back(key_of(text, target));
+      if (!has_code(keys.back())) found.missing.push_back(ir::print(*step.kernel));
     }
+  }
+
+  void plan(const Signature& signature) {
+    plan(signature.graph, {target, signature.rules, signature.donated, cudnn::supports_step,
+                           target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed});
   }
 
   void plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted) {
@@ -55,6 +62,7 @@ struct Walk {
     const std::string library = target.cudnn > 0 ? cudnn::caller_identity({}) : "";
     ++found.plans;
     try {
+      keys.push_back(disk::plan_key(graph, {target, wanted.rules, wanted.donated, wanted.fixed, library}));
       const PlanStore::Planned planned = store.schedule(graph, wanted, library);
       if (!planned.was_kept) {
         ++found.plans_made;
@@ -79,9 +87,23 @@ struct Walk {
 WarmPlan warm_plan(const Signature& signature, const Target& target, const std::shared_ptr<disk::DiskCache>& cache,
                    bool make) {
   Walk walk{target, cache, make};
-  walk.plan(signature.graph, {target, signature.rules, signature.donated, cudnn::supports_step,
-                              target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed});
+  walk.plan(signature);
   return std::move(walk.found);
+}
+
+std::vector<disk::CacheKey> warm_keys(const Signature& signature, const Target& target,
+                                      const std::shared_ptr<disk::DiskCache>& cache) {
+  Walk walk{target, cache, /*make=*/false};
+  walk.plan(signature);
+  std::vector<disk::CacheKey> keys;
+  for (disk::CacheKey& key : walk.keys) {
+    if (target.isa == Isa::cuda && key.kind() != "plan") {
+      if (const auto entry = disk::find_cuda_kernel(*cache, key))
+        keys.push_back(disk::program_key(key, entry->program));
+    }
+    keys.push_back(std::move(key));
+  }
+  return keys;
 }
 
 std::vector<std::string> explain_warm(const Signature& signature, const Target& target,

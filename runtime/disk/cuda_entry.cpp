@@ -13,7 +13,7 @@ namespace {
 std::string architecture(int compute_capability) { return fmt::format("sm_{}", compute_capability); }
 
 // `program` lists its kernels by the hashes of their keys, which say the rest.
-CacheKey program_key(const std::string& program, const std::string& sm) {
+CacheKey program_of(const std::string& program, const std::string& sm) {
   return CacheKey("program", {{"kernels", program}, {"sm", sm}});
 }
 
@@ -80,11 +80,15 @@ CacheKey cuda_kernel_key(std::string kernel_key_text, int compute_capability) {
                                   {"nvrtc", codegen::cuda::nvrtc_identity()}});
 }
 
+CacheKey program_key(const CacheKey& kernel, const std::string& program) {
+  return program_of(program, kernel.part("sm"));
+}
+
 void put_program(DiskCache& cache, const std::vector<CacheKey>& keys,
                  const std::vector<codegen::cuda::CudaSource>& sources, const codegen::cuda::CudaBinary& binary) {
   std::string program;
   for (const CacheKey& key : keys) program += key.hash().hex() + '\n';
-  cache.put(program_key(program, architecture(binary.compute_capability)), {{"cubin", binary.cubin}});
+  cache.put(program_of(program, architecture(binary.compute_capability)), {{"cubin", binary.cubin}});
   for (std::size_t i = 0; i < keys.size(); ++i) {
     cache.put(keys[i], {{"facts", facts(sources[i], binary)}, {"program", program}, {"source", sources[i].text}});
   }
@@ -101,17 +105,17 @@ std::optional<CudaKernelEntry> find_cuda_kernel(DiskCache& cache, const CacheKey
 }
 
 std::string find_program(DiskCache& cache, const std::string& program, int compute_capability) {
-  const auto found = cache.find(program_key(program, architecture(compute_capability)));
+  const auto found = cache.find(program_of(program, architecture(compute_capability)));
   return found ? found->section("cubin") : "";
 }
 
 bool contains_cuda_kernel(DiskCache& cache, const CacheKey& key) {
   const auto entry = find_cuda_kernel(cache, key);
-  return entry && cache.contains(program_key(entry->program, key.part("sm")));
+  return entry && cache.contains(program_key(key, entry->program));
 }
 
 void remove_cuda_kernel(DiskCache& cache, const CacheKey& key, const std::string& program) {
-  cache.remove(program_key(program, key.part("sm")));
+  cache.remove(program_of(program, key.part("sm")));
   cache.remove(key);
 }
 

@@ -16,6 +16,9 @@ namespace fusejit::runtime::disk {
 // Parts: kernel, its canonical text without its name; sm; compiler, the sources of the generator; nvrtc.
 CacheKey cuda_kernel_key(std::string kernel_key_text, int compute_capability);
 
+// Of the program that a kernel's entry names. Parts: kernels, the hashes of their keys, which say the rest; sm.
+CacheKey program_key(const CacheKey& kernel, const std::string& program);
+
 struct CudaKernelEntry {
   codegen::cuda::CudaSource source;
   std::vector<codegen::cuda::Resources> resources;  // of its entries

@@ -18,7 +18,8 @@ CacheKey kernel_key(std::string kernel_key_text, Isa isa) {
 }
 
 std::vector<Section> kernel_sections(const codegen::x86::ObjectCode& code) {
-  return {{"object", code.object},
+  return {{"name", code.name},
+          {"object", code.object},
           {"facts", fmt::format("{} {} {} {}", code.scratch_bytes, code.work_bytes, code.ir_instructions,
                                 fmt::join(code.tasks, " "))}};
 }

@@ -70,7 +70,7 @@ std::string summary(const Entry& entry) {
     const std::string& graph = entry.section("graph");
     return graph.substr(0, std::min<std::size_t>(graph.find('('), 64));
   }
-  const std::string& first = entry.key.parts()[0].text;
+  const std::string first = entry.section("name") + " " + entry.key.parts()[0].text;
   return first.substr(0, std::min<std::size_t>(first.find('\n'), 64));
 }
 

@@ -20,7 +20,7 @@ int doctor(const DoctorOptions& options);
 struct WarmupOptions {
   std::vector<std::string> sources;  // signature files, .fj graphs, MODEL@SHAPE[:train]
   std::vector<std::string> targets;  // empty: this processor for what ran on a cpu, what was recorded for the rest
-  std::string rules, dtype, report;
+  std::string rules, dtype, report, output;
   int workers = 0;  // 0: every processor
   double timeout_seconds = 120, budget_seconds = 0;
   bool check = false;

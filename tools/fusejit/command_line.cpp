@@ -48,6 +48,7 @@ void add_warmup(CLI::App& program, std::function<int()>& chosen) {
       ->check(CLI::PositiveNumber);
   command->add_flag("--check", options->check, "Make nothing: exit with 3 if something would have to be made");
   command->add_option("--report", options->report, "Write what was done to this file, as JSON");
+  command->add_option("-o,--output", options->output, "Write all of it into a bundle too, to be shipped");
   command->add_flag("--worker", options->is_worker)->group("");
   command->callback([&chosen, options] {
     if (!options->is_worker && options->sources.empty()) throw CLI::RequiredError("SOURCE");

@@ -54,6 +54,7 @@ class Warmup {
     show();
     line_.finish();
     if (!options_.report.empty()) write_report();
+    if (!options_.output.empty() && whole) write_bundle();
     summarise();
     if (interrupted) return kInterrupted;
     if (!whole) return kOverBudget;
@@ -144,6 +145,18 @@ class Warmup {
                kernels_made_, seconds(), workers_.count(), library, folder_);
     if (options_.check && missing_ == 0) fmt::print("nothing would have to be compiled\n");
     if (not_stored_ > 0) fmt::print("{} entries could not be written\n", not_stored_);
+  }
+
+  void write_bundle() const {
+    const auto cache = std::make_shared<runtime::disk::DiskCache>(runtime::disk::cache_settings().options);
+    runtime::disk::BundleWriter writer(options_.output);
+    for (const WarmupItem& item : items_) {
+      for (const runtime::disk::CacheKey& key : runtime::warm_keys(item.signature, item.target, cache)) {
+        if (const auto entry = cache->find(key)) writer.add(key, encode(key, entry->sections));
+      }
+    }
+    writer.finish();
+    fmt::print("{} entries in {}\n", writer.size(), options_.output);
   }
 
   void write_report() const {
