@@ -22,7 +22,7 @@ int main(int argc, char** argv) try {
     }
   fj::save(net.state_dict(), "net.npz");
   // README, to here
-  std::cout << "net.npz\n";
+  std::cout << "net.npz\n" << fj::stats().str() << '\n';  // the second time, everything comes from disk
   if (!std::cout.flush()) throw fusejit::FileError("standard output cannot be written");
 } catch (const fusejit::Error& error) {
   std::cerr << "train: " << error.what() << '\n';

@@ -10,6 +10,7 @@
 
 #include "frontend/context.h"
 #include "frontend/donations.h"
+#include "frontend/exit_line.h"
 #include "frontend/graph_cache.h"
 #include "frontend/slot.h"
 #include "frontend/trace.h"
@@ -99,6 +100,7 @@ std::shared_ptr<Engine> default_engine() {
   Context& c = context();
   const std::lock_guard lock(c.engine_mutex);
   if (!c.engine) c.engine = std::make_shared<Engine>(session_options(c.options));
+  say_statistics_at_exit();
   return c.engine;
 }
 

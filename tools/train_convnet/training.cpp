@@ -75,6 +75,7 @@ TrainingResult train(nn::Sequential& net, const Job& job, std::shared_ptr<const 
     std::fflush(stdout);
     result.epochs.push_back(now);
   }
+  say("{}\n", stats().str());
   result.stopped = stop;
   return result;
 }
