@@ -143,6 +143,13 @@ bool write_file(const Handle& folder, const std::string& name, std::string_view 
   return failed == nullptr;
 }
 
+bool is_entry(std::string_view name) {
+  constexpr std::string_view kEnd = ".entry";
+  if (name.size() != 49 + kEnd.size() || !name.ends_with(kEnd) || name[16] != '-') return false;
+  name.remove_suffix(kEnd.size());
+  return name.find_first_not_of("0123456789abcdef-") == std::string_view::npos;
+}
+
 bool is_temporary(std::string_view name) { return name.starts_with('.') && name.ends_with(".tmp"); }
 
 }  // namespace fusejit::runtime::disk

@@ -50,6 +50,8 @@ std::optional<std::string> read_file(const Handle& folder, const std::string& na
 // The whole file or nothing, with mode 0600. `durable`: it survives a power cut. False with `why`.
 bool write_file(const Handle& folder, const std::string& name, std::string_view bytes, bool durable, std::string& why);
 
+// "<16 hex digits>-<32 hex digits>.entry"
+bool is_entry(std::string_view name);
 // Files that a killed writer leaves behind: ".<random>.tmp".
 bool is_temporary(std::string_view name);
 

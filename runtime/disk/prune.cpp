@@ -29,6 +29,7 @@ std::vector<FileInfo> list_files(const Handle& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(fd < 0 ? nullptr : ::fdopendir(fd), ::closedir);
   if (!entries) return files;
   while (const dirent* entry = ::readdir(entries.get())) {
+    if (!is_entry(entry->d_name) && !is_temporary(entry->d_name)) continue;  // not ours
     struct stat status = {};
     if (::fstatat(fd, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(status.st_mode)) continue;
     files.push_back(info(entry->d_name, status));

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "fusejit/fusejit.h"
+#include "tests/support/cache_folder.h"
 
 namespace {
 
@@ -165,6 +166,29 @@ TEST_F(HeaderExamples, LoopOfOnesOwn) {
 TEST_F(HeaderExamples, Runtime) {
   fj::set_options({.rules = "none", .threads = 1});
   EXPECT_EQ(fj::options().rules, "none");
+}
+
+TEST_F(HeaderExamples, Warmup) {
+  const fusejit::test::CacheFolder cache;
+  auto f = [](fj::Tensor x) { return fj::softmax(fj::relu(x), 1); };
+  fj::compile(f, {{fj::f32, {8, 10}}});
+  const std::int64_t compiled = fj::stats().kernels_compiled;
+  fj::Tensor x = fj::ones({8, 10}).eval();
+  const std::int64_t ones = fj::stats().kernels_compiled - compiled;
+  fj::Tensor y = f(fj::ones({8, 10}).eval()).eval();  // compiles nothing
+  EXPECT_EQ(fj::stats().kernels_compiled, compiled + ones);
+}
+
+TEST_F(HeaderExamples, Signatures) {
+  const fusejit::test::CacheFolder cache;
+  std::filesystem::current_path(cache.path(""));
+  fj::record_signatures("run.fjs");
+  fj::relu(fj::ones({3}).eval()).eval();
+  fj::record_signatures("");
+  fj::warmup("run.fjs",
+             {.progress = [](const fj::WarmupProgress& p) { std::cout << p.done << '/' << p.total << '\n'; }});
+  EXPECT_EQ(printed_.str(), "1/2\n2/2\n");
+  std::filesystem::current_path(FUSEJIT_SOURCE_DIR);
 }
 
 TEST_F(HeaderExamples, Train) {

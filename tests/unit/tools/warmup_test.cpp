@@ -1,0 +1,192 @@
+// `fusejit warmup` and `fusejit cache` as a user meets them, on a cache that they fill, on hostile files and on
+// nothing.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/cache_folder.h"
+
+namespace fusejit {
+namespace {
+
+const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit";
+
+struct Outcome {
+  int code = -1;
+  std::string output, errors;
+  bool says(const std::string& text) const {
+    return output.find(text) != std::string::npos || errors.find(text) != std::string::npos;
+  }
+};
+
+std::string contents(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class WarmupCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+  }
+  Outcome run(const std::string& arguments, const std::string& environment = "") {
+    const std::string out = cache_.path("stdout"), err = cache_.path("stderr");
+    const int status = std::system((environment + " " + kProgram + " " + arguments + " >" + out + " 2>" + err).c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(out), contents(err)};
+  }
+  nlohmann::json report() { return nlohmann::json::parse(contents(cache_.path("report.json"))); }
+  test::CacheFolder cache_;
+};
+
+constexpr const char* kModel = "convnet@4:train";
+
+TEST_F(WarmupCommand, FillsChecksAndNamesWhatDiffers) {
+  const Outcome before = run(std::string("warmup --check ") + kModel);
+  EXPECT_EQ(before.code, 3) << before.output << before.errors;
+  EXPECT_FALSE(std::filesystem::exists(cache_.path("cache/v1/0"))) << "a check makes nothing";
+  const Outcome filled = run(std::string("warmup -j 2 ") + kModel + " --report " + cache_.path("report.json"));
+  EXPECT_EQ(filled.code, 0) << filled.output << filled.errors;
+  EXPECT_TRUE(filled.says("1 plans (1 made), 34 kernels (34 made)")) << filled.output;
+  const auto item = report()["items"][0];
+  EXPECT_EQ(item["state"], "made");
+  EXPECT_EQ(item["kernels_made"], 34);
+  EXPECT_EQ(report()["failed"], 0);
+  const Outcome checked = run(std::string("warmup --check ") + kModel);
+  EXPECT_EQ(checked.code, 0) << checked.output;
+  EXPECT_TRUE(checked.says("nothing would have to be compiled"));
+  const Outcome again = run(std::string("warmup ") + kModel);
+  EXPECT_TRUE(again.says("(0 made), 34 kernels (0 made)")) << again.output;
+
+  const Outcome other = run("warmup --check convnet@5:train");
+  EXPECT_EQ(other.code, 3);
+  EXPECT_TRUE(other.says("differs in shapes")) << other.output;
+  EXPECT_EQ(run(std::string("cache explain ") + kModel).code, 0);
+  for (const auto& [what, part] : {std::pair("convnet@5:train", "shapes"),
+                                   {"convnet@4:train --dtype f64", "dtypes"},
+                                   {"convnet@4:train --rules none", "rules: 'all' there, 'none' here"},
+                                   {"convnet@4:train --target x86:avx2,l2=3m", "target"}}) {
+    const Outcome explained = run(std::string("cache explain ") + what);
+    EXPECT_EQ(explained.code, 3) << what;
+    EXPECT_TRUE(explained.says(std::string("differs in ") + part)) << what << ": " << explained.output;
+  }
+}
+
+// What is killed in the middle has kept what was done, and the next one makes the rest alone.
+TEST_F(WarmupCommand, GoesOnWhereItWasStopped) {
+  const Outcome over = run(std::string("warmup -j 1 --budget 0.05 ") + kModel);
+  EXPECT_EQ(over.code, 124) << over.output;
+  const Outcome interrupted = run(std::string("warmup -j 1 ") + kModel, "timeout --preserve-status -s INT 0.15 env");
+  EXPECT_TRUE(interrupted.code == 130 || interrupted.code == 0) << interrupted.code << interrupted.errors;
+  const Outcome rest = run(std::string("warmup ") + kModel);
+  EXPECT_EQ(rest.code, 0);
+  EXPECT_FALSE(rest.says("34 kernels (34 made)")) << rest.output;
+  EXPECT_EQ(run(std::string("warmup --check ") + kModel).code, 0);
+}
+
+TEST_F(WarmupCommand, AWorkerWithoutEndCostsItsItemAlone) {
+  const Outcome slow =
+      run(std::string("warmup --timeout 0.000001 ") + kModel + " --report " + cache_.path("report.json"));
+  EXPECT_EQ(slow.code, 7) << slow.output;
+  EXPECT_TRUE(slow.says("it took longer than")) << slow.output;
+  EXPECT_EQ(report()["items"][0]["state"], "failed");
+}
+
+TEST_F(WarmupCommand, OtherMachinesAndSeveralTargets) {
+  const Outcome built = run("warmup convnet@4 --target x86:v2 --target x86:avx2 --target x86:avx512");
+  EXPECT_EQ(built.code, 0) << built.output << built.errors;
+  EXPECT_TRUE(built.says("3 plans (3 made)")) << built.output;
+  EXPECT_EQ(run("warmup --check convnet@4 --target x86:avx2").code, 0);
+  EXPECT_EQ(run("warmup --check convnet@4 --target x86:avx2,l1=64k").code, 3);
+}
+
+TEST_F(WarmupCommand, BundlesCarryAll) {
+  const std::string bundle = cache_.path("x.fjb");
+  EXPECT_EQ(run(std::string("warmup ") + kModel + " -o " + bundle).code, 0);
+  EXPECT_EQ(run("cache export -o " + cache_.path("y.fjb")).code, 0);
+  const std::string elsewhere = "FUSEJIT_CACHE_DIR=" + cache_.path("elsewhere");
+  EXPECT_EQ(run(std::string("warmup --check ") + kModel, elsewhere).code, 3);
+  EXPECT_EQ(run(std::string("warmup --check ") + kModel, elsewhere + " FUSEJIT_CACHE_BUNDLES=" + bundle).code, 0);
+  EXPECT_EQ(run("cache import " + bundle, elsewhere).code, 2) << "only with --trust";
+  EXPECT_EQ(run("cache merge " + bundle + " " + cache_.path("y.fjb") + " -o " + cache_.path("z.fjb")).code, 0);
+  EXPECT_EQ(run("cache import --trust " + cache_.path("z.fjb"), elsewhere).code, 0);
+  EXPECT_EQ(run(std::string("warmup --check ") + kModel, elsewhere).code, 0);
+
+  // One wrong byte anywhere, and nothing of it is taken.
+  const std::string good = contents(bundle);
+  const std::string third = "FUSEJIT_CACHE_DIR=" + cache_.path("third");
+  for (const std::size_t at : {std::size_t{3}, std::size_t{9}, std::size_t{15}, std::size_t{100}, good.size() / 2,
+                               good.size() - 100, good.size() - 1}) {
+    std::string bad = good;
+    bad[at] ^= 16;
+    std::ofstream(bundle) << bad;
+    EXPECT_EQ(run("cache import --trust " + bundle, third).code, 2) << at;
+    EXPECT_TRUE(run("cache stats", third).says("0 in all")) << at;
+  }
+  std::ofstream(bundle) << good.substr(0, good.size() / 3);
+  EXPECT_EQ(run("cache import --trust " + bundle, third).code, 2);
+}
+
+TEST_F(WarmupCommand, TheCacheIsKeptInOrder) {
+  ASSERT_EQ(run(std::string("warmup ") + kModel).code, 0);
+  EXPECT_EQ(run("cache path").output, cache_.path("cache") + "\n");
+  const auto stats = nlohmann::json::parse(run("cache stats --json").output);
+  EXPECT_EQ(stats["kinds"]["kernel"]["entries"], 34);
+  const auto list = nlohmann::json::parse(run("cache list --json").output);
+  EXPECT_EQ(list["entries"].size(), stats["entries"]);
+  EXPECT_EQ(run("cache verify").code, 0);
+  for (const auto& file : std::filesystem::recursive_directory_iterator(cache_.path("cache"))) {
+    if (file.path().extension() != ".entry") continue;
+    std::filesystem::resize_file(file.path(), file.file_size() - 1);
+    break;
+  }
+  EXPECT_EQ(run("cache verify").code, 3);
+  EXPECT_EQ(run("cache verify --fix").code, 0);
+  EXPECT_EQ(run("cache verify").code, 0);
+  EXPECT_TRUE(run("cache prune --max-files 10 --dry-run").says("would remove"));
+  EXPECT_TRUE(run("cache prune --max-files 10").says("10 are left"));
+  EXPECT_TRUE(run("cache clear").says("0 are left"));
+  EXPECT_TRUE(run("cache stats").says("0 in all"));
+}
+
+TEST_F(WarmupCommand, BadInputIsASentence) {
+  const std::string hostile = cache_.path("hostile");
+  std::ofstream(hostile) << std::string(4096, '\xff') << '\n' << "{\"graph\":";
+  EXPECT_EQ(run("warmup " + hostile).code, 2);
+  EXPECT_EQ(run("warmup " + cache_.path("nowhere")).code, 5);
+  EXPECT_EQ(run("warmup convnet@0").code, 2);
+  EXPECT_EQ(run("warmup resnet99@4").code, 5) << "no model: the name of a file that is not there";
+  EXPECT_EQ(run("warmup").code, 1);
+  EXPECT_EQ(run("warmup convnet@4 --dtype f31").code, 1);
+  EXPECT_EQ(run("warmup convnet@4 --target z80").code, 2);
+  EXPECT_EQ(run("warmup convnet@4", "FUSEJIT_CACHE=off").code, 2);
+  EXPECT_EQ(run("warmup convnet@4", "FUSEJIT_CACHE=maybe").code, 2);
+  EXPECT_EQ(run("warmup convnet@4", "FUSEJIT_CACHE_DIR=/proc/no").code, 5);
+  EXPECT_EQ(run("cache stats", "FUSEJIT_CACHE_DIR=" + hostile).code, 5) << "a file is no folder";
+  EXPECT_EQ(run("cache import --trust " + hostile).code, 2);
+  EXPECT_EQ(run("cache prune --max-size 5Q").code, 2);
+  EXPECT_EQ(run("cache frobnicate").code, 1);
+  // A folder that is something else's is left alone.
+  std::filesystem::create_directories(cache_.path("foreign/v1/0"));
+  std::ofstream(cache_.path("foreign/v1/0/letter.txt")) << "dear reader";
+  EXPECT_EQ(run("cache verify --fix --cache " + cache_.path("foreign")).code, 0);
+  EXPECT_EQ(run("cache clear --cache " + cache_.path("foreign")).code, 0);
+  EXPECT_EQ(contents(cache_.path("foreign/v1/0/letter.txt")), "dear reader");
+}
+
+TEST_F(WarmupCommand, HelpIsWhole) {
+  for (const char* command :
+       {"", "warmup", "cache", "cache stats", "cache list", "cache explain", "cache verify", "cache prune",
+        "cache clear", "cache export", "cache import", "cache merge", "cache path", "doctor"}) {
+    const Outcome help = run(std::string(command) + " --help");
+    EXPECT_EQ(help.code, 0) << command;
+    EXPECT_TRUE(help.says("Usage: ")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace fusejit
