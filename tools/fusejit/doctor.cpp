@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "runtime/cuda/context.h"
 #include "runtime/cuda_backend.h"
 #include "runtime/cudnn/device.h"
+#include "runtime/disk/settings.h"
 
 #if defined(FUSEJIT_X86)
 #include "codegen/x86/compile.h"
@@ -123,6 +125,30 @@ void find_cudnn(Diagnosis& diagnosis, const runtime::cudnn::Library& library) {
   }
 }
 
+// Where plans and kernels are kept, who said so, and whether that can be used. Nothing is made for the question.
+void find_cache(Diagnosis& diagnosis) {
+  using namespace runtime::disk;
+  Finding found{"cache", State::works, "", "", ""};
+  try {
+    CacheSettings settings = cache_settings();
+    if (!settings.off.empty()) {
+      found.what = "off: " + settings.off;
+    } else {
+      settings.options.read_only = true;
+      const bool is_there = std::filesystem::exists(settings.options.folder);
+      const std::string why = is_there ? DiskCache(settings.options).why_unusable() : "";
+      found.state = why.empty() ? State::works : State::missing;
+      found.what = fmt::format("{}, at most {}{}", settings.origin, runtime::cuda::bytes_text(settings.options.most.bytes),
+                               why.empty() ? "" : "; cannot be used: " + why);
+      found.where = settings.options.folder;
+      if (!why.empty()) found.help = "FUSEJIT_CACHE_DIR names another folder, FUSEJIT_CACHE=off does without";
+    }
+  } catch (const UserError& error) {
+    found.state = State::missing, found.what = error.what();
+  }
+  diagnosis.findings.push_back(std::move(found));
+}
+
 std::string summary(const Diagnosis& d) {
   std::string line = d.x86 ? "Runs on this processor" : "Runs on this processor by the interpreters only";
   if (d.cuda && d.cuda_code) return line + " and on the GPU.";
@@ -143,6 +169,7 @@ Diagnosis diagnose(const runtime::cuda::DriverState& driver, const codegen::cuda
   find_devices(diagnosis, {driver, nvrtc, cudnn});
   find_nvrtc(diagnosis, nvrtc);
   find_cudnn(diagnosis, cudnn);
+  find_cache(diagnosis);
   diagnosis.cuda &= diagnosis.cuda_code;
   return diagnosis;
 }

@@ -178,6 +178,16 @@ TEST_F(WarmupCommand, BadInputIsASentence) {
   EXPECT_EQ(contents(cache_.path("foreign/v1/0/letter.txt")), "dear reader");
 }
 
+TEST_F(WarmupCommand, TheDoctorSaysWhereTheCacheIs) {
+  EXPECT_TRUE(run("doctor").says(cache_.path("cache")));
+  EXPECT_TRUE(run("doctor", "FUSEJIT_CACHE=off").says("off: FUSEJIT_CACHE=off"));
+  std::ofstream(cache_.path("file")) << "x";
+  const Outcome unusable = run("doctor", "FUSEJIT_CACHE_DIR=" + cache_.path("file"));
+  EXPECT_TRUE(unusable.says("cannot be used")) << unusable.output;
+  EXPECT_EQ(unusable.code, 0);
+  EXPECT_FALSE(std::filesystem::exists(cache_.path("cache"))) << "a question makes nothing";
+}
+
 TEST_F(WarmupCommand, HelpIsWhole) {
   for (const char* command :
        {"", "warmup", "cache", "cache stats", "cache list", "cache explain", "cache verify", "cache prune",
