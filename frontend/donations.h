@@ -10,10 +10,18 @@
 
 namespace fusejit {
 
-// Which arguments may be overwritten: those given up, that nothing outside the trace can reach. A node is held from
-// outside if it has more references than the trace and the wanted handles explain; what it is computed from stays
-// alive. Each argument's answer; `lines` gets a sentence for each chance that is lost. Caller holds the graph lock.
-std::vector<char> donated_arguments(const Trace& trace, std::span<const Tensor> wanted,
-                                    std::span<const Donation> donations, std::vector<std::string>& lines);
+enum class Gift : char {
+  none,
+  whole,  // the argument itself is overwritten
+  // A copy of it is, since its value is needed after the plan: so the plan is the same one, whoever holds what a step
+  // begins with. Of host memory; on a device the argument is left as it is, and the plan is another one.
+  copy
+};
+
+// What of each argument may be overwritten: those given up, that nothing outside the trace can reach, or a copy. A node
+// is held from outside if it has more references than the trace and the wanted handles explain; what it is computed
+// from stays alive. `lines` gets a sentence for each chance that is lost. Caller holds the graph lock.
+std::vector<Gift> given_arguments(const Trace& trace, std::span<const Tensor> wanted,
+                                  std::span<const Donation> donations, std::vector<std::string>& lines);
 
 }  // namespace fusejit

@@ -109,8 +109,10 @@ struct Work {
   Trace trace;
   std::vector<Tensor> wanted;  // not yet evaluated; wanted[i] is result i of the trace
   std::vector<runtime::Buffer> arguments;
-  std::vector<char> donated;
+  std::vector<Gift> gifts;  // of each argument
   std::vector<runtime::Buffer> results;
+  Trace later;               // what is computed after this
+  std::vector<Tensor> open;  // pending when this was traced; like all of this, released after the lock
 };
 
 // What is to be computed on one device.
@@ -138,6 +140,7 @@ std::vector<Part> parts_of(std::span<const Tensor> wanted) {
   return parts;
 }
 
+// What has to wait for `later` may be on top of what has not: that is computed for its sake, though nobody asks for it.
 void collect_pending(Work& work, const Device& device) {
   auto& pending = context().pending;
   std::erase_if(pending, [](const std::weak_ptr<TensorState>& weak) {
@@ -146,12 +149,21 @@ void collect_pending(Work& work, const Device& device) {
   });
   std::unordered_set<const ir::Node*> wanted;
   for (const Tensor& tensor : work.wanted) wanted.insert(tensor.state()->value.get());
+  std::vector<Tensor>& open = work.open;
   for (const std::weak_ptr<TensorState>& weak : pending) {
     const std::shared_ptr<TensorState> state = weak.lock();
-    if (!state || (state->device && *state->device != device) || !work.trace.shares(state->value)) continue;
-    if (!wanted.insert(state->value.get()).second) continue;
-    work.trace.add_result(state->value);
-    work.wanted.emplace_back(state);
+    if (state && (!state->device || *state->device == device)) open.emplace_back(state);
+  }
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    const TensorState& state = *open[i].state();
+    if (work.trace.shares(state.value, work.later)) {
+      if (!wanted.insert(state.value.get()).second) continue;
+      work.trace.add_result(state.value);
+      work.wanted.push_back(open[i]);
+    } else if (!work.later.results().empty()) {
+      for (ir::Value& leaf : work.trace.open_leaves(state.value, work.later))
+        open.push_back(tensor_of(std::move(leaf), false, 0, state.device));
+    }
   }
 }
 
@@ -171,7 +183,7 @@ runtime::Buffer argument_buffer(const ir::Node* node) {
 }
 
 // This and the next four are called under graph_mutex.
-void trace(Work& work, std::span<const Tensor> wanted, const Device& device) {
+void trace(Work& work, std::span<const Tensor> wanted, const Device& device, std::span<const Tensor> later) {
   for (const Tensor& tensor : wanted) {
     const ir::Value& value = tensor.state()->value;
     if (evaluated(value.get())) continue;
@@ -181,7 +193,9 @@ void trace(Work& work, std::span<const Tensor> wanted, const Device& device) {
     work.trace.add_result(value);
     work.wanted.push_back(tensor);
   }
-  if (!work.wanted.empty()) collect_pending(work, device);
+  if (work.wanted.empty()) return;
+  for (const Tensor& tensor : later) work.later.add_result(tensor.state()->value);
+  collect_pending(work, device);
 }
 
 Attachment* argument(const Work& work, std::size_t a) {
@@ -197,8 +211,8 @@ bool needs_given_up(const Work& work) {
 
 // What `work` was given is its owner's again, or nobody's.
 void give_back(const Work& work) {
-  for (std::size_t a = 0; a < work.donated.size(); ++a) {
-    if (work.donated[a]) argument(work, a)->given_up = false;
+  for (std::size_t a = 0; a < work.gifts.size(); ++a) {
+    if (work.gifts[a] == Gift::whole) argument(work, a)->given_up = false;
   }
   context().given_back.notify_all();
 }
@@ -207,19 +221,19 @@ void bind_arguments(Work& work, std::span<const Donation> donations, std::vector
   work.arguments.resize(work.trace.arguments().size());
   for (const int number : work.trace.arguments())
     argument_buffer(work.trace.entries()[static_cast<std::size_t>(number)].node);
-  work.donated = donated_arguments(work.trace, work.wanted, donations, lines);  // before buffers have a second handle
+  work.gifts = given_arguments(work.trace, work.wanted, donations, lines);  // before buffers have a second handle
   for (std::size_t a = 0; a < work.arguments.size(); ++a) {
     work.arguments[a] = argument(work, a)->buffer;
-    argument(work, a)->given_up = work.donated[a] != 0;
+    argument(work, a)->given_up = work.gifts[a] == Gift::whole;
   }
 }
 
-Work prepare(std::span<const Tensor> wanted, const Device& device, std::span<const Donation> donations,
+Work prepare(const Part& part, std::span<const Tensor> later, std::span<const Donation> donations,
              std::vector<std::string>& lines) {
   for (;;) {
     Work work;
     std::unique_lock lock(context().graph_mutex);
-    trace(work, wanted, device);
+    trace(work, part.wanted, part.device, later);
     if (!needs_given_up(work)) {
       if (!work.wanted.empty()) bind_arguments(work, donations, lines);
       return work;
@@ -251,7 +265,7 @@ void publish(Work& work) {
   }
   const std::lock_guard lock(context().graph_mutex);
   give_back(work);
-  const bool overwritten = std::find(work.donated.begin(), work.donated.end(), 1) != work.donated.end();
+  const bool overwritten = std::find(work.gifts.begin(), work.gifts.end(), Gift::whole) != work.gifts.end();
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
     TensorState& state = *work.wanted[i].state();
     state.depth = 0;
@@ -275,22 +289,21 @@ void log_split() {
       fmt::format("{}: a value is asked for while the step is recorded; the step is split there", recording->name));
 }
 
-}  // namespace
-
-namespace {
-
 void run(Work& work, const Device& device, const std::string& name) {
   const std::shared_ptr<Engine> engine = default_engine();
   const std::shared_ptr<const ir::Graph> graph = graph_for(*engine, work, name);
-  const std::span<const bool> donated(reinterpret_cast<const bool*>(work.donated.data()), work.donated.size());
-  work.results = engine->session(device).run(*graph, work.arguments, donated);
+  const auto donated = std::make_unique<bool[]>(work.gifts.size());
+  for (std::size_t a = 0; a < work.gifts.size(); ++a) {
+    if (work.gifts[a] == Gift::copy) work.arguments[a] = work.arguments[a].copy();
+    donated[a] = work.gifts[a] != Gift::none;
+  }
+  work.results = engine->session(device).run(*graph, work.arguments, {donated.get(), work.gifts.size()});
   const std::lock_guard lock(engine->mutex);
   engine->ran_last = device;
 }
 
-}  // namespace
-
-void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
+void evaluate(std::span<const Tensor> wanted, std::span<const Tensor> later, std::span<const Donation> donations,
+              const std::string& name) {
   for (const Tensor& tensor : wanted) FJ_CHECK(tensor.defined(), "an empty tensor has no value");
   const runtime::UnforkedRun unforked;
   const bool in_passing = donations.empty();  // not the evaluation that a step ends with
@@ -302,7 +315,7 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
   std::vector<std::string> lines;  // said at the end: who hears them may ask for what is given up until then
   try {
     for (const Part& part : parts) {
-      Work& work = done.emplace_back(prepare(part.wanted, part.device, donations, lines));
+      Work& work = done.emplace_back(prepare(part, later, donations, lines));
       if (work.wanted.empty()) continue;
       if (in_passing) log_split();
       run(work, part.device, name);
@@ -315,6 +328,15 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donation
     throw;
   }
   for (const std::string& line : lines) log_line(name + ": " + line);
+}
+
+}  // namespace
+
+void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations, const std::string& name) {
+  evaluate(wanted, {}, donations, name);
+}
+void evaluate_before(std::span<const Tensor> later, std::span<const Tensor> wanted) {
+  evaluate(wanted, later, {}, "main");
 }
 
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments) {

@@ -26,6 +26,9 @@ struct Donation {
 // work with them. Afterwards each handle holds its value; on an exception nothing has changed.
 void evaluate(std::span<const Tensor> wanted, std::span<const Donation> donations = {},
               const std::string& name = "main");
+// The same, but what shares work with `later` too, beyond what is wanted, waits until that is computed: else it would
+// be computed twice.
+void evaluate_before(std::span<const Tensor> later, std::span<const Tensor> wanted);
 
 // The same value on a device. Throws DeviceError, UnsupportedError.
 runtime::Buffer place(const runtime::Buffer& buffer, const Device& device);

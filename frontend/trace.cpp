@@ -117,21 +117,47 @@ void Trace::add_result(const ir::Value& value) {
   results_.push_back(value);
 }
 
-bool Trace::shares(const ir::Value& value) const {
+bool Trace::shares(const ir::Value& value, const Trace& later) const {
+  bool found = false;
   std::unordered_set<const ir::Node*> seen;
   std::vector<const ir::Node*> stack{value.get()};
   while (!stack.empty()) {
     const ir::Node* node = stack.back();
     stack.pop_back();
     if (!seen.insert(node).second) continue;
-    // A common host scalar or seed is no common work; a common tensor is.
-    if (number_of(node) >= 0 && node->type.shape.rank() > 0) return true;
+    if (number_of(node) >= 0) {
+      // A common host scalar or seed is no common work; a common tensor is.
+      found |= node->type.shape.rank() > 0;
+      if (found && later.results_.empty()) return true;
+      continue;
+    }
     if (ends_walk(node)) continue;
+    if (later.number_of(node) >= 0) return false;
     for (std::size_t i = 0; const ir::Value* next = operand(node, i); ++i) {
       if (*next) stack.push_back(next->get());
     }
   }
-  return false;
+  return found;
+}
+
+std::vector<ir::Value> Trace::open_leaves(const ir::Value& value, const Trace& later) const {
+  std::vector<ir::Value> found;
+  std::unordered_set<const ir::Node*> seen;
+  std::vector<ir::Value> stack{deferred(value.get()) ? attachment(value.get())->source : value};
+  while (!stack.empty()) {
+    const ir::Value at = std::move(stack.back());
+    stack.pop_back();
+    const ir::Node* node = at.get();
+    if (!seen.insert(node).second || number_of(node) >= 0 || later.number_of(node) >= 0 || ends_walk(node)) continue;
+    if (deferred(node)) {
+      found.push_back(at);
+      continue;
+    }
+    for (const ir::Operand& operand : node->operands) {
+      if (operand.value) stack.push_back(operand.value);
+    }
+  }
+  return found;
 }
 
 std::vector<std::uint32_t> Trace::dense_regions() const {

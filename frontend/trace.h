@@ -41,8 +41,11 @@ class Trace {
  public:
   // Caller holds the graph lock, here and in `add_result` and `shares`.
   void add_result(const ir::Value& value);
-  // True if `value` depends on a tensor of this trace, an argument or an inner one: then it is computed here too.
-  bool shares(const ir::Value& value) const;
+  // True if `value` depends on a tensor of this trace, an argument or an inner one, and on nothing but this trace that
+  // `later` computes: then it is computed here too.
+  bool shares(const ir::Value& value, const Trace& later) const;
+  // The leaves still to be computed that `value` was computed from, the nearest ones; none that is in either trace.
+  std::vector<ir::Value> open_leaves(const ir::Value& value, const Trace& later) const;
 
   struct Entry {
     const ir::Node* node = nullptr;

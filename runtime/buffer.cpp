@@ -1,5 +1,6 @@
 #include "runtime/buffer.h"
 
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 
@@ -60,6 +61,12 @@ Buffer Buffer::on_host() const {
   Buffer host = allocate(type_);
   storage_->copy_out(host.data(), bytes());
   return host;
+}
+
+Buffer Buffer::copy() const {
+  Buffer same = allocate(type_);
+  if (bytes() > 0) std::memcpy(same.data(), data(), static_cast<std::size_t>(bytes()));
+  return same;
 }
 
 Device Buffer::device() const { return storage_ ? storage_->device : Device(); }

@@ -34,6 +34,8 @@ class Buffer {
   std::int64_t bytes() const { return type_.bytes(); }
   // This buffer, or a copy in host memory of one on a device. Throws DeviceError.
   Buffer on_host() const;
+  // Fresh host memory with the same bytes, of a buffer in host memory.
+  Buffer copy() const;
   // A promise that nobody writes to the storage any more. What is computed from it alone may be kept with it, by a key
   // that says what was computed, and goes when the storage goes.
   void fix() const;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -99,7 +101,7 @@ void Optimizer::check_gradients(const std::vector<Tensor>& gradients) const {
 }
 
 // A loop that never asks for a value would otherwise record its whole history, and compute all of it at the end.
-void Optimizer::compute_last_update() const {
+void Optimizer::compute_last_update(const std::vector<Tensor>& gradients) const {
   if (thread_state().recording) return;
   std::vector<Tensor> open;
   const auto note = [&open](const nn::Parameter& p) {
@@ -109,18 +111,20 @@ void Optimizer::compute_last_update() const {
     note(parameters_[i]);
     for (const nn::Parameter& s : state_[i]) note(s);
   }
-  if (!open.empty()) evaluate(open);
+  if (open.empty()) return;
+  std::vector<Tensor> later;
+  std::copy_if(gradients.begin(), gradients.end(), std::back_inserter(later), [](auto& g) { return g.defined(); });
+  evaluate_before(later, open);
 }
 
 void Optimizer::step(const Tensor& loss) {
-  compute_last_update();  // before this one's gradients would join it
   update(gradients_of(loss, parameters_, name_ + ": step"));
   join_plans(loss);
 }
 
 void Optimizer::update(const std::vector<Tensor>& gradients) {
   check_gradients(gradients);
-  compute_last_update();
+  compute_last_update(gradients);
   const NoGrad off;
   const std::int64_t step = steps_ + 1;
   for (const Group& group : groups_) {

@@ -1,5 +1,6 @@
 // Optimisers, with PyTorch's formulas. Learning rates and step numbers are arguments of the trace: changing them
-// compiles nothing. Momentum, decay and the like are too; only whether they are zero changes the trace.
+// compiles nothing. Momentum, decay and the like are too; only whether they are zero changes the trace. State is there,
+// zero, before the first update: all updates are one plan.
 //
 //   fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},
 //                      fj::optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
@@ -88,7 +89,7 @@ class Optimizer {
 
  private:
   void check_gradients(const std::vector<Tensor>& gradients) const;
-  void compute_last_update() const;
+  void compute_last_update(const std::vector<Tensor>& gradients) const;
   std::string name_;
   std::vector<Group> groups_;
   std::vector<nn::Parameter> parameters_;
