@@ -1,42 +1,44 @@
 #include "runtime/memory.h"
 
-#include <sys/mman.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <map>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <unordered_map>
 
 #include "ir/base/check.h"
+#include "runtime/page_pool.h"
 
 namespace fusejit::runtime {
 namespace {
 
 constexpr std::int64_t kAlignment = 64;
-constexpr std::int64_t kHugePage = 2 << 20;
-// A cached block serves a request if it wastes at most an eighth of itself (or a page).
-constexpr std::int64_t waste_limit(std::int64_t bytes) { return std::max<std::int64_t>(bytes / 8, 4096); }
+// Where a sanitizer watches, every block is one of malloc's, with nothing but forbidden bytes around it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::int64_t kPooled = std::numeric_limits<std::int64_t>::max();
+#else
+constexpr std::int64_t kPooled = 64 << 10;
+#endif
 
 class Allocator {
  public:
   void* allocate(std::int64_t bytes) {
-    const std::int64_t size = rounded(bytes);
+    const std::int64_t unit = bytes >= kPooled ? PagePool::kPage : kAlignment;
+    const std::int64_t size = std::max((bytes + unit - 1) / unit * unit, kAlignment);
     std::lock_guard lock(mutex_);
-    void* block = nullptr;
-    std::int64_t block_size = size;
-    if (auto found = free_.lower_bound(size); found != free_.end() && found->first - size <= waste_limit(size)) {
-      block_size = found->first;
-      block = found->second;
-      free_.erase(found);
-    } else {
-      block = fresh(size);
-      statistics_.reserved += size;
+    void* const block = take(size);
+    if (block == nullptr) refuse(size);
+    try {
+      live_.emplace(block, size);
+    } catch (const std::bad_alloc&) {
+      give(block, size);
+      refuse(size);
     }
-    live_.emplace(block, block_size);
-    statistics_.allocated += block_size;
+    statistics_.allocated += size;
     statistics_.peak = std::max(statistics_.peak, statistics_.allocated);
     return block;
   }
@@ -46,66 +48,71 @@ class Allocator {
     const auto found = live_.find(block);
     if (found == live_.end()) return;
     statistics_.allocated -= found->second;
-    try {
-      free_.emplace(found->second, block);
-    } catch (const std::bad_alloc&) {  // not even room to note it down
-      statistics_.reserved -= found->second;
-      std::free(block);
-    }
+    give(block, found->second);
     live_.erase(found);
   }
 
   MemoryStatistics statistics() {
     std::lock_guard lock(mutex_);
-    return statistics_;
+    MemoryStatistics now = statistics_;
+    now.reserved = reserved();
+    return now;
   }
   void reset_peak() {
     std::lock_guard lock(mutex_);
     statistics_.peak = statistics_.allocated;
   }
+  void set_limit(std::int64_t bytes) {
+    std::lock_guard lock(mutex_);
+    limit_ = bytes > 0 ? bytes : kNoLimit;
+    if (reserved() > limit_) pool_.release();
+  }
   void release() {
     std::lock_guard lock(mutex_);
-    release_locked();
+    pool_.release();
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
   }
   void lock() { mutex_.lock(); }
   void unlock() { mutex_.unlock(); }
 
  private:
-  static std::int64_t rounded(std::int64_t bytes) {
-    const std::int64_t unit = bytes >= kHugePage ? 4096 : kAlignment;
-    return std::max<std::int64_t>((bytes + unit - 1) / unit * unit, kAlignment);
-  }
-  void* fresh(std::int64_t size) {
-    void* block = take_from_system(size);
-    if (block == nullptr) {
-      release_locked();
-      block = take_from_system(size);
+  static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+  std::int64_t reserved() const { return pool_.held() + small_; }
+  // Null where there is no more, also without what is kept for reuse.
+  void* take(std::int64_t size) {
+    try {
+      if (size >= kPooled) return pool_.take(size, limit_ - small_);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
     }
+    if (size > limit_ - reserved()) pool_.release();
+    if (size > limit_ - reserved()) return nullptr;
+    void* block = std::aligned_alloc(kAlignment, static_cast<std::size_t>(size));
     if (block == nullptr) {
-      throw DeviceError(
-          fmt::format("out of memory: {} bytes asked for with {} bytes in use; a smaller batch needs less", size,
-                      statistics_.allocated));
+      pool_.release();
+      block = std::aligned_alloc(kAlignment, static_cast<std::size_t>(size));
     }
+    if (block != nullptr) small_ += size;
     return block;
   }
-  static void* take_from_system(std::int64_t size) {
-    const bool huge = size >= kHugePage;
-    void* block =
-        std::aligned_alloc(static_cast<std::size_t>(huge ? kHugePage : kAlignment),
-                           static_cast<std::size_t>(huge ? (size + kHugePage - 1) / kHugePage * kHugePage : size));
-    if (block != nullptr && huge) madvise(block, static_cast<std::size_t>(size), MADV_HUGEPAGE);
-    return block;
+  void give(void* block, std::int64_t size) noexcept {
+    if (size >= kPooled) return pool_.give(block, size);
+    small_ -= size;
+    std::free(block);
   }
-  void release_locked() {
-    for (auto& [size, block] : free_) {
-      std::free(block);
-      statistics_.reserved -= size;
-    }
-    free_.clear();
+  [[noreturn]] void refuse(std::int64_t size) const {
+    throw DeviceError(
+        fmt::format("out of memory: {} bytes asked for with {} bytes in use{}; a smaller batch needs less", size,
+                    statistics_.allocated, limit_ == kNoLimit ? "" : fmt::format(" and a limit of {} bytes", limit_)));
   }
 
   std::mutex mutex_;
-  std::multimap<std::int64_t, void*> free_;
+  PagePool pool_;
+  std::int64_t small_ = 0;  // bytes of blocks that are not of the pool
+  std::int64_t limit_ = kNoLimit;
   std::unordered_map<void*, std::int64_t> live_;
   MemoryStatistics statistics_;
 };
@@ -122,6 +129,7 @@ void* allocate(std::int64_t bytes) { return allocator().allocate(bytes); }
 void deallocate(void* block) noexcept { allocator().deallocate(block); }
 MemoryStatistics memory_statistics() { return allocator().statistics(); }
 void reset_peak() { allocator().reset_peak(); }
+void set_memory_limit(std::int64_t bytes) { allocator().set_limit(bytes); }
 std::int64_t machine_memory() { return std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 void release_cached_memory() { allocator().release(); }
 void lock_memory_for_fork() { allocator().lock(); }

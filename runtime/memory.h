@@ -1,6 +1,5 @@
-// The caching allocator for host memory: 64-byte aligned blocks, big ones on huge pages, kept for reuse because the
-// page faults of fresh memory cost more than many kernels. Counts bytes in use and their peak, arenas and workspace
-// included.
+// The allocator of host memory: 64-byte aligned blocks, big ones from a pool of pages (page_pool.h). Counts bytes in
+// use and their peak, arenas and workspace included.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +10,20 @@ namespace fusejit::runtime {
 struct MemoryStatistics {
   std::int64_t allocated = 0;  // bytes handed out now
   std::int64_t peak = 0;       // the most since the last reset
-  std::int64_t reserved = 0;   // bytes taken from the system, cached blocks included
+  std::int64_t reserved = 0;   // bytes taken from the system, with what is kept for reuse
 };
 
-// Thread-safe. Throws DeviceError("out of memory: ...") naming the bytes asked for and in use.
+// Thread-safe. Throws DeviceError("out of memory: ...") naming the bytes asked for and in use, and the limit.
 void* allocate(std::int64_t bytes);
 void deallocate(void* block) noexcept;
 
 MemoryStatistics memory_statistics();
 void reset_peak();
+// At most so many bytes are taken from the system; 0: all it has. What is in use stays.
+void set_memory_limit(std::int64_t bytes);
 // Bytes of memory that this machine has.
 std::int64_t machine_memory();
-// Gives cached blocks back to the system.
+// Gives what is kept for reuse back to the system.
 void release_cached_memory();
 
 // For fork() alone (runtime/fork.cpp): no other thread is in the middle of an allocation between the two.
