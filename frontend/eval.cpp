@@ -469,7 +469,9 @@ void synchronize(const Device& device) { default_engine()->session(device).synch
 namespace memory {
 std::int64_t allocated(const Device& device) { return default_engine()->session(device).memory().allocated; }
 std::int64_t peak(const Device& device) { return default_engine()->session(device).memory().peak; }
+std::int64_t reserved(const Device& device) { return default_engine()->session(device).memory().reserved; }
 void reset_peak(const Device& device) { default_engine()->session(device).reset_peak_memory(); }
+void release(const Device& device) { default_engine()->session(device).release_memory(); }
 void set_limit(std::int64_t bytes, const Device& device) { default_engine()->session(device).limit_memory(bytes); }
 }  // namespace memory
 

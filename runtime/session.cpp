@@ -130,9 +130,14 @@ void Session::reset_peak_memory() {
   state_->cuda().device().memory().reset_peak();
 }
 
+void Session::release_memory() {
+  if (!state_->options.results_on_device) return release_cached_memory();
+  state_->cuda().device().memory().release_cached();
+}
+
 void Session::limit_memory(std::int64_t bytes) {
-  FJ_CHECK(state_->options.results_on_device, "memory of the cpu has no limit of its own");
   FJ_CHECK(bytes >= 0, "the limit of memory is {} bytes, it must not be negative", bytes);
+  if (!state_->options.results_on_device) return set_memory_limit(bytes);
   state_->cuda().device().memory().set_limit(bytes);
 }
 

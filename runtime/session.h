@@ -103,6 +103,7 @@ class Session {
   // Memory of where results are. Limit: at most so many bytes are taken from the device, 0 for all it has.
   MemoryStatistics memory() const;
   void reset_peak_memory();
+  void release_memory();
   void limit_memory(std::int64_t bytes);
   const SessionOptions& options() const;
   SessionStatistics statistics() const;

@@ -102,6 +102,8 @@ TEST_F(HeaderExamples, Memory) {
   fj::Tensor x = fj::ones({256, 1024}).eval();
   std::int64_t bytes = fj::memory::peak();
   EXPECT_GE(bytes, 1 << 20);
+  fj::memory::release();
+  EXPECT_LE(fj::memory::allocated(), fj::memory::reserved());
 }
 
 TEST_F(HeaderExamples, Io) {

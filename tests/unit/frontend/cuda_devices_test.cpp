@@ -212,7 +212,7 @@ TEST_F(CudaDevices, MemoryIsCountedAndLimited) {
   }
   EXPECT_EQ(memory::allocated(cuda), before);
   EXPECT_THROW(memory::set_limit(-1, cuda), UserError);
-  EXPECT_THROW(memory::set_limit(1, Device()), UserError);
+  EXPECT_THROW(memory::set_limit(-1), UserError);
 }
 
 TEST_F(CudaDevices, AfterABadKernelTheDeviceIsLostAndTheProcessorGoesOn) {
