@@ -89,11 +89,10 @@ std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::K
   std::string text = ir::kernel_key_text(*kernel);
   const ir::Hash key = ir::hash_text(text + std::string(name(isa)));
   std::lock_guard lock(mutex_);
-  if (const auto found = entries_.find(key); found != entries_.end()) {
+  if (const Compiled* found = kernels_.find(key)) {
     ++statistics_.hits;
-    order_.splice(order_.begin(), order_, found->second.age);
     std::promise<Compiled> ready;
-    ready.set_value(found->second.kernel);
+    ready.set_value(*found);
     return ready.get_future().share();
   }
   if (const auto found = making_.find(key); found != making_.end()) return found->second;
@@ -140,22 +139,15 @@ void KernelCache::make(Job&, const Target& target, Missing) {
 #endif
 
 void KernelCache::finish(Job& job, Compiled kernel, bool was_loaded) {
+  std::list<Compiled> gone;  // released after the lock
   {
     std::lock_guard lock(mutex_);
     ++(was_loaded ? statistics_.loaded : statistics_.compiled);
     statistics_.compile_milliseconds += kernel->compile_milliseconds;
     making_.erase(job.key);
-    if (!kernel->is_quick) keep(job.key, kernel);
+    if (!kernel->is_quick) kernels_.add(job.key, kernel, kernel->code_bytes + kOwnBytes, gone);
   }
   job.promise.set_value(std::move(kernel));
-}
-
-void KernelCache::keep(const ir::Hash& key, const Compiled& kernel) {
-  order_.push_front(key);
-  entries_[key] = {kernel, order_.begin()};
-  if (entries_.size() <= capacity_) return;
-  entries_.erase(order_.back());
-  order_.pop_back();
 }
 
 // The next one who wants the kernel tries again.
@@ -169,7 +161,9 @@ void KernelCache::give_up(Job& job) {
 
 KernelCacheStatistics KernelCache::statistics() const {
   std::lock_guard lock(mutex_);
-  return statistics_;
+  KernelCacheStatistics now = statistics_;
+  now.evictions = kernels_.evictions();
+  return now;
 }
 
 }  // namespace fusejit::runtime

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <future>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -13,6 +12,7 @@
 #include "codegen/compiled_kernel.h"
 #include "fusejit/target.h"
 #include "ir/base/hash.h"
+#include "ir/base/lru_cache.h"
 #include "ir/kernel/kernel.h"
 
 namespace fusejit::runtime {
@@ -26,6 +26,7 @@ struct KernelCacheStatistics {
   std::int64_t loaded = 0;  // from disk
   std::int64_t compiled = 0;
   double compile_milliseconds = 0;  // summed over kernels
+  std::int64_t evictions = 0;
 };
 
 class KernelCache {
@@ -33,7 +34,7 @@ class KernelCache {
   using Compiled = std::shared_ptr<const codegen::CompiledKernel>;
   // `disk`: where kernels outlive the process; may be null.
   explicit KernelCache(std::size_t capacity = 4096, std::shared_ptr<disk::DiskCache> disk = nullptr)
-      : capacity_(capacity), disk_(std::move(disk)) {}
+      : disk_(std::move(disk)), kernels_(capacity, kMostBytes) {}
 
   // What happens to a kernel that is missing.
   enum class Missing : std::uint8_t {
@@ -50,10 +51,6 @@ class KernelCache {
   static bool can_compile();
 
  private:
-  struct Entry {
-    Compiled kernel;
-    std::list<ir::Hash>::iterator age;
-  };
   // A kernel that this call loads or compiles.
   struct Job {
     ir::Hash key;
@@ -65,14 +62,13 @@ class KernelCache {
   std::shared_future<Compiled> find_or_claim(const ir::Kernel* kernel, Isa isa, std::vector<Job>& jobs);
   void make(Job& job, const Target& target, Missing missing);
   void finish(Job& job, Compiled kernel, bool was_loaded);
-  void keep(const ir::Hash& key, const Compiled& kernel);  // under mutex_
   void give_up(Job& job);
 
-  const std::size_t capacity_;
+  // Of machine code, and what the linker keeps of a kernel beside it. A kernel that a plan has stays with the plan.
+  static constexpr std::int64_t kMostBytes = 256 << 20, kOwnBytes = 16 << 10;
   const std::shared_ptr<disk::DiskCache> disk_;
   mutable std::mutex mutex_;
-  std::unordered_map<ir::Hash, Entry, ir::HashOfHash> entries_;
-  std::list<ir::Hash> order_;  // most recently used first
+  ir::LruCache<Compiled> kernels_;
   std::unordered_map<ir::Hash, std::shared_future<Compiled>, ir::HashOfHash> making_;
   KernelCacheStatistics statistics_;
 };
