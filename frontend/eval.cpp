@@ -431,6 +431,7 @@ Statistics stats() {
   {
     const std::lock_guard lock(engine->mutex);
     all.evaluations = engine->evaluations, all.traces = engine->traces, all.trace_cache_hits = engine->hits;
+    all.evictions = engine->graphs.evictions();
     ran_last = engine->ran_last;
   }
   const std::lock_guard lock(engine->sessions_mutex);
@@ -443,6 +444,7 @@ Statistics stats() {
     all.kernels_compiled += s.kernels_compiled;
     all.fallbacks += s.fallbacks;
     all.kernel_cache_hits += s.kernel_cache_hits;
+    all.evictions += s.evictions;
     all.compile_milliseconds += s.compile_milliseconds;
     all.graph_launches += s.graph_launches;
     all.background_plans += s.background_plans;

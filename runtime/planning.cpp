@@ -1,7 +1,9 @@
 // Graph -> Executable: from memory, from disk, or made; in the foreground and in the background.
 #include <algorithm>
 #include <chrono>
+#include <list>
 
+#include "ir/kernel/walk.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/dump.h"
 #include "runtime/session_state.h"
@@ -37,14 +39,38 @@ std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
   return names;
 }
 
+// Bytes that a plan takes on the host, about: its text, its loops, its constants. Arenas are taken for each run,
+// machine code is counted where kernels are kept.
+std::int64_t host_bytes(const Executable& executable) {
+  constexpr std::int64_t kStatement = 400, kNode = 512, kText = 64;
+  const scheduler::Plan& plan = executable.plan;
+  std::size_t statements = 0, texts = 0, constants = 0, nodes = 0;
+  for (const scheduler::PlanValue& value : plan.values) constants += sizeof value + value.data.size(), ++texts;
+  texts += 3 * plan.refusals.size();
+  for (const scheduler::PlanStep& step : plan.steps) {
+    constants += sizeof step + sizeof *step.kernel + step.kernel->memories.size() * sizeof(ir::Memory);
+    texts += step.ops.size();
+    if (step.library) nodes += step.library->graph.nodes().size();
+    for (const ir::Phase& phase : step.kernel->phases) ir::for_each_stmt(phase.body, [&](auto&) { ++statements; });
+  }
+  auto bytes = static_cast<std::int64_t>(constants) + static_cast<std::int64_t>(statements) * kStatement +
+               static_cast<std::int64_t>(texts) * kText + static_cast<std::int64_t>(nodes) * kNode;
+  if (!executable.pieces) return bytes;
+  bytes += static_cast<std::int64_t>(executable.pieces->graph.nodes().size()) * kNode;
+  for (const Piece& piece : executable.pieces->list) {
+    bytes += static_cast<std::int64_t>(piece.graph.nodes().size()) * kNode;
+    if (piece.executable) bytes += host_bytes(*piece.executable);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& graph, const Permissions& given) {
   const ir::Hash key = plan_key(graph, given);
   {
     std::lock_guard lock(mutex);
-    const auto found = plans.find(key);
-    if (found != plans.end()) return ++statistics.plan_cache_hits, found->second;
+    if (const auto* found = plans.find(key)) return ++statistics.plan_cache_hits, *found;
   }
   const auto start = std::chrono::steady_clock::now();
   auto made = make_somehow(graph, given);
@@ -53,14 +79,13 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
   }
   bool is_new = false;
+  std::list<std::shared_ptr<const Executable>> gone;  // released after the lock
   {
     std::lock_guard lock(mutex);
     ++statistics.plans_made;
-    is_new = plans.emplace(key, made).second;
-    if (is_new) oldest.push_back(key);
-    if (oldest.size() > kMostPlans) {
-      plans.erase(oldest.front());
-      oldest.pop_front();
+    is_new = plans.add(key, made, host_bytes(*made), gone);
+    for (const auto& plan : gone) {
+      if (plan->cuda) statistics.graph_launches += plan->cuda->statistics().graph_launches;
     }
   }
   if (is_new && is_improved()) {
@@ -166,12 +191,10 @@ void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const 
     std::shared_ptr<const Executable> better = make(graph, options.target, given, /*quick=*/false, stop);
     if (!better) return;
     std::lock_guard lock(mutex);
-    const auto found = plans.find(key);
-    if (found == plans.end() || found->second->pieces || better->pieces ||
-        same_steps(found->second->plan, better->plan))
-      return;
-    statistics.graph_launches += found->second->cuda->statistics().graph_launches;
-    found->second.swap(better);  // what ran so far is given back after the lock
+    auto* const found = plans.find(key);
+    if (!found || (*found)->pieces || better->pieces || same_steps((*found)->plan, better->plan)) return;
+    statistics.graph_launches += (*found)->cuda->statistics().graph_launches;
+    found->swap(better);  // what ran so far is given back after the lock
     ++statistics.background_plans;
     return;
   } catch (const std::exception& error) {
@@ -194,8 +217,8 @@ void Session::State::failed_in_background(const std::string& name, const std::st
 void Session::State::improve_kernels(const ir::Hash& key, const std::string& name, const std::stop_token& stop) {
   const auto find = [&]() -> std::shared_ptr<const Executable> {
     std::lock_guard lock(mutex);
-    const auto found = plans.find(key);
-    return found == plans.end() ? nullptr : found->second;
+    const auto* const found = plans.find(key);
+    return found ? *found : nullptr;
   };
   std::string why_not;
   try {
@@ -208,9 +231,9 @@ void Session::State::improve_kernels(const ir::Hash& key, const std::string& nam
         better->kernels[s] = kernels->get({now->plan.steps[s].kernel}, options.target, 1)[0];
     }
     std::lock_guard lock(mutex);
-    const auto found = plans.find(key);
-    if (found == plans.end() || found->second != now) return;
-    found->second = std::move(better);
+    auto* const found = plans.find(key);
+    if (!found || *found != now) return;
+    *found = std::move(better);
     ++statistics.background_plans;
     return;
   } catch (const std::exception& error) {

@@ -98,9 +98,10 @@ SessionStatistics Session::statistics() const {
     all.kernels_compiled += there.compiled, all.kernel_cache_hits += there.hits;
     all.kernels_loaded += there.loaded;
   }
-  for (const auto& [key, plan] : state_->plans) {
+  all.evictions = state_->plans.evictions() + kernels.evictions;
+  state_->plans.for_each([&](const std::shared_ptr<const Executable>& plan) {
     if (plan->cuda) all.graph_launches += plan->cuda->statistics().graph_launches;
-  }
+  });
   return all;
 }
 

@@ -68,6 +68,7 @@ struct SessionStatistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernels_loaded = 0;  // from disk
   std::int64_t kernel_cache_hits = 0;
+  std::int64_t evictions = 0;         // plans and kernels forgotten, since there are too many or they take too much
   std::int64_t graph_launches = 0;    // runs that were one launch of a CUDA graph
   std::int64_t fallbacks = 0;         // groups made from their parts, ops and graphs that are interpreted, as planned
   double compile_milliseconds = 0;    // wall time of plans and kernels

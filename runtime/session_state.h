@@ -1,7 +1,6 @@
 // What a session holds. Its functions are in two files: planning.cpp makes and keeps what runs, session.cpp runs it.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -9,10 +8,10 @@
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/base/check.h"
+#include "ir/base/lru_cache.h"
 #include "ir/strict.h"
 #include "runtime/background.h"
 #include "runtime/cuda_backend.h"
@@ -25,6 +24,7 @@
 namespace fusejit::runtime {
 
 constexpr std::size_t kMostPlans = 256, kMostKernels = 4096;
+constexpr std::int64_t kMostPlanBytes = 256 << 20;
 
 // On the device that `options` are for. Throws DeviceError, UnsupportedError.
 std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device);
@@ -46,8 +46,7 @@ struct Session::State {
   std::mutex running;  // one step at a time: the pool runs one region at a time
   std::mutex mutex;    // of what follows
   SessionStatistics statistics;
-  std::unordered_map<ir::Hash, std::shared_ptr<const Executable>, ir::HashOfHash> plans;
-  std::deque<ir::Hash> oldest;
+  ir::LruCache<std::shared_ptr<const Executable>> plans{kMostPlans, kMostPlanBytes};
 
   explicit State(SessionOptions o)
       : options(std::move(o)),

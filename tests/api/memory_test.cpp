@@ -116,5 +116,22 @@ TEST_F(Memory, ManyShapesTakeWhatTheLargestTakes) {
   EXPECT_LE(resident() - before, memory::peak() + memory::peak() / 5 + 64 * kMebibyte);
 }
 
+// A trace that is asked for again and again stays, however many others there are; the others go, oldest first.
+TEST_F(Memory, WhatIsUsedStaysInTheCaches) {
+  set_options({.engine = "kernel_interpreter"});
+  const auto ask = [](std::int64_t size) { (ones({size}).eval() + 3).eval(); };
+  ask(7);
+  for (std::int64_t size = 10; size < 400; ++size) {
+    ask(size);
+    const std::int64_t plans = stats().plans_made;
+    ask(7);
+    ASSERT_EQ(stats().plans_made, plans) << size;
+  }
+  EXPECT_GT(stats().evictions, 0);
+  const std::int64_t plans = stats().plans_made;
+  ask(10);
+  EXPECT_GT(stats().plans_made, plans) << "it was forgotten";
+}
+
 }  // namespace
 }  // namespace fusejit

@@ -85,6 +85,9 @@ struct Statistics {
   std::int64_t kernels_compiled = 0;
   std::int64_t kernels_loaded = 0;  // from disk
   std::int64_t kernel_cache_hits = 0;
+  // Traces, plans and kernels that were forgotten to make room, those not used for longest first: there are 512, 256
+  // and 4096 at most, of about 64, 256 and 256 MiB.
+  std::int64_t evictions = 0;
   std::int64_t fallbacks = 0;            // 0, unless something is wrong with fusejit: see Options::fallback
   double compile_milliseconds = 0;       // wall time of making or loading plans and kernels
   std::int64_t graph_launches = 0;       // plans run as one launch of a CUDA graph
