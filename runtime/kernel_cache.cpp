@@ -57,9 +57,11 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
                                                     const Target& target, int threads, Missing missing) {
   std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
+  std::unordered_map<const ir::Kernel*, std::size_t> first;  // the steps of a plan share kernels
   for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const auto [known, is_new] = first.emplace(kernels[i].get(), i);
     const Isa isa = kernels[i]->isa == Isa::any ? target.isa : kernels[i]->isa;
-    found[i] = find_or_claim(kernels[i].get(), isa, jobs);
+    found[i] = is_new ? find_or_claim(kernels[i].get(), isa, jobs) : found[known->second];
   }
   std::atomic<std::size_t> next{0};
   const auto work = [&] {

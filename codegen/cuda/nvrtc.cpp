@@ -255,7 +255,8 @@ NvrtcState look_for_nvrtc(const std::string& path) { return open(path).state; }
 std::string nvrtc_identity() {
   const NvrtcState& state = nvrtc();
   if (!state.available) return "no nvrtc";
-  static const std::string build = ir::build_id_at(reinterpret_cast<const void*>(loaded().table.compile));
+  static const std::string& build =
+      *new std::string(ir::build_id_at(reinterpret_cast<const void*>(loaded().table.compile)));
   return fmt::format("nvrtc {}.{} {} {}", state.major, state.minor, build, fmt::join(options(state), " "));
 }
 

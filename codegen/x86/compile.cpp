@@ -115,8 +115,8 @@ std::string assembly(const ir::Kernel& kernel, const Target& target) {
 bool can_generate() { return bool(LlvmUse()); }
 
 std::string toolchain() {
-  static const std::string text = fmt::format("llvm {} {}", LLVM_VERSION_STRING,
-                                              ir::build_id_at(reinterpret_cast<const void*>(&LLVMInitializeX86Target)));
+  static const std::string& text = *new std::string(fmt::format(
+      "llvm {} {}", LLVM_VERSION_STRING, ir::build_id_at(reinterpret_cast<const void*>(&LLVMInitializeX86Target))));
   return text;
 }
 

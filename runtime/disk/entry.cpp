@@ -46,7 +46,7 @@ bool expand(const Item& item, std::string_view stored, std::string& full) {
   return ZSTD_decompress(full.data(), full.size(), stored.data(), stored.size()) == item.full_bytes;
 }
 
-const std::string kEmpty;
+const std::string& kEmpty = *new std::string;
 
 }  // namespace
 
