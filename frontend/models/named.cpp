@@ -88,35 +88,42 @@ Tensor stand_in(const Type& type, const std::string& name, Names& names) {
   return tensor;
 }
 
-ModelGraph graph_of(const Source& source, nn::Module& net, optim::Optimizer& optimizer, const Type& input,
-                    Tensor (*loss)(const Tensor&, const Tensor&)) {
-  Names names = names_of(net, source.train ? &optimizer : nullptr);
-  const Tensor x = stand_in(input, "x", names);
-  if (!source.train) {
+ModelGraph graph_of(const NamedNetwork& model) {
+  nn::Module& net = *model.net;
+  Names names = names_of(net, model.train ? model.optimizer.get() : nullptr);
+  const Tensor x = stand_in(model.input, "x", names);
+  if (!model.train) {
     net.eval();
     const NoGrad off;
-    return captured(source.name, {net(x)}, std::move(names), {});
+    return captured(model.name, {net(x)}, std::move(names), {});
   }
-  const Tensor target = stand_in({i64, {input.shape[0]}, Layout::standard}, "target", names);
+  const Tensor target = stand_in({i64, {model.input.shape[0]}, Layout::standard}, "target", names);
   Recording recording;
   recording.seed = 1;
-  recording.name = source.name;
+  recording.name = model.name;
   const RecordingScope scope(recording);
-  const RecordedStep step = record_step(recording, optimizer, 0, [&] { return std::vector{loss(net(x), target)}; });
+  const RecordedStep step =
+      record_step(recording, *model.optimizer, 0, [&] { return std::vector{model.loss(net(x), target)}; });
   std::vector<Tensor> replaced;
   for (const Donation& donation : step.donations) replaced.push_back(donation.value);
-  return captured(source.name + "_step", step.wanted, std::move(names), replaced);
+  return captured(model.name + "_step", step.wanted, std::move(names), replaced);
 }
 
 // Images of three channels, cross-entropy, SGD with momentum.
 template <class Net>
-ModelGraph classifier_graph(const Source& source, std::string_view text, Net net, DType dtype) {
+NamedNetwork classifier(const Source& source, std::string_view text, Net net, DType dtype) {
   const std::vector<std::int64_t>& n = source.numbers;
   FJ_CHECK(n.size() == 4 && n[1] == 3, "model '{}': {} takes Nx3xHxW, such as 16x3x224x224", text, source.name);
-  net.to(dtype);
-  optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-  return graph_of(source, net, optimizer, {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
-                  [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); });
+  auto shared = std::make_shared<Net>(std::move(net));
+  shared->to(dtype);
+  auto optimizer = std::make_shared<optim::SGD>(shared->parameters(), optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+  return {source.name,
+          source.train,
+          shared,
+          optimizer,
+          {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
+          1000,
+          [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); }};
 }
 
 std::string known_names() {
@@ -144,21 +151,28 @@ bool is_model_source(std::string_view source) {
          std::any_of(named_models().begin(), named_models().end(), [&](const NamedModel& m) { return m.name == name; });
 }
 
-ModelGraph model_graph(std::string_view text, DType dtype) {
+NamedNetwork named_network(std::string_view text, DType dtype) {
   const Source source = parse_source(text);
   const std::vector<std::int64_t>& n = source.numbers;
-  if (source.name == "resnet18") return classifier_graph(source, text, resnet18(), dtype);
-  if (source.name == "resnet50") return classifier_graph(source, text, resnet50(), dtype);
-  if (source.name == "mobilenet_v2") return classifier_graph(source, text, mobilenet_v2(), dtype);
+  if (source.name == "resnet18") return classifier(source, text, resnet18(), dtype);
+  if (source.name == "resnet50") return classifier(source, text, resnet50(), dtype);
+  if (source.name == "mobilenet_v2") return classifier(source, text, mobilenet_v2(), dtype);
   const bool save_input = source.name == "convnet_save_input";
   FJ_CHECK(save_input || source.name == "convnet", "model '{}' is not known ({})", source.name, known_names());
   const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;
   FJ_CHECK(n.size() == 1 || is_image, "model '{}': {} takes a batch, such as @256, or Nx1x28x28", text, source.name);
-  nn::Sequential net = convnet(save_input ? ConvnetForm::save_input : ConvnetForm::ordinary);
-  net.to(dtype);
-  optim::Adadelta optimizer(net.parameters());
-  return graph_of(source, net, optimizer, {dtype, {n[0], 1, 28, 28}, Layout::standard},
-                  [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); });
+  auto net = std::make_shared<nn::Sequential>(convnet(save_input ? ConvnetForm::save_input : ConvnetForm::ordinary));
+  net->to(dtype);
+  auto optimizer = std::make_shared<optim::Adadelta>(net->parameters());
+  return {source.name,
+          source.train,
+          net,
+          optimizer,
+          {dtype, {n[0], 1, 28, 28}, Layout::standard},
+          10,
+          [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); }};
 }
+
+ModelGraph model_graph(std::string_view source, DType dtype) { return graph_of(named_network(source, dtype)); }
 
 }  // namespace fusejit::models

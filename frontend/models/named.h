@@ -7,10 +7,13 @@
 //   resnet50@1x3x224x224           inference; so with the others
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fusejit/module.h"
+#include "fusejit/optim.h"
 #include "ir/graph.h"
 
 namespace fusejit::models {
@@ -25,12 +28,25 @@ const std::vector<NamedModel>& named_models();
 // True if the text names a built-in model, whatever follows the '@': then it is no file name.
 bool is_model_source(std::string_view source);
 
+// A network with what a step of it takes.
+struct NamedNetwork {
+  std::string name;
+  bool train = false;
+  std::shared_ptr<nn::Module> net;
+  std::shared_ptr<optim::Optimizer> optimizer;
+  Type input;                // images; a target is one i64 number for each
+  std::int64_t classes = 0;  // targets are below it
+  Tensor (*loss)(const Tensor& y, const Tensor& target) = nullptr;
+};
+// Images, parameters and the optimiser's state are of `dtype`. UserError, one sentence, for an unknown name or a shape
+// that the model cannot take.
+NamedNetwork named_network(std::string_view source, DType dtype = DType::f32);
+
 struct ModelGraph {
   ir::Graph graph;            // parameters carry the model's names
   std::vector<char> donated;  // per parameter: a training step writes its new value over it
 };
-// Images, parameters and the optimiser's state are of `dtype`. UserError, one sentence, for an unknown name or a shape
-// that the model cannot take.
+// One step of named_network(), or its inference.
 ModelGraph model_graph(std::string_view source, DType dtype = DType::f32);
 
 }  // namespace fusejit::models

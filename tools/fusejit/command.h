@@ -29,6 +29,14 @@ struct WarmupOptions {
 int warmup(const WarmupOptions& options);
 int warmup_worker();
 
+struct BenchOptions {
+  std::string source;  // MODEL@SHAPE[:train] or a .fj graph
+  std::string dtype, rules = "all", target = "host", device = "cpu";
+  int threads = 0, steps = 10;
+  bool json = false;
+};
+int bench(const BenchOptions& options);
+
 struct CacheOptions {
   std::string folder;                // empty: the user's
   std::vector<std::string> sources;  // explain: as warmup; import and merge: bundles

@@ -112,6 +112,21 @@ void add_cache(CLI::App& program, std::function<int()>& chosen) {
   merge.app.add_option("-o,--output", merge.options->output, "The bundle to write")->required();
 }
 
+void add_bench(CLI::App& program, std::function<int()>& chosen) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = program.add_subcommand("bench", "Times a built-in model's step, or a graph file");
+  command->add_option("SOURCE", options->source, "Such as resnet50@16x3x224x224:train, resnet50@1x3x224x224, graph.fj")
+      ->required();
+  command->add_option("--dtype", options->dtype, "Of a model: f32, f64, f16 or bf16");
+  command->add_option("--steps", options->steps, "So many after the first (default 10)")->check(CLI::Range(1, 1000000));
+  command->add_option("--threads", options->threads, "Default: one a processor")->check(CLI::Range(0, 1024));
+  command->add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  command->add_option("--target", options->target, "Such as x86:avx2 (default: this processor)");
+  command->add_option("--device", options->device, "cpu or cuda:0");
+  command->add_flag("--json", options->json, "JSON instead of sentences");
+  command->callback([&chosen, options] { chosen = [options] { return bench(*options); }; });
+}
+
 }  // namespace
 
 std::function<int()> parse_command_line(int argc, char** argv) {
@@ -122,6 +137,7 @@ std::function<int()> parse_command_line(int argc, char** argv) {
   add_doctor(program, chosen);
   add_warmup(program, chosen);
   add_cache(program, chosen);
+  add_bench(program, chosen);
   try {
     program.parse(argc, argv);
     return chosen;

@@ -188,10 +188,40 @@ TEST_F(WarmupCommand, TheDoctorSaysWhereTheCacheIs) {
   EXPECT_FALSE(std::filesystem::exists(cache_.path("cache"))) << "a question makes nothing";
 }
 
+// What a warm-up made ready is what a program of a user's runs: the same trace, the same donations.
+TEST_F(WarmupCommand, ATrainingStepRunsFrozenAfterIt) {
+  const std::string frozen = "FUSEJIT_FREEZE=1";
+  EXPECT_EQ(run("bench convnet@4:train --steps 1", frozen).code, 2);
+  ASSERT_EQ(run("warmup convnet@4:train").code, 0);
+  const Outcome ran = run("bench convnet@4:train --steps 2 --json", frozen);
+  ASSERT_EQ(ran.code, 0) << ran.errors;
+  const auto report = nlohmann::json::parse(ran.output);
+  EXPECT_EQ(report["kernels_compiled"], 0);
+  EXPECT_EQ(report["kernels_loaded"], 34);
+  EXPECT_EQ(report["plans"], report["plans_loaded"]);
+  for (const char* field : {"median_ms", "min_ms", "max_ms", "peak_bytes", "ledger_bytes", "first_step_ms"})
+    EXPECT_GT(report[field].get<double>(), 0) << field;
+  const Outcome other = run("bench convnet@6:train --steps 1", frozen);
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(other.says("differs in shapes")) << other.errors;
+}
+
+TEST_F(WarmupCommand, BenchTakesGraphsAndRefusesTheRest) {
+  std::ofstream(cache_.path("g.fj"))
+      << "graph @g(%x: f32[4,8], %i: i64[4]) {\n  %0 = relu(%x) : f32[4,8]\n  return %0\n}\n";
+  const Outcome ran = run("bench " + cache_.path("g.fj") + " --steps 3 --json");
+  ASSERT_EQ(ran.code, 0) << ran.errors;
+  EXPECT_EQ(nlohmann::json::parse(ran.output)["kernels"], 1);
+  EXPECT_EQ(run("bench " + cache_.path("nowhere.fj")).code, 5);
+  EXPECT_EQ(run("bench convnet@4 --dtype i64").code, 1);
+  EXPECT_EQ(run("bench convnet@4 --steps 0").code, 1);
+  EXPECT_EQ(run("bench convnet@4 --device cuda:77").code, 6);
+}
+
 TEST_F(WarmupCommand, HelpIsWhole) {
   for (const char* command :
        {"", "warmup", "cache", "cache stats", "cache list", "cache explain", "cache verify", "cache prune",
-        "cache clear", "cache export", "cache import", "cache merge", "cache path", "doctor"}) {
+        "cache clear", "cache export", "cache import", "cache merge", "cache path", "doctor", "bench"}) {
     const Outcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_TRUE(help.says("Usage: ")) << command;
