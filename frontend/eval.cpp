@@ -17,6 +17,7 @@
 #include "ir/base/check.h"
 #include "runtime/disk/settings.h"
 #include "runtime/fork.h"
+#include "runtime/profiler.h"
 #include "runtime/session.h"
 
 namespace fusejit {
@@ -232,6 +233,7 @@ Work prepare(const Part& part, std::span<const Tensor> later, std::span<const Do
              std::vector<std::string>& lines) {
   for (;;) {
     Work work;
+    const runtime::ProfileScope scope("trace", "trace");
     std::unique_lock lock(context().graph_mutex);
     trace(work, part.wanted, part.device, later);
     if (!needs_given_up(work)) {

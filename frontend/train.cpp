@@ -6,6 +6,7 @@
 #include "frontend/step.h"
 #include "fusejit/random.h"
 #include "ir/base/check.h"
+#include "runtime/profiler.h"
 
 namespace fusejit::detail {
 
@@ -23,7 +24,10 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   recording.name = "train_step";
   RecordingScope scope(recording);
   try {
-    const RecordedStep step = record_step(recording, optimizer_, options_.max_grad_norm, f);
+    const RecordedStep step = [&] {
+      const runtime::ProfileScope scope("record", "train_step");
+      return record_step(recording, optimizer_, options_.max_grad_norm, f);
+    }();
     // What a step gives back is a value without history, and so is what it leaves in the module.
     for (const Tensor& tensor : step.wanted) tensor.state()->needs_grad = false;
     evaluate(step.wanted, step.donations, "train_step");

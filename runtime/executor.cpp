@@ -9,6 +9,7 @@
 #include "ir/base/check.h"
 #include "ir/kernel/interp.h"
 #include "runtime/memory.h"
+#include "runtime/profiler.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -48,11 +49,11 @@ class Run {
     for (int s = 0; s < steps; ++s) {
       const auto derived = derived_.find(s);
       if (derived == derived_.end()) {
-        step(s);
+        run_step(s);
       } else if (derived->second.kept) {
         --report.kernels;
       } else {
-        step(s);
+        run_step(s);
         keep(derived->second);
       }
       if (checks_.poison) poison_freed(s);
@@ -127,6 +128,18 @@ class Run {
   void keep(const Derived& derived) {
     const Buffer& argument = arguments_[static_cast<std::size_t>(plan_.values[derived.value].index)];
     argument.keep(executable_.derivations[derived.value], derived.buffer);
+  }
+
+  void run_step(int s) {
+    Profiler& profiler = Profiler::the();
+    if (!profiler.is_on()) return step(s);
+    const std::int64_t begin = Profiler::now();
+    step(s);
+    const std::int64_t end = Profiler::now();
+    const PlanStep& planned = plan_.steps[static_cast<std::size_t>(s)];
+    profiler.add({"launch", planned.kernel->name, begin, end, 0, planned.ops,
+                  planned.read_bytes + planned.written_bytes, planned.flop,
+                  scheduler::live_arena_bytes_after(plan_, s) + held_outside_});
   }
 
   void step(int s) {

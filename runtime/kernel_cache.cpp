@@ -9,6 +9,7 @@
 
 #include "ir/base/check.h"
 #include "runtime/disk/disk_cache.h"
+#include "runtime/profiler.h"
 
 #ifdef FUSEJIT_X86
 #include "codegen/x86/compile.h"
@@ -108,6 +109,7 @@ void KernelCache::make(Job& job, const Target& target, Missing missing) {
   std::optional<disk::CacheKey> key;
   if (disk_ || missing == Missing::refuse) key = disk::kernel_key(std::move(job.text), isa);
   if (disk_) {
+    const ProfileScope scope("disk", job.kernel->name);
     const auto entry = disk_->find(*key);
     const auto code = entry ? disk::object_in(*entry, job.kernel->name) : std::nullopt;
     if (code) {
@@ -124,6 +126,7 @@ void KernelCache::make(Job& job, const Target& target, Missing missing) {
                                 disk_ ? explain(*disk_, *key).text : "there is no cache on disk"));
   }
   const auto start = std::chrono::steady_clock::now();
+  const ProfileScope scope("codegen", job.kernel->name);
   const bool quick = missing == Missing::compile_quickly;
   const codegen::x86::ObjectCode code = codegen::x86::generate_object(
       *job.kernel, target, quick ? codegen::x86::Effort::quick : codegen::x86::Effort::full);

@@ -1,6 +1,7 @@
 #include "runtime/plan_store.h"
 
 #include "ir/base/check.h"
+#include "runtime/profiler.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -13,8 +14,13 @@ disk::CacheKey key_of(const ir::Graph& graph, const scheduler::ScheduleOptions& 
 
 PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
                                        const std::string& library) const {
-  if (!disk_ && !frozen_) return {scheduler::schedule(graph, wanted)};
+  const auto make = [&] {
+    const ProfileScope scope("schedule", graph.name());
+    return scheduler::schedule(graph, wanted);
+  };
+  if (!disk_ && !frozen_) return {make()};
   const disk::CacheKey key = key_of(graph, wanted, library);
+  const ProfileScope scope("disk", graph.name());
   if (const auto entry = disk_ ? disk_->find(key) : std::nullopt) {
     if (auto plan = disk::plan_in(*entry, graph)) return {*std::move(plan), true};
     disk_->remove(key);
@@ -22,7 +28,7 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
   FJ_CHECK(!frozen_, "frozen: graph @{} would have to be planned; {}", graph.name(),
            disk_ ? explain(*disk_, key).text : "there is no cache on disk");
   try {
-    return {scheduler::schedule(graph, wanted)};
+    return {make()};
   } catch (const scheduler::NoKernel& no_kernel) {
     disk_->put(key, disk::no_plan_sections(graph, no_kernel));
     throw;

@@ -5,6 +5,7 @@
 
 #include "ir/interp.h"
 #include "runtime/arrays.h"
+#include "runtime/profiler.h"
 #include "runtime/results.h"
 #include "runtime/session_state.h"
 
@@ -69,6 +70,7 @@ std::vector<Buffer> Session::State::run_pieces(const Pieces& pieces, std::span<c
 std::vector<Buffer> Session::State::run_on_cuda(const Executable& executable, const ir::Graph& graph,
                                                 std::span<const Buffer> arguments) {
   std::vector<Buffer> results = cuda().run(*executable.cuda, graph, arguments);
+  if (Profiler::the().is_on()) cuda().device().synchronize();  // else the time would be that of asking for it
   if (!options.results_on_device) {
     for (Buffer& result : results) result = result.on_host();
   }
@@ -170,6 +172,7 @@ void Session::prepare(const ir::Graph& graph, const std::vector<bool>& donated, 
 
 std::vector<Buffer> Session::State::run(const Executable& executable, const ir::Graph& graph,
                                         std::span<const Buffer> arguments) {
+  const ProfileScope scope("run", graph.name());
   if (executable.pieces) return run_pieces(*executable.pieces, arguments);
   if (executable.cuda) return run_on_cuda(executable, graph, arguments);
   std::vector<Buffer> here;

@@ -193,6 +193,19 @@ TEST_F(HeaderExamples, Signatures) {
   std::filesystem::current_path(FUSEJIT_SOURCE_DIR);
 }
 
+TEST_F(HeaderExamples, Profile) {
+  const fusejit::test::CacheFolder folder;
+  std::filesystem::current_path(folder.path(""));
+  fj::Profile profile;
+  fj::relu(fj::ones({64, 1024}).eval()).eval();
+  profile.stop();
+  std::cout << profile.table();   // by kernel: calls, time, bytes, GFLOP, how near to what the machine can do
+  profile.trace("profile.json");  // for https://ui.perfetto.dev or chrome://tracing
+  EXPECT_NE(printed_.str().find("roof %"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists("profile.json"));
+  std::filesystem::current_path(FUSEJIT_SOURCE_DIR);
+}
+
 TEST_F(HeaderExamples, Train) {
   fj::nn::Linear net(2, 1);
   fj::optim::SGD opt(net.parameters(), {.lr = 0.1});

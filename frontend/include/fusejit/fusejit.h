@@ -10,6 +10,7 @@
 #include "fusejit/nn.h"
 #include "fusejit/ops.h"
 #include "fusejit/optim.h"
+#include "fusejit/profile.h"
 #include "fusejit/random.h"
 #include "fusejit/runtime.h"
 #include "fusejit/tensor.h"
