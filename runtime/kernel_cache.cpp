@@ -108,26 +108,30 @@ void KernelCache::make(Job& job, const Target& target, Missing missing) {
   const Isa isa = job.kernel->isa == Isa::any ? target.isa : job.kernel->isa;
   std::optional<disk::CacheKey> key;
   if (disk_ || missing == Missing::refuse) key = disk::kernel_key(std::move(job.text), isa);
-  if (disk_) {
+  const auto finds = [&] {
     const ProfileScope scope("disk", job.kernel->name);
     const auto entry = disk_->find(*key);
     const auto code = entry ? disk::object_in(*entry, job.kernel->name) : std::nullopt;
     if (code) {
       try {
-        return finish(job, codegen::x86::load(*code), true);
+        return finish(job, codegen::x86::load(*code), true), true;
       } catch (const DeviceError&) {  // an object that LLVM does not take is compiled again
         if (!codegen::x86::host_supports(isa)) throw;
       }
     }
     if (entry) disk_->remove(*key);
-  }
+    return false;
+  };
+  if (disk_ && finds()) return;
   if (missing == Missing::refuse) {
     throw UserError(fmt::format("frozen: kernel @{} would have to be compiled; {}", job.kernel->name,
                                 disk_ ? explain(*disk_, *key).text : "there is no cache on disk"));
   }
-  const auto start = std::chrono::steady_clock::now();
-  const ProfileScope scope("codegen", job.kernel->name);
   const bool quick = missing == Missing::compile_quickly;
+  const disk::Handle turn = disk_ && !quick ? disk_->take_turn(*key) : disk::Handle();
+  if (turn && disk_->contains(*key) && finds()) return;
+  const ProfileScope scope("codegen", job.kernel->name);
+  const auto start = std::chrono::steady_clock::now();
   const codegen::x86::ObjectCode code = codegen::x86::generate_object(
       *job.kernel, target, quick ? codegen::x86::Effort::quick : codegen::x86::Effort::full);
   auto compiled = std::make_shared<codegen::CompiledKernel>(*codegen::x86::load(code));

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <new>
+#include <utility>
 
 #include "fusejit/error.h"
 
@@ -44,8 +46,8 @@ DiskCache::DiskCache(DiskCacheOptions options) : options_(std::move(options)) {
     }
     return;
   }
-  why_unusable_ = why;
-  if (!options_.read_only) failed(why);
+  why_unusable_ = why.empty() ? "it is not there" : why;
+  if (!why.empty() || !options_.read_only) failed(why_unusable_);
 }
 
 std::string DiskCache::folder() const { return fmt::format("{}/v{}", options_.folder, kSchema); }
@@ -63,10 +65,9 @@ Handle DiskCache::open_shard(int shard, bool create, std::string& why) const {
 std::optional<Entry> DiskCache::find_in_folder(const CacheKey& key, std::string& why, std::string& damage) {
   if (!why_unusable_.empty()) return std::nullopt;
   const Handle folder = open_shard(shard_of(key), false, why);
-  if (!folder) return why.clear(), std::nullopt;  // none begins so; what else is wrong with it, put() says
+  if (!folder) return std::nullopt;
   const std::string name = file_name(key);
   struct stat status = {};
-  why.clear();
   const std::optional<std::string> bytes = read_file(folder, name, options_.trust, kMostEntryBytes, why, &status);
   if (!bytes) return std::nullopt;
   std::optional<Entry> entry = decode(*bytes, &damage);
@@ -82,6 +83,15 @@ std::optional<Entry> DiskCache::find_in_folder(const CacheKey& key, std::string&
 }
 
 std::optional<Entry> DiskCache::find(const CacheKey& key) {
+  try {
+    return find_anywhere(key);
+  } catch (const std::bad_alloc&) {
+    const std::lock_guard lock(mutex_);
+    return ++statistics_.misses, std::nullopt;
+  }
+}
+
+std::optional<Entry> DiskCache::find_anywhere(const CacheKey& key) {
   std::string why, damage;
   std::optional<Entry> entry = find_in_folder(key, why, damage);
   for (std::size_t i = 0; i < bundles_.size() && !entry; ++i) entry = bundles_[i].find(key);
@@ -90,7 +100,7 @@ std::optional<Entry> DiskCache::find(const CacheKey& key) {
     entry ? ++statistics_.hits : ++statistics_.misses;
     if (!damage.empty()) ++statistics_.damaged;
   }
-  if (!damage.empty()) why = fmt::format("{}: {}; it is made again", file_name(key), damage);
+  if (!damage.empty()) say(said_damage_, fmt::format("{}: {}; it is made again", file_name(key), damage));
   if (!why.empty()) failed(why);
   return entry;
 }
@@ -100,6 +110,10 @@ bool DiskCache::contains(const CacheKey& key) {
   const Handle folder = open_shard(shard_of(key), false, why);
   if (folder && ::faccessat(folder.get(), file_name(key).c_str(), R_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
   return std::any_of(bundles_.begin(), bundles_.end(), [&](const Bundle& bundle) { return bundle.contains(key); });
+}
+
+Handle DiskCache::take_turn(const CacheKey& key) {
+  return why_unusable_.empty() && !options_.read_only ? turns_.take(folder(), key.hash()) : Handle();
 }
 
 std::vector<std::pair<Entry, std::time_t>> DiskCache::neighbours(const CacheKey& key) const {
@@ -130,11 +144,8 @@ void DiskCache::put(const CacheKey& key, const std::vector<Section>& sections) n
     const int shard = shard_of(key);
     std::string why;
     const Handle folder = open_shard(shard, true, why);
-    bool stored = false;
-    if (folder) {
-      make_room(shard, folder, static_cast<std::int64_t>(bytes.size()));
-      stored = write_file(folder, file_name(key), bytes, options_.durable, why);
-    }
+    const bool stored = folder && make_room(shard, folder, static_cast<std::int64_t>(bytes.size()), why) &&
+                        write_file(folder, file_name(key), bytes, options_.durable, why);
     if (!stored) failed(why);
     const std::lock_guard lock(mutex_);
     ++(stored ? statistics_.stored : statistics_.not_stored);
@@ -151,30 +162,36 @@ void DiskCache::remove(const CacheKey& key) noexcept {
   if (const Handle folder = open_shard(shard_of(key), false, why)) ::unlinkat(folder.get(), file_name(key).c_str(), 0);
 }
 
-void DiskCache::make_room(int shard, const Handle& folder, std::int64_t bytes) {
+bool DiskCache::make_room(int shard, const Handle& folder, std::int64_t bytes, std::string& why) {
   const Bound most = {options_.most.bytes / kShards, options_.most.files / kShards};
+  if (bytes > most.bytes || most.files < 1)
+    return why = fmt::format("an entry of {} bytes needs more than its part of the {} that are allowed", bytes,
+                             options_.most.bytes),
+           false;
   {
     const std::lock_guard lock(mutex_);
     Shard& state = shards_[static_cast<std::size_t>(shard)];
     state.since_seen.bytes += bytes, ++state.since_seen.files;
-    if (state.was_seen && !is_due(state.since_seen, most)) return;
+    if (state.was_seen && !is_due(state.since_seen, most)) return true;
     state.was_seen = true;
     state.since_seen = {};
   }
   const Pruned pruned = prune(folder, most);
   const std::lock_guard lock(mutex_);
   statistics_.evicted += pruned.removed.files;
+  return true;
+}
+
+void DiskCache::say(bool& said, const std::string& line) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(said, true)) return;
+  }
+  if (options_.log) options_.log(fmt::format("cache {}: {}", options_.folder, line));
 }
 
 void DiskCache::failed(const std::string& why) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (said_) return;
-    said_ = true;
-  }
-  if (options_.log)
-    options_.log(fmt::format("cache {}: {} (FUSEJIT_CACHE_DIR names another folder, FUSEJIT_CACHE=off does without)",
-                             options_.folder, why));
+  say(said_failure_, why + " (FUSEJIT_CACHE_DIR names another folder, FUSEJIT_CACHE=off does without)");
 }
 
 std::string DiskCache::why_unusable() const { return why_unusable_; }

@@ -1,6 +1,6 @@
-// DiskCache: entries in a folder of the user's, found by key. Any number of processes use one folder at a time without
-// locks: a file is written whole or not at all, and what cannot be read, trusted or understood is a miss. Nothing that
-// goes wrong here stops a program; it is counted, said once, and the work is done again.
+// DiskCache: entries in a folder of the user's, found by key. Any number of processes use one folder at a time; no lock
+// decides what is right: a file is written whole or not at all, and what cannot be read, trusted or understood is a
+// miss. Nothing that goes wrong here stops a program; it is counted, said once, and the work is done again.
 //
 //   root/v1/<x>/<subject>-<hash>.entry      x: the first digit of the subject, so that neighbours share a folder
 #pragma once
@@ -18,6 +18,7 @@
 #include "runtime/disk/entry.h"
 #include "runtime/disk/files.h"
 #include "runtime/disk/prune.h"
+#include "runtime/disk/turn.h"
 
 namespace fusejit::runtime::disk {
 
@@ -49,9 +50,12 @@ class DiskCache {
   // A folder that cannot be used is a cache that finds and keeps nothing; said once through `log`.
   explicit DiskCache(DiskCacheOptions options);
 
+  // Nothing also where there is no memory for it.
   std::optional<Entry> find(const CacheKey& key);
   bool contains(const CacheKey& key);  // without reading more than its name, or counting
   void put(const CacheKey& key, const std::vector<Section>& sections) noexcept;
+  // Before an entry is made: afterwards, another process may have made it. Held until the handle goes, or not at all.
+  Handle take_turn(const CacheKey& key);
   // Entries of the same kind and subject, wherever they are, and when they were last used (0: in a bundle).
   std::vector<std::pair<Entry, std::time_t>> neighbours(const CacheKey& key) const;
   // Its bytes were as written, but of no use: the next one shall make it anew.
@@ -74,18 +78,22 @@ class DiskCache {
     bool was_seen = false;
     Bound since_seen;  // what this process wrote there
   };
-  void make_room(int shard, const Handle& folder, std::int64_t bytes);
-  void failed(const std::string& why);  // said once
+  // False if so much is not allowed.
+  bool make_room(int shard, const Handle& folder, std::int64_t bytes, std::string& why);
+  void say(bool& said, const std::string& line);
+  void failed(const std::string& why);
 
+  std::optional<Entry> find_anywhere(const CacheKey& key);
   std::optional<Entry> find_in_folder(const CacheKey& key, std::string& why, std::string& damage);
 
   const DiskCacheOptions options_;
   std::vector<Bundle> bundles_;
   mutable std::mutex mutex_;  // of what follows
   std::string why_unusable_;
-  bool said_ = false;
+  bool said_failure_ = false, said_damage_ = false;  // one line for each
   DiskCacheStatistics statistics_;
   std::array<Shard, kShards> shards_;
+  Turns turns_;
 };
 
 // A sentence on a key that is not there: which entry comes nearest, and in which parts it differs.

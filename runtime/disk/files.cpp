@@ -43,6 +43,9 @@ bool write_all(int fd, std::string_view bytes) {
 
 Handle checked_folder(Handle folder, const std::string& name, Trust trust, std::string& why) {
   struct stat status = {};
+  if (!folder && errno == ENOENT) return Handle();
+  if (!folder && (errno == ENOTDIR || errno == ELOOP))
+    return why = fmt::format("{} is no folder, or a link to one", name), Handle();
   if (!folder) return why = reason("cannot open", name), Handle();
   if (::fstat(folder.get(), &status) != 0) return why = reason("cannot look at", name), Handle();
   if (const std::string untrusted = why_untrusted(status, trust); !untrusted.empty())
@@ -52,11 +55,15 @@ Handle checked_folder(Handle folder, const std::string& name, Trust trust, std::
 
 constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// mkdir -p: the folders above get the same mode. One that is there is as good as one that was made.
-void make_folders(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    ::mkdir(path.substr(0, slash).c_str(), 0700);
-  ::mkdir(path.c_str(), 0700);
+// mkdir -p: the folders above get the same mode. One that is there is as good as one that was made. 0, or the first
+// error, which is the cause of those that follow.
+int make_folders(const std::string& path) {
+  int first = 0;
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    if (::mkdir(path.substr(0, end).c_str(), 0700) != 0 && errno != EEXIST && first == 0) first = errno;
+    if (end == std::string::npos) break;
+  }
+  return first;
 }
 
 }  // namespace
@@ -82,8 +89,9 @@ Handle open_folder(const std::string& path, Trust trust, bool create, std::strin
   const auto open = [&] { return Handle(uninterrupted([&] { return ::open(path.c_str(), kFolder); })); };
   Handle folder = open();
   if (!folder && errno == ENOENT && create) {
-    make_folders(path);
+    const int error = make_folders(path);
     folder = open();
+    if (!folder) return errno = error != 0 ? error : errno, why = reason("cannot make", path), Handle();
   }
   return checked_folder(std::move(folder), path, trust, why);
 }

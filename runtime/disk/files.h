@@ -37,8 +37,8 @@ enum class Trust : std::uint8_t {
 // Why what is open here is not to be trusted; empty if it is.
 std::string why_untrusted(const struct stat& status, Trust trust);
 
-// The folder, made with mode 0700 if it is not there and `create`, parents too. Not open, with `why`, if it cannot be
-// used.
+// The folder, made with mode 0700 if it is not there and `create`, parents too. Not open if it is not there (`why`
+// stays empty), or cannot be used or trusted.
 Handle open_folder(const std::string& path, Trust trust, bool create, std::string& why);
 // A folder in an open one.
 Handle open_folder_in(const Handle& parent, const std::string& name, Trust trust, bool create, std::string& why);

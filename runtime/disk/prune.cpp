@@ -51,11 +51,11 @@ Pruned prune(const Handle& folder, const Bound& most) {
   std::vector<FileInfo> files = list_files(folder);
   const std::time_t now = std::time(nullptr);
   std::erase_if(files, [&](const FileInfo& file) {
-    if (!is_temporary(file.name)) return false;
-    if (now - file.used.tv_sec > kAbandoned && unlink_if_same(folder, file)) note(pruned.removed, file);
-    return true;
+    const bool is_abandoned = is_temporary(file.name) && now - file.used.tv_sec > kAbandoned;
+    const bool goes = is_abandoned && unlink_if_same(folder, file);
+    note(goes ? pruned.removed : pruned.left, file);
+    return is_temporary(file.name);  // it counts, but its writer needs it
   });
-  for (const FileInfo& file : files) note(pruned.left, file);
   if (pruned.left.bytes <= most.bytes && pruned.left.files <= most.files) return pruned;
   std::sort(files.begin(), files.end(),
             [](const FileInfo& a, const FileInfo& b) { return is_earlier(a.used, b.used); });

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <limits>
 
 #include "ir/base/check.h"
@@ -22,6 +23,13 @@ bool flag(const char* name) {
   const std::string value = variable(name);
   FJ_CHECK(value.empty() || value == "0" || value == "1", "{} is '{}' (0, 1)", name, value);
   return value == "1";
+}
+
+// The folder stays where it is when the program goes elsewhere.
+std::string absolute(const std::string& path) {
+  std::error_code no_current_folder;
+  const std::string full = std::filesystem::absolute(path, no_current_folder).string();
+  return no_current_folder ? path : full;
 }
 
 int place(const std::string& mode) {
@@ -64,11 +72,11 @@ CacheSettings cache_settings() {
         std::pair("HOME", "/.cache/fusejit/compiled")}) {
     const std::string value = variable(name);
     if (value.empty() || (value[0] != '/' && *below != '\0')) continue;  // XDG: a relative path counts as none
-    folder = value + below, settings.origin = name;
+    folder = absolute(value + below), settings.origin = name;
     break;
   }
   if (folder.empty()) settings.off = "neither FUSEJIT_CACHE_DIR nor HOME is set";
-  if (mode == "off") settings.off = "FUSEJIT_CACHE=off";
+  if (mode == "off") settings.off = "FUSEJIT_CACHE=off", settings.is_wanted_off = true;
   return settings;
 }
 
@@ -77,7 +85,11 @@ bool is_frozen() { return flag("FUSEJIT_FREEZE"); }
 std::shared_ptr<DiskCache> user_cache(const std::string& mode, const std::function<void(const std::string&)>& log) {
   FJ_CHECK(place(mode) < 3, "cache '{}' is not known (on, read, off)", mode);
   CacheSettings settings = cache_settings();
-  if (!settings.off.empty() || mode == "off") return nullptr;
+  if (mode == "off") return nullptr;
+  if (!settings.off.empty()) {
+    if (log && !settings.is_wanted_off) log("no cache on disk: " + settings.off);
+    return nullptr;
+  }
   settings.options.read_only |= mode == "read";
   settings.options.log = log;
   static auto& mutex = *new std::mutex;  // never destroyed: what is static may still evaluate at the end

@@ -17,7 +17,8 @@ namespace fusejit::runtime::disk {
 
 struct CacheSettings {
   DiskCacheOptions options;
-  std::string off;     // why there is no cache; empty if there is one
+  std::string off;  // why there is no cache; empty if there is one
+  bool is_wanted_off = false;
   std::string origin;  // what named the folder: "FUSEJIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"
 };
 
