@@ -6,11 +6,11 @@
 
 #include "ir/base/check.h"
 #include "ir/interp.h"
-#include "ir/kernel/cost.h"
 #include "ir/passes/passes.h"
 #include "ir/strict.h"
 #include "scheduler/draft.h"
 #include "scheduler/lower/lower.h"
+#include "scheduler/steps.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -24,23 +24,6 @@ std::string printable(std::string_view text) {
   return line;
 }
 
-// Fills in what the cost model reads off the kernel.
-PlanStep make_step(ir::Kernel kernel, std::vector<int> values, std::vector<std::string> ops) {
-  PlanStep step;
-  const ir::KernelCost cost = ir::cost(kernel);
-  for (const ir::MemoryTraffic& traffic : cost.traffic) {
-    step.read_bytes += traffic.read_bytes, step.written_bytes += traffic.written_bytes;
-  }
-  step.flop = cost.flop;
-  for (const ir::MemId work : kernel.works) {  // each array starts on a line of its own
-    const ir::Memory& memory = kernel.memories[static_cast<std::size_t>(work)];
-    step.work_bytes += (bytes(memory.dtype, memory.elements()) + 127) / 64 * 64;
-  }
-  step.kernel = std::make_shared<const ir::Kernel>(std::move(kernel));
-  step.values = std::move(values), step.ops = std::move(ops);
-  return step;
-}
-
 // A group whose kernel cannot be made.
 struct Failed {
   Fallback said;
@@ -50,11 +33,13 @@ struct Failed {
 
 class Scheduler {
  public:
-  Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place, const std::vector<bool>& alone)
+  Scheduler(const ir::Graph& graph, const ScheduleOptions& options, bool in_place, const std::vector<bool>& alone,
+            StepMaker& steps)
       : graph_(graph),
         options_(options),
         in_place_(in_place),
         alone_(alone),
+        steps_(steps),
         grouping_(make_groups(graph, options.target, options.supports, alone)) {}
 
   Draft run() {
@@ -225,7 +210,8 @@ class Scheduler {
     const Group& group = grouping_.groups[at(g)];
     if (group.stores.empty() && group.reductions.empty() && group.finals.empty()) return;  // dropped
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
-    LowerContext context{graph_, grouping_, options_.target, library, graph_.value_count(), {}, plan_owned_};
+    LowerContext context{graph_, grouping_,   options_.target, library, graph_.value_count(),
+                         {},     plan_owned_, steps_.kernels()};
     if (in_place_ && !library) {  // a call reads its operands while it writes
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);
@@ -237,7 +223,7 @@ class Scheduler {
     try {
       lowered = lower(context, group);
       if (options_.inspect)
-        for (const LoweredKernel& kernel : lowered.kernels) options_.inspect(kernel.kernel);
+        for (const LoweredKernel& kernel : lowered.kernels) options_.inspect(*kernel.kernel);
     } catch (const Error& error) {
       return failed(group, error);
     }
@@ -260,8 +246,8 @@ class Scheduler {
         values.push_back(v < graph_.value_count() ? value_of_[at(v)] : first_extra + v - graph_.value_count());
       }
       const bool last = &kernel == &lowered.kernels.back();
-      draft_.steps.push_back(make_step(std::move(kernel.kernel), std::move(values),
-                                       last ? ops : std::vector<std::string>{lowered.extras[0].label}));
+      draft_.steps.push_back(steps_.make(kernel.kernel, std::move(values),
+                                         last ? ops : std::vector<std::string>{lowered.extras[0].label}));
     }
     if (library) draft_.steps.back().library = library_op(g);
   }
@@ -303,6 +289,7 @@ class Scheduler {
   const ScheduleOptions& options_;
   const bool in_place_;
   const std::vector<bool>& alone_;
+  StepMaker& steps_;
   std::vector<Failed> failures_;
   Grouping grouping_;
   Draft draft_;
@@ -313,11 +300,11 @@ class Scheduler {
 };
 
 // Each round splits a group at least, or ends.
-Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, bool in_place) {
+Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, bool in_place, StepMaker& steps) {
   std::vector<bool> alone;
   std::vector<Fallback> fallbacks;
   for (;;) {
-    Scheduler scheduler(graph, options, in_place, alone);
+    Scheduler scheduler(graph, options, in_place, alone, steps);
     Draft draft = scheduler.run();
     if (scheduler.failures().empty()) {
       draft.fallbacks = std::move(fallbacks);
@@ -343,6 +330,7 @@ Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, boo
 Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options) {
   const ir::Graph graph = ir::choose_layouts(recorded, options.target);
   Draft all;
+  StepMaker steps;
   std::vector<int> value_of(at(graph.value_count()), -1);
   for (int p = 0; p < static_cast<int>(graph.parameters().size()); ++p) {
     const Type& type = graph.value(p).type();
@@ -374,7 +362,7 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
     Draft draft;
     try {
-      draft = schedule_fused(one, options, false);
+      draft = schedule_fused(one, options, false, steps);
     } catch (const NoKernel& error) {
       throw NoKernel(error.what(), graph, {v}, false);
     }
@@ -429,8 +417,9 @@ Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
     plan = give_memory(graph, schedule_unfused(graph, options), options.target, options.rules, options.fixed);
   } else {
     const ir::Graph optimised = ir::optimise(graph, options.target);
-    plan =
-        give_memory(optimised, schedule_fused(optimised, options, true), options.target, options.rules, options.fixed);
+    StepMaker steps;
+    plan = give_memory(optimised, schedule_fused(optimised, options, true, steps), options.target, options.rules,
+                       options.fixed);
   }
   verify(plan);
   ir::check_text(plan, parse_plan);

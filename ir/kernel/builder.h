@@ -61,6 +61,8 @@ class KernelBuilder {
 
   // What has been written so far satisfies V7.
   bool vectors_aligned() const { return ir::vectors_aligned(kernel_); }
+  // What has been written so far, as it was written.
+  const Kernel& written() const { return kernel_; }
   // Simplified and verified.
   Kernel finish() &&;
 

@@ -11,11 +11,15 @@ namespace {
 
 class Work {
  public:
-  explicit Work(const Kernel& kernel) : k_(kernel) {}
+  explicit Work(const Kernel& kernel) : k_(kernel) {
+    Path path;
+    for (const Phase& phase : kernel.phases) block(phase.body, path, 1);
+  }
 
   double flop = 0;
   std::int64_t statements = 0;
 
+ private:
   void block(const Block& b, Path& path, std::int64_t copies) {
     double once = 0;
     for (const Stmt& stmt : b.statements) {
@@ -45,7 +49,6 @@ class Work {
     }
   }
 
- private:
   static constexpr std::int64_t kManyStatements = std::int64_t{1} << 40;
 
   // Integer and index work is not counted.
@@ -165,12 +168,12 @@ std::int64_t unrolled_copies(const ForStmt& loop) {
   return std::max<std::int64_t>(0, high - low);
 }
 
+double flop(const Kernel& kernel) { return Work(kernel).flop; }
+
 KernelCost cost(const Kernel& kernel) {
   KernelCost result;
-  Work work(kernel);
+  const Work work(kernel);
   for (const Phase& phase : kernel.phases) {
-    Path path;
-    work.block(phase.body, path, 1);
     result.tasks.push_back(task_count(phase));
     result.scratch_bytes = std::max(result.scratch_bytes, scratch_bytes(phase.body, kernel));
   }

@@ -21,5 +21,8 @@ struct KernelCost {
   std::vector<std::int64_t> tasks;  // per phase
 };
 KernelCost cost(const Kernel& kernel);
+// Parts of it.
+double flop(const Kernel& kernel);
+std::vector<MemoryTraffic> traffic(const Kernel& kernel);
 
 }  // namespace fusejit::ir

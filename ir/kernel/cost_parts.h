@@ -10,7 +10,6 @@ namespace fusejit::ir {
 double executions(const Path& path);
 // 1 for all but unroll loops.
 std::int64_t unrolled_copies(const ForStmt& loop);
-std::vector<MemoryTraffic> traffic(const Kernel& kernel);
 int vector_registers(const Kernel& kernel);
 
 }  // namespace fusejit::ir

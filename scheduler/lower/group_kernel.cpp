@@ -343,7 +343,7 @@ LoweredKernel GroupKernel::finish() && {
   LoweredKernel lowered;
   std::sort(order_.begin(), order_.end());
   for (const auto& [memory, value] : order_) lowered.values.push_back(value);
-  lowered.kernel = std::move(builder_).finish();
+  lowered.kernel = context_.finished.finish(std::move(builder_));
   return lowered;
 }
 

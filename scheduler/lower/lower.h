@@ -2,11 +2,12 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "fusejit/target.h"
-#include "ir/kernel/kernel.h"
+#include "ir/kernel/kernel_set.h"
 #include "scheduler/group.h"
 
 namespace fusejit::scheduler {
@@ -19,7 +20,7 @@ struct ExtraValue {
 };
 
 struct LoweredKernel {
-  ir::Kernel kernel;
+  std::shared_ptr<const ir::Kernel> kernel;
   std::vector<int> values;  // graph value, or graph.value_count() + extra, of each buffer parameter
 };
 
@@ -36,6 +37,7 @@ struct LowerContext {
   int first_extra;                      // id of the first extra value that this group makes
   std::map<int, int> in_place;          // stored value -> value whose memory it overwrites in this very kernel
   const std::vector<bool>& plan_owned;  // by graph value: 64-byte aligned memory of the plan
+  ir::KernelSet& finished;              // kernels of groups before this one
 };
 
 LoweredGroup lower(const LowerContext& context, const Group& group);

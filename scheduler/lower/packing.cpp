@@ -153,7 +153,7 @@ LoweredKernel lower_packing(const LowerContext& context, const TileProblem& prob
     over_tasks();
   }
   lowered.values.push_back(packed);
-  lowered.kernel = std::move(builder).finish();
+  lowered.kernel = context.finished.finish(std::move(builder));
   return lowered;
 }
 
