@@ -80,78 +80,101 @@ std::int64_t task_count(const Phase& phase) {
 // conditions name are enumerated, the others multiply.
 class Executions {
  public:
-  explicit Executions(const Path& path) : path_(path) {
-    const auto names = [&](const Index& index, std::size_t before) {
-      index.for_each_leaf([&](const IndexAtom& leaf) {
-        for (std::size_t i = 0; i < before; ++i)
-          if (leaf.kind == AtomKind::variable && path_[i].loop && path_[i].loop->variable == leaf.id) named_[i] = true;
-      });
-    };
-    named_.resize(path.size());
-    values_.resize(path.size());
+  explicit Executions(const Path& path) : path_(path), levels_(path.size()) {
+    std::size_t variables = 0;
+    for (const Enclosing& e : path)
+      if (e.loop) variables = std::max(variables, static_cast<std::size_t>(e.loop->variable) + 1);
+    values_.resize(variables);
+    std::vector<std::size_t> level_of(variables, path.size());
     for (std::size_t i = 0; i < path.size(); ++i) {
+      std::size_t named = i;  // the outermost level that this one names
+      const auto names = [&](const Index& index) {
+        index.for_each_leaf([&](const IndexAtom& leaf) {
+          if (leaf.kind == AtomKind::value) levels_[i].is_known = false;
+          const bool variable = leaf.kind == AtomKind::variable && static_cast<std::size_t>(leaf.id) < variables;
+          const std::size_t level = variable ? level_of[static_cast<std::size_t>(leaf.id)] : path.size();
+          if (level < i) levels_[level].is_named = true, named = std::min(named, level);
+        });
+      };
       if (path[i].loop) {
-        for (const Index& index : path[i].loop->low) names(index, i);
-        for (const Index& index : path[i].loop->high) names(index, i);
+        for (const Index& index : path[i].loop->low) names(index);
+        for (const Index& index : path[i].loop->high) names(index);
+        level_of[static_cast<std::size_t>(path[i].loop->variable)] = i;
       } else {
-        for (const Compare& c : path[i].choice->compares) names(c.left, i);
+        levels_[i].is_known = path[i].choice->condition < 0;
+        for (const Compare& c : path[i].choice->compares) names(c.left);
       }
+      for (std::size_t j = named + 1; j <= i; ++j) levels_[j].stands_alone = false;
     }
   }
   double count() {
     const double exact = from(0);
     if (steps_ <= kMaxSteps) return exact;
-    named_.assign(named_.size(), false);  // too many: bounds as in the middle, conditions as if they held
-    assume_ = true, steps_ = 0;
+    for (Level& level : levels_) level.is_named = false, level.known_steps = 0;
+    assume_ = true, steps_ = 0;  // too many: bounds as in the middle, conditions as if they held
     return from(0);
   }
 
  private:
   static constexpr int kMaxSteps = 50000;
 
+  struct Level {
+    bool is_named = false;     // by a level inside
+    bool is_known = true;      // a condition that names no loaded value
+    bool stands_alone = true;  // neither it nor what is inside names a level outside: counted once
+    int known_steps = 0;       // what counting took, 0: not counted yet
+    double known = 0;
+  };
+
   std::int64_t value(const Index& index) const {
+    if (index.is_constant()) return index.constant();
     return index.evaluate([&](const IndexAtom& leaf) -> std::int64_t {
-      for (std::size_t i = 0; i < path_.size(); ++i)
-        if (leaf.kind == AtomKind::variable && path_[i].loop && path_[i].loop->variable == leaf.id) return values_[i];
-      return 0;
+      const bool variable = leaf.kind == AtomKind::variable && static_cast<std::size_t>(leaf.id) < values_.size();
+      return variable ? values_[static_cast<std::size_t>(leaf.id)] : 0;
     });
   }
-  static bool has_value(const Index& index) {
-    bool found = false;
-    index.for_each_leaf([&](const IndexAtom& leaf) { found = found || leaf.kind == AtomKind::value; });
-    return found;
-  }
-  bool holds(const Enclosing& e) const {
-    if (e.choice->condition >= 0 || assume_) return true;
+  bool holds(std::size_t i) const {
+    if (assume_ || !levels_[i].is_known) return true;  // not known: both sides count
     bool all = true;
-    for (const Compare& c : e.choice->compares) {
-      if (has_value(c.left)) return true;  // not known: both sides count
+    for (const Compare& c : path_[i].choice->compares) {
       const std::int64_t left = value(c.left);
       all = all && (c.kind == CompareKind::lt   ? left < c.right
                     : c.kind == CompareKind::ge ? left >= c.right
                                                 : left == c.right);
     }
-    return all != e.in_else;
+    return all != path_[i].in_else;
   }
   double from(std::size_t i) {
     if (i == path_.size()) return 1;
+    Level& level = levels_[i];
+    if (level.known_steps > 0) {
+      steps_ = std::min(kMaxSteps + 1, steps_ + level.known_steps);
+      return level.known;
+    }
+    const int before = steps_;
+    const double found = count_from(i);
+    if (level.stands_alone) level.known = found, level.known_steps = steps_ - before;
+    return found;
+  }
+  double count_from(std::size_t i) {
     if (++steps_ > kMaxSteps) return 0;
-    if (path_[i].choice) return holds(path_[i]) ? from(i + 1) : 0;
+    if (path_[i].choice) return holds(i) ? from(i + 1) : 0;
     const ForStmt& loop = *path_[i].loop;
     std::int64_t low = INT64_MIN, high = INT64_MAX;
     for (const Index& index : loop.low) low = std::max(low, value(index));
     for (const Index& index : loop.high) high = std::min(high, value(index));
     if (high <= low) return 0;
-    values_[i] = low + (high - low) / 2;
-    if (!named_[i]) return static_cast<double>(high - low) * from(i + 1);
+    std::int64_t& v = values_[static_cast<std::size_t>(loop.variable)];
+    v = low + (high - low) / 2;
+    if (!levels_[i].is_named) return static_cast<double>(high - low) * from(i + 1);
     double total = 0;
-    for (std::int64_t v = low; v < high && steps_ <= kMaxSteps; ++v) values_[i] = v, total += from(i + 1);
+    for (v = low; v < high && steps_ <= kMaxSteps; ++v) total += from(i + 1);
     return total;
   }
 
   const Path& path_;
-  std::vector<bool> named_;
-  std::vector<std::int64_t> values_;
+  std::vector<Level> levels_;
+  std::vector<std::int64_t> values_;  // by VarId
   int steps_ = 0;
   bool assume_ = false;
 };
