@@ -21,34 +21,76 @@ struct Block {
   std::int64_t* offset;
 };
 
-// Blocks by the steps that they live in: those that begin in a span, and in a segment tree those alive at its start.
-class Lives {
+// Addresses that are taken: disjoint spans, those that touch joined, so that blocks side by side are one.
+class Taken {
  public:
-  explicit Lives(int steps) : steps_(steps), alive_(2 * static_cast<std::size_t>(steps)) {}
-
-  void add(const Block* block) {
-    begins_.emplace(block->first, block);
-    int low = block->first + steps_, high = block->last + steps_ + 1;
-    for (; low < high; low /= 2, high /= 2) {
-      if (low % 2 == 1) node(low++).push_back(block);
-      if (high % 2 == 1) node(--high).push_back(block);
+  void add(std::int64_t low, std::int64_t high) {
+    auto next = spans_.upper_bound(low);
+    if (next != spans_.begin() && std::prev(next)->second >= low) --next;
+    while (next != spans_.end() && next->first <= high) {
+      low = std::min(low, next->first), high = std::max(high, next->second);
+      next = spans_.erase(next);
     }
+    spans_.emplace_hint(next, low, high);
   }
-  // Those alive in any step from `first` to `last`, by offset.
-  std::vector<const Block*> together_with(int first, int last) {
-    std::vector<const Block*> found;
-    for (int at = first + steps_; at > 0; at /= 2) found.insert(found.end(), node(at).begin(), node(at).end());
-    for (auto next = begins_.upper_bound(first); next != begins_.end() && next->first <= last; ++next)
-      found.push_back(next->second);
-    std::sort(found.begin(), found.end(), [](const Block* a, const Block* b) { return *a->offset < *b->offset; });
-    return found;
+  // The end of the last span that low..high meets, `low` if it meets none.
+  std::int64_t past(std::int64_t low, std::int64_t high) const {
+    const auto next = spans_.lower_bound(high);
+    return next == spans_.begin() ? low : std::max(low, std::prev(next)->second);
   }
 
  private:
-  std::vector<const Block*>& node(int at) { return alive_[static_cast<std::size_t>(at)]; }
+  std::map<std::int64_t, std::int64_t> spans_;  // end by start
+};
+
+// What is taken, by the steps that it is taken in: a segment tree. Of blocks and steps that meet, one of the nodes that
+// make up the one lies above or below one of those that make up the other.
+class Lives {
+ public:
+  explicit Lives(int steps) : steps_(steps), nodes_(2 * static_cast<std::size_t>(steps)) {}
+
+  void add(const Block& block) {
+    const std::int64_t low = *block.offset, high = low + aligned(block.bytes);
+    for (const int made_of : cover(block.first, block.last)) {
+      node(made_of).whole.add(low, high);
+      for (int above = made_of; above > 0; above /= 2) node(above).inside.add(low, high);
+    }
+  }
+  // The lowest offset that is free in all steps of the block.
+  std::int64_t lowest_free(const Block& block) {
+    std::vector<const Taken*> taken;
+    for (const int made_of : cover(block.first, block.last)) taken.push_back(&node(made_of).inside);
+    for (const int end : {block.first, block.last})
+      for (int above = end + steps_; above > 0; above /= 2) taken.push_back(&node(above).whole);
+    std::int64_t offset = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (const Taken* t : taken) {
+        const std::int64_t next = t->past(offset, offset + aligned(block.bytes));
+        moved = moved || next > offset;
+        offset = next;
+      }
+    }
+    return offset;
+  }
+
+ private:
+  struct Node {
+    Taken whole;   // in all steps of the node
+    Taken inside;  // in some of them, by blocks that this node or nodes below it make up
+  };
+  Node& node(int at) { return nodes_[static_cast<std::size_t>(at)]; }
+  std::vector<int> cover(int first, int last) const {
+    std::vector<int> nodes;
+    int low = first + steps_, high = last + steps_ + 1;
+    for (; low < high; low /= 2, high /= 2) {
+      if (low % 2 == 1) nodes.push_back(low++);
+      if (high % 2 == 1) nodes.push_back(--high);
+    }
+    return nodes;
+  }
   int steps_;
-  std::vector<std::vector<const Block*>> alive_;
-  std::multimap<int, const Block*> begins_;
+  std::vector<Node> nodes_;
 };
 
 std::int64_t place(std::vector<Block> blocks, int steps) {
@@ -56,15 +98,9 @@ std::int64_t place(std::vector<Block> blocks, int steps) {
   Lives placed(steps);
   std::int64_t total = 0;
   for (const Block& block : blocks) {
-    std::int64_t offset = 0;
-    for (const Block* other : placed.together_with(block.first, block.last)) {
-      if (*other->offset + aligned(other->bytes) <= offset) continue;
-      if (*other->offset >= offset + aligned(block.bytes)) break;
-      offset = *other->offset + aligned(other->bytes);
-    }
-    *block.offset = offset;
-    total = std::max(total, offset + aligned(block.bytes));
-    placed.add(&block);
+    *block.offset = placed.lowest_free(block);
+    total = std::max(total, *block.offset + aligned(block.bytes));
+    placed.add(block);
   }
   return total;
 }
