@@ -14,20 +14,24 @@ constexpr std::size_t kMaxName = 255;
 
 // Every node that `results` need, without parameters, in the order of creation: operands before users.
 std::vector<const Node*> reachable(const std::vector<Value>& results) {
-  std::vector<const Node*> found, open;
-  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> open;
+  std::vector<std::pair<std::uint64_t, const Node*>> by_serial;
+  PointerMap seen;
   const auto visit = [&](const Node* node) {
-    if (node->op != Op::parameter && seen.insert(node).second) open.push_back(node);
+    if (node->op != Op::parameter && seen.insert(node, 0).second) open.push_back(node);
   };
   for (const Value& result : results) visit(result.get());
   while (!open.empty()) {
     const Node* node = open.back();
     open.pop_back();
-    found.push_back(node);
+    by_serial.emplace_back(node->serial, node);
     for (const Operand& operand : node->operands)
       if (operand.value) visit(operand.value.get());
   }
-  std::sort(found.begin(), found.end(), [](const Node* a, const Node* b) { return a->serial < b->serial; });
+  std::sort(by_serial.begin(), by_serial.end());
+  std::vector<const Node*> found;
+  found.reserve(by_serial.size());
+  for (const auto& [serial, node] : by_serial) found.push_back(node);
   return found;
 }
 
@@ -35,27 +39,6 @@ bool same_number(const Operand& a, const Operand& b) {
   if (a.is_integer != b.is_integer) return false;
   return a.is_integer ? a.integer == b.integer
                       : std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number);
-}
-
-bool same_operands(const std::vector<Operand>& a, const std::vector<Operand>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Operand& x, const Operand& y) {
-    return x.value == y.value && (x.value || same_number(x, y));
-  });
-}
-
-// Equal but for where they stand; `operands` are those of `a` in the graph being made.
-bool same_node(const Node& a, const std::vector<Operand>& operands, const Node& b) {
-  return a.op == b.op && a.region == b.region && a.type == b.type && same_operands(operands, b.operands) &&
-         a.attrs == b.attrs;
-}
-
-std::uint64_t merge_hash(const Node& node, const std::vector<Operand>& operands) {
-  std::uint64_t h = mix(static_cast<std::uint64_t>(node.op), node.region);
-  for (const Operand& o : operands) {
-    const auto number = o.is_integer ? static_cast<std::uint64_t>(o.integer) : std::bit_cast<std::uint64_t>(o.number);
-    h = mix(h, o.value ? reinterpret_cast<std::uintptr_t>(o.value.get()) : number);
-  }
-  return node.attrs.size() ? mix(h, node.attrs.hash()) : h;
 }
 
 // A legal name that `taken` does not hold.
@@ -70,53 +53,95 @@ std::string legal_name(std::string_view wanted, std::string_view otherwise, std:
   return unique;
 }
 
-// The nodes of a graph under construction: each is entered once per meaning.
+// The values of a graph under construction: parameters, then nodes, each entered once per meaning.
 class Merger {
  public:
-  explicit Merger(std::size_t count) {
-    canonical_.reserve(count);
-    by_hash_.reserve(count);
+  explicit Merger(std::size_t count) : places_(count), first_(std::bit_ceil(count + 1), -1) {
+    values_.reserve(count), entries_.reserve(count);
   }
+
   void parameter(const Value& value) {
-    FJ_CHECK(place(value.get(), value), "a parameter is given twice: {}", value->name);
+    FJ_CHECK(places_.insert(value.get(), size()).second, "a parameter is given twice: {}", value->name);
+    values_.push_back(value), entries_.push_back({});
   }
-
-  // `original` with its operands in the graph; nothing if it became an earlier node.
-  std::optional<Value> enter(const Node* original) {
-    std::vector<Operand> operands = original->operands;
+  // The node over operands of the graph, unless it is equal to an earlier one then.
+  void enter(const Node* original) {
+    std::uint64_t hash = mix(static_cast<std::uint64_t>(original->op), original->region);
     bool changed = false;
-    for (Operand& operand : operands) {
-      if (!operand.value) continue;
-      const auto at = canonical_.find(operand.value.get());
-      FJ_CHECK(at != canonical_.end(), "{} needs the value of parameter '{}' ({}), which is not in the signature",
-               name(original->op), operand.value->name, operand.value.type().str());
-      changed |= at->second.get() != operand.value.get();
-      operand.value = at->second;
+    operands_.clear();
+    for (const Operand& operand : original->operands) {
+      operands_.push_back(operand.value ? place_of(*original, operand.value) : -1);
+      changed |= operand.value && values_[at(operands_.back())] != operand.value;
+      hash = mix(hash, operand.value        ? at(operands_.back())
+                       : operand.is_integer ? static_cast<std::uint64_t>(operand.integer)
+                                            : std::bit_cast<std::uint64_t>(operand.number));
     }
-    const std::uint64_t hash = merge_hash(*original, operands);
-    const auto [first, last] = by_hash_.equal_range(hash);
-    for (auto it = first; it != last; ++it) {
-      if (!same_node(*original, operands, *it->second)) continue;
-      place(original, it->second);
-      return std::nullopt;
+    if (original->attrs.size()) hash = mix(hash, original->attrs.hash());
+    int& first = first_[hash & (first_.size() - 1)];
+    for (int known = first; known >= 0; known = entries_[at(known)].next) {
+      if (entries_[at(known)].hash != hash || !equals(*original, *values_[at(known)])) continue;
+      places_.insert(original, known);
+      is_as_given_ = false;
+      return;
     }
-    original->references.fetch_add(!changed, std::memory_order_relaxed);
-    Value value =
-        changed ? rebuild(*original, std::move(operands), original->serial) : Value(const_cast<Node*>(original));
-    by_hash_.emplace(hash, value);
-    place(original, value);
-    return value;
+    places_.insert(original, size());
+    entries_.push_back({hash, std::exchange(first, size())});
+    is_as_given_ &= !changed;
+    values_.push_back(changed ? moved(*original) : shared(original));
   }
 
-  const Value* find(const Node* node) const {
-    const auto at = canonical_.find(node);
-    return at == canonical_.end() ? nullptr : &at->second;
+  // -1 for a parameter that is none of the graph's.
+  int find(const Node* node) const { return places_.find(node); }
+  const std::vector<Value>& values() const { return values_; }
+  // The place of every value.
+  PointerMap index() && {
+    if (is_as_given_) return std::move(places_);
+    PointerMap places(values_.size());
+    for (int i = 0; i < size(); ++i) places.insert(values_[at(i)].get(), i);
+    return places;
   }
 
  private:
-  bool place(const Node* node, const Value& value) { return canonical_.emplace(node, value).second; }
-  std::unordered_map<const Node*, Value> canonical_;
-  std::unordered_multimap<std::uint64_t, Value> by_hash_;
+  struct Entry {
+    std::uint64_t hash = 0;
+    int next = -1;  // of those that begin at one place of first_
+  };
+
+  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
+  int size() const { return static_cast<int>(values_.size()); }
+  int place_of(const Node& user, const Value& operand) const {
+    const int place = places_.find(operand.get());
+    FJ_CHECK(place >= 0, "{} needs the value of parameter '{}' ({}), which is not in the signature", name(user.op),
+             operand->name, operand.type().str());
+    return place;
+  }
+  // Equal but for where they stand; the operands of `a` are at operands_.
+  bool equals(const Node& a, const Node& b) const {
+    if (a.op != b.op || a.region != b.region || a.type != b.type || a.operands.size() != b.operands.size())
+      return false;
+    for (std::size_t i = 0; i < a.operands.size(); ++i) {
+      const Operand &x = a.operands[i], &y = b.operands[i];
+      if (x.value ? values_[at(operands_[i])] != y.value : y.value || !same_number(x, y)) return false;
+    }
+    return a.attrs == b.attrs;
+  }
+  Value moved(const Node& original) const {
+    std::vector<Operand> operands = original.operands;
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].value) operands[i].value = values_[at(operands_[i])];
+    return rebuild(original, std::move(operands), original.serial);
+  }
+  static Value shared(const Node* node) {
+    node->references.fetch_add(1, std::memory_order_relaxed);
+    return Value(const_cast<Node*>(node));
+  }
+
+  PointerMap places_;  // of what was entered, in values_
+  std::vector<Value> values_;
+  std::vector<Entry> entries_;  // beside values_
+  std::vector<int> first_;      // by hash
+  std::vector<int> operands_;   // of the node being entered: places, -1 for numbers
+  bool is_as_given_ = true;     // what was entered is what is in values_
 };
 
 // What is hashed: every fact of the text but the names, as words that no other graph has.
@@ -166,44 +191,59 @@ Hash take_hash(const Graph& graph) {
 
 }  // namespace
 
+// Never freed: graphs outlive what is static.
+const std::shared_ptr<const Graph::Held>& Graph::nothing() {
+  static const auto* const held = new std::shared_ptr<const Held>(std::make_shared<const Held>());
+  return *held;
+}
+
 int Graph::index_of(const Node* node) const {
-  const auto at = index_.find(node);
-  FJ_ASSERT(at != index_.end(), "graph @{} does not hold this node ({})", name_,
-            node ? fusejit::ir::name(node->op) : "none");
-  return at->second;
+  const int index = held_->index.find(node);
+  FJ_ASSERT(index >= 0, "graph @{} does not hold this node ({})", name(), node ? fusejit::ir::name(node->op) : "none");
+  return index;
 }
 
 const Value& Graph::value(int index) const {
   const auto i = static_cast<std::size_t>(index);
-  return i < parameters_.size() ? parameters_[i] : nodes_.at(i - parameters_.size());
+  return i < parameters().size() ? parameters()[i] : nodes().at(i - parameters().size());
 }
 
 Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value> results) {
   FJ_CHECK(!results.empty(), "graph @{} has no results", name);
   for (const Value& result : results) FJ_ASSERT(result, "graph @{} has an empty result", name);
-  Graph graph;
+  const auto held = std::make_shared<Graph::Held>();
   std::unordered_set<std::string> graph_names, names;
-  graph.name_ = legal_name(name, "graph", graph_names);
+  held->name = legal_name(name, "graph", graph_names);
   const std::vector<const Node*> needed = reachable(results);
   Merger merger(parameters.size() + needed.size());
   for (const Value& value : parameters) {
     FJ_ASSERT(value && value->op == Op::parameter, "graph @{} has a parameter that is none", name);
     merger.parameter(value);
-    graph.parameter_names_.push_back(legal_name(value->name, fmt::format("p{}", names.size()), names));
+    held->parameter_names.push_back(legal_name(value->name, fmt::format("p{}", names.size()), names));
   }
-  for (const Node* node : needed)
-    if (std::optional<Value> value = merger.enter(node)) graph.nodes_.push_back(std::move(*value));
+  for (const Node* node : needed) merger.enter(node);
+  const std::vector<Value>& values = merger.values();
+  held->nodes.assign(values.begin() + static_cast<std::ptrdiff_t>(parameters.size()), values.end());
   for (Value& result : results) {
-    const Value* found = merger.find(result.get());
-    FJ_CHECK(found, "result '{}' ({}) is a parameter that is not in the signature", result->name, result.type().str());
-    result = *found;
+    const int found = merger.find(result.get());
+    FJ_CHECK(found >= 0, "result '{}' ({}) is a parameter that is not in the signature", result->name,
+             result.type().str());
+    result = values[static_cast<std::size_t>(found)];
   }
-  graph.parameters_ = std::move(parameters);
-  graph.results_ = std::move(results);
-  graph.index_.reserve(static_cast<std::size_t>(graph.value_count()));
-  for (int i = 0; i < graph.value_count(); ++i) graph.index_.emplace(graph.value(i).get(), i);
-  graph.hash_ = take_hash(graph);
+  held->parameters = std::move(parameters);
+  held->results = std::move(results);
+  held->index = std::move(merger).index();
+  Graph graph;
+  graph.held_ = held;
+  held->hash = take_hash(graph);
   return graph;
+}
+
+int count_distinct(const Graph& graph) {
+  Merger merger(static_cast<std::size_t>(graph.value_count()));
+  for (const Value& parameter : graph.parameters()) merger.parameter(parameter);
+  for (const Value& node : graph.nodes()) merger.enter(node.get());
+  return static_cast<int>(merger.values().size() - graph.parameters().size());
 }
 
 namespace {
@@ -219,7 +259,7 @@ bool same_line(const Graph& ga, const Node& a, const Graph& gb, const Node& b) {
 
 }  // namespace
 
-Hash hash(const Graph& graph) { return graph.hash_; }
+Hash hash(const Graph& graph) { return graph.held_->hash; }
 
 bool operator==(const Graph& a, const Graph& b) {
   if (a.name() != b.name() || a.parameters().size() != b.parameters().size() || a.nodes().size() != b.nodes().size() ||

@@ -5,38 +5,47 @@
 // obeys.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/base/hash.h"
+#include "ir/base/pointer_map.h"
 #include "ir/node.h"
 
 namespace fusejit::ir {
 
+// Copies share what they hold.
 class Graph {
  public:
-  const std::string& name() const { return name_; }
-  const std::vector<Value>& parameters() const { return parameters_; }
+  Graph() : held_(nothing()) {}
+  const std::string& name() const { return held_->name; }
+  const std::vector<Value>& parameters() const { return held_->parameters; }
   // A name of the text: that of the parameter made legal and unique.
-  const std::string& parameter_name(std::size_t i) const { return parameter_names_[i]; }
-  const std::vector<Value>& nodes() const { return nodes_; }  // no parameters; operands before users
-  const std::vector<Value>& results() const { return results_; }
+  const std::string& parameter_name(std::size_t i) const { return held_->parameter_names[i]; }
+  const std::vector<Value>& nodes() const { return held_->nodes; }  // no parameters; operands before users
+  const std::vector<Value>& results() const { return held_->results; }
   // Dense index: parameters first, then nodes. InternalError for a foreign node.
   int index_of(const Node* node) const;
-  int value_count() const { return static_cast<int>(parameters_.size() + nodes_.size()); }
+  int value_count() const { return static_cast<int>(parameters().size() + nodes().size()); }
   const Value& value(int index) const;
+  // The very same nodes, parameters and results: one is a copy of the other.
+  bool is(const Graph& other) const { return held_ == other.held_; }
 
   friend Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value> results);
   friend Hash hash(const Graph& graph);
 
  private:
-  std::string name_;
-  std::vector<std::string> parameter_names_;
-  std::vector<Value> parameters_, nodes_, results_;
-  std::unordered_map<const Node*, int> index_;
-  Hash hash_;  // taken once, because every run of a graph looks its plan up by it
+  struct Held {
+    std::string name;
+    std::vector<std::string> parameter_names;
+    std::vector<Value> parameters, nodes, results;
+    PointerMap index;
+    Hash hash;  // taken once, because every run of a graph looks its plan up by it
+  };
+  static const std::shared_ptr<const Held>& nothing();
+  std::shared_ptr<const Held> held_;
 };
 
 // `parameters` are the signature, in order; unused ones stay. A result that reaches a parameter outside the list is a
@@ -52,6 +61,8 @@ Graph parse_graph(std::string_view text);
 Hash hash(const Graph& graph);
 bool operator==(const Graph& a, const Graph& b);
 
+// How many nodes capture() would keep of these: all, unless two are equal.
+int count_distinct(const Graph& graph);
 // Throws InternalError naming the rule that a pass broke. Rules: see verify.cpp.
 void verify(const Graph& graph);
 

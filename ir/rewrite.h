@@ -1,5 +1,6 @@
 // The rewrite driver: one walk over a graph, operands before users, without recursion. Nodes are made anew in the order
-// of the graph, so that a pass keeps the order of what it does not touch; regions stay as they are.
+// of the graph, from the first that changes on, so that a pass keeps the order of what it does not touch; regions stay
+// as they are. Where nothing changes, the graph itself comes back.
 #pragma once
 
 #include <functional>

@@ -87,6 +87,9 @@ class Masks {
 
 Graph masks_from_outputs(const Graph& graph) {
   const Masks masks(graph);
+  std::vector<const Value*> better;  // by node
+  for (const Value& value : graph.nodes()) better.push_back(masks.better(*value));
+  if (std::all_of(better.begin(), better.end(), [](const Value* relu) { return !relu; })) return graph;
   std::unordered_map<const Node*, Value> replaced;
   for (const Value& parameter : graph.parameters()) replaced.emplace(parameter.get(), parameter);
   const auto rebuild = [&](const Value& value, std::vector<Operand> operands) {
@@ -96,18 +99,16 @@ Graph masks_from_outputs(const Graph& graph) {
     replaced.emplace(value.get(),
                      build_in(value->type.layout, value->op, std::move(operands), value->attrs, value->region));
   };
-  bool changed = false;
-  for (const Value& value : graph.nodes()) {
+  for (std::size_t i = 0; i < better.size(); ++i) {
+    const Value& value = graph.nodes()[i];
     if (replaced.count(value.get())) continue;
     std::vector<Operand> operands = value->operands;
-    if (const Value* relu = masks.better(*value)) {
+    if (const Value* relu = better[i]) {
       if (!replaced.count(relu->get())) rebuild(*relu, (*relu)->operands);  // its operand is the mask's: it is there
       operands[0] = *relu;
-      changed = true;
     }
     rebuild(value, std::move(operands));
   }
-  if (!changed) return graph;
   std::vector<Value> results;
   for (const Value& result : graph.results()) results.push_back(replaced.at(result.get()));
   return capture(graph.name(), graph.parameters(), std::move(results));

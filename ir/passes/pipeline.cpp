@@ -26,9 +26,13 @@ std::span<const Pass> pipeline() { return kPipeline; }
 Graph optimise(const Graph& graph, const Target& target) {
   check_text(graph, parse_graph);
   Graph current = graph;
+  bool is_verified = false;
   for (const Pass& pass : pipeline()) {
-    current = pass.run(current, target);
+    Graph next = pass.run(current, target);
+    if (is_verified && next.is(current)) continue;
+    current = std::move(next);
     verify(current);
+    is_verified = true;
     check_text(current, parse_graph);
   }
   return current;
