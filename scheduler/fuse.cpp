@@ -24,6 +24,7 @@ class Grower {
       : graph_(graph), target_(target), supports_(supports), alone_(alone), users_(users_of_nodes()) {
     choose_stored(graph, target, alone, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
+    grouping_.accesses.resize(at(graph.value_count()));
   }
 
   Grouping run() {
@@ -37,7 +38,7 @@ class Grower {
 
  private:
   void place(int v) {
-    const std::vector<Access> accesses = accesses_of(graph_, grouping_.stored, v);
+    const std::vector<Access>& accesses = grouping_.accesses[at(v)] = accesses_of(graph_, grouping_.stored, v);
     const Candidate candidate{v, accesses};
     std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
     for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);

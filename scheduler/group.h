@@ -22,10 +22,11 @@ struct Group {
 };
 
 struct Grouping {
-  std::vector<bool> stored;   // by node: in memory; everything else is computed where it is used
-  std::vector<int> lengths;   // by node: nodes to compute to get it from what is stored
-  std::vector<int> group_of;  // by node: group that stores it, -1: parameter, constant or not stored
-  std::vector<Group> groups;  // in execution order
+  std::vector<bool> stored;                   // by node: in memory; everything else is computed where it is used
+  std::vector<int> lengths;                   // by node: nodes to compute to get it from what is stored
+  std::vector<int> group_of;                  // by node: group that stores it, -1: parameter, constant or not stored
+  std::vector<Group> groups;                  // in execution order
+  std::vector<std::vector<Access>> accesses;  // by node that a group stores: accesses_of()
   std::vector<Refusal> refusals;
 };
 

@@ -1,6 +1,7 @@
 #include "scheduler/schedule.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
@@ -71,10 +72,10 @@ class Scheduler {
       }
       for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
         for (const int node : *list) {
-          for (Access& access : accesses_of(graph_, grouping_.stored, node)) {
+          for (const Access& access : grouping_.accesses[at(node)]) {
             if (grouping_.group_of[at(access.node)] == g) continue;
             needed[at(access.node)] = true;
-            readers_[at(access.node)].push_back({g, std::move(access)});
+            readers_[at(access.node)].push_back({g, &access});
           }
         }
       }
@@ -121,14 +122,15 @@ class Scheduler {
     };
     std::vector<int> computed{variance};
     for (std::size_t i = 0; i < computed.size(); ++i) {
-      for (Access& access : accesses_of(graph_, grouping_.stored, computed[i])) {
+      for (const Access& access : grouping_.accesses[at(computed[i])]) {
         if (grouping_.group_of[at(access.node)] == g) {
           if (std::find(computed.begin(), computed.end(), access.node) == computed.end())
             computed.push_back(access.node);
           continue;
         }
-        for (ir::Index& index : access.index) index = index.substitute(first);
-        readers_[at(access.node)].push_back({g, std::move(access)});
+        Access& at_first = at_pivots_.emplace_back(access);
+        for (ir::Index& index : at_first.index) index = index.substitute(first);
+        readers_[at(access.node)].push_back({g, &at_first});
       }
     }
   }
@@ -199,7 +201,7 @@ class Scheduler {
       if (is_result_[v]) continue;
       bool elementwise = true;
       for (const auto& [group, access] : readers_[v]) {
-        if (group == g) elementwise &= is_identity(access, grouping_.groups[at(g)].domain, type);
+        if (group == g) elementwise &= is_identity(*access, grouping_.groups[at(g)].domain, type);
       }
       if (elementwise) return candidate;
     }
@@ -293,10 +295,11 @@ class Scheduler {
   std::vector<Failed> failures_;
   Grouping grouping_;
   Draft draft_;
-  std::vector<std::vector<std::pair<int, Access>>> readers_;  // by graph value
-  std::vector<std::vector<int>> last_read_in_;                // by group: graph values that no later group reads
-  std::vector<bool> is_result_, plan_owned_;                  // by graph value
-  std::vector<int> value_of_;                                 // draft value of a graph value
+  std::vector<std::vector<std::pair<int, const Access*>>> readers_;  // by graph value: groups and how they read it
+  std::deque<Access> at_pivots_;
+  std::vector<std::vector<int>> last_read_in_;  // by group: graph values that no later group reads
+  std::vector<bool> is_result_, plan_owned_;    // by graph value
+  std::vector<int> value_of_;                   // draft value of a graph value
 };
 
 // Each round splits a group at least, or ends.

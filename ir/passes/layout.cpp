@@ -4,7 +4,6 @@
 // state keep the standard order, but around calls of cuDNN, which takes one layout for all; parameters and results
 // bind.
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "ir/passes/passes.h"
@@ -16,63 +15,69 @@ namespace {
 bool result_is_image(const OpDef& row) { return row.images & 1u; }
 bool operand_is_image(const OpDef& row, std::size_t i) { return row.images >> (i + 1) & 1u; }
 
+bool is_elementwise_image(const Node& n) {
+  return op_def(n.op).family == Family::elementwise && n.type.shape.rank() == 4;
+}
+std::size_t at(const Graph& graph, const Value& value) { return static_cast<std::size_t>(graph.index_of(value.get())); }
+
 // Element-wise results that are read as matrices, after a flatten, and by nothing that wants an image: matrix products
 // read rows many times, so these are written in rows, once, instead of being gathered by every reader.
-std::vector<const Node*> flattened(const Graph& graph) {
+std::vector<std::size_t> flattened(const Graph& graph) {
   struct Readers {
     bool flatten = false, image = false;
   };
-  std::unordered_map<const Node*, Readers> readers;
+  std::vector<Readers> readers(static_cast<std::size_t>(graph.value_count()));
   for (const Value& value : graph.nodes()) {
     const bool flatten = value->op == Op::reshape && value->type.shape.rank() < 4;
+    const bool image = !flatten && op_def(value->op).family != Family::elementwise;
+    if (!flatten && !image) continue;
     for (const Operand& operand : value->operands) {
       if (operand.is_number()) continue;
-      Readers& known = readers[operand.value.get()];
-      known.flatten |= flatten;
-      known.image |= !flatten && op_def(value->op).family != Family::elementwise;
+      Readers& known = readers[at(graph, operand.value)];
+      known.flatten |= flatten, known.image |= image;
     }
   }
-  std::vector<const Node*> result;
-  for (const Value& value : graph.nodes()) {
-    const Readers& known = readers[value.get()];
-    const bool elementwise = op_def(value->op).family == Family::elementwise && value->type.shape.rank() == 4;
-    if (elementwise && known.flatten && !known.image) result.push_back(value.get());
+  std::vector<std::size_t> result;
+  for (std::size_t v = 0; v < readers.size(); ++v) {
+    if (readers[v].flatten && !readers[v].image && is_elementwise_image(*graph.value(static_cast<int>(v))))
+      result.push_back(v);
   }
   return result;
 }
 
-std::unordered_set<const Node*> activations(const Graph& graph) {
-  std::unordered_set<const Node*> images;
-  for (const Value& parameter : graph.parameters()) {
-    if (parameter.type().layout == Layout::nhwc) images.insert(parameter.get());
-  }
+// By value.
+std::vector<bool> activations(const Graph& graph) {
+  std::vector<bool> images(static_cast<std::size_t>(graph.value_count()));
+  for (std::size_t p = 0; p < graph.parameters().size(); ++p)
+    images[p] = graph.parameters()[p].type().layout == Layout::nhwc;
   const auto same_shape = [](const Node& a, const Node& b) { return a.type.shape == b.type.shape; };
-  for (const Value& value : graph.nodes()) {
-    const OpDef& row = op_def(value->op);
+  const std::size_t first = graph.parameters().size();
+  for (std::size_t v = first; v < images.size(); ++v) {
+    const Node& node = *graph.nodes()[v - first];
+    const OpDef& row = op_def(node.op);
     if (row.images == 0) continue;
-    if (result_is_image(row)) images.insert(value.get());
-    for (std::size_t i = 0; i < value->operands.size(); ++i) {
-      if (operand_is_image(row, i) && !value->operands[i].is_number()) images.insert(value->operands[i].value.get());
+    if (result_is_image(row)) images[v] = true;
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      if (operand_is_image(row, i) && !node.operands[i].is_number()) images[at(graph, node.operands[i].value)] = true;
     }
   }
   // Element-wise neighbours of the same shape, forward then backward: two sweeps reach every chain.
-  const auto elementwise = [](const Node& n) {
-    return op_def(n.op).family == Family::elementwise && n.type.shape.rank() == 4;
-  };
-  for (const Value& value : graph.nodes()) {
-    if (!elementwise(*value) || images.count(value.get())) continue;
-    for (const Operand& operand : value->operands) {
-      if (!operand.is_number() && images.count(operand.value.get()) && same_shape(*operand.value, *value))
-        images.insert(value.get());
+  for (std::size_t v = first; v < images.size(); ++v) {
+    const Node& node = *graph.nodes()[v - first];
+    if (images[v] || !is_elementwise_image(node)) continue;
+    for (const Operand& operand : node.operands) {
+      if (!operand.is_number() && images[at(graph, operand.value)] && same_shape(*operand.value, node))
+        images[v] = true;
     }
   }
-  for (auto it = graph.nodes().rbegin(); it != graph.nodes().rend(); ++it) {
-    if (!elementwise(**it) || !images.count(it->get())) continue;
-    for (const Operand& operand : (*it)->operands) {
-      if (!operand.is_number() && same_shape(*operand.value, **it)) images.insert(operand.value.get());
+  for (std::size_t v = images.size(); v-- > first;) {
+    const Node& node = *graph.nodes()[v - first];
+    if (!images[v] || !is_elementwise_image(node)) continue;
+    for (const Operand& operand : node.operands) {
+      if (!operand.is_number() && same_shape(*operand.value, node)) images[at(graph, operand.value)] = true;
     }
   }
-  for (const Node* node : flattened(graph)) images.erase(node);
+  for (const std::size_t v : flattened(graph)) images[v] = false;
   return images;
 }
 
@@ -100,28 +105,34 @@ bool suits_library(const Node& node, const Target& target) {
 }
 
 Graph choose_layouts(const Graph& graph, const Target& target) {
-  const std::unordered_set<const Node*> images = activations(graph);
-  std::unordered_set<const Node*> bound;
-  for (const Value& result : graph.results()) bound.insert(result.get());
-  std::unordered_map<const Node*, Value> replaced;
+  const std::vector<bool> images = activations(graph);
+  std::vector<bool> bound(images.size());
+  for (const Value& result : graph.results()) bound[at(graph, result)] = true;
+  std::vector<Value> now = graph.parameters();
+  now.reserve(images.size());
+  bool changed = false;
   Copies copies;
-  for (const Value& parameter : graph.parameters()) replaced.emplace(parameter.get(), parameter);
   for (const Value& value : graph.nodes()) {
     const Node& node = *value;
     const bool library = suits_library(node, target);
     Layout layout = node.type.layout;
-    if (node.type.shape.rank() == 4 && !bound.count(&node)) {
-      layout = library || images.count(&node) ? Layout::nhwc : Layout::standard;
+    if (node.type.shape.rank() == 4 && !bound[now.size()])
+      layout = library || images[now.size()] ? Layout::nhwc : Layout::standard;
+    changed |= library || layout != node.type.layout;
+    if (!changed) {
+      now.push_back(value);
+      continue;
     }
     std::vector<Operand> operands = node.operands;
     for (Operand& operand : operands) {
-      if (!operand.is_number()) operand.value = replaced.at(operand.value.get());
+      if (!operand.is_number()) operand.value = now[at(graph, operand.value)];
       if (library) operand.value = in_nhwc(operand.value, copies);
     }
-    replaced.emplace(&node, build_in(layout, node.op, std::move(operands), node.attrs, node.region));
+    now.push_back(build_in(layout, node.op, std::move(operands), node.attrs, node.region));
   }
+  if (!changed) return graph;
   std::vector<Value> results;
-  for (const Value& result : graph.results()) results.push_back(replaced.at(result.get()));
+  for (const Value& result : graph.results()) results.push_back(now[at(graph, result)]);
   return capture(graph.name(), graph.parameters(), std::move(results));
 }
 

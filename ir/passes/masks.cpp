@@ -27,18 +27,13 @@ const Node* relu_operand(const Node& node) {
 
 class Masks {
  public:
-  explicit Masks(const Graph& graph) {
-    for (const Value& value : graph.nodes()) {
-      for (const Operand& operand : value->operands) {
-        if (!operand.is_number()) users_[operand.value.get()].push_back(value.get());
-      }
+  explicit Masks(const Graph& graph) : graph_(graph) {
+    for (const Value& value : graph.nodes())
       if (const Node* x = relu_operand(*value)) relus_.emplace(x, value);
-    }
-    for (const Value& result : graph.results()) results_.insert(result.get());
   }
 
   // The relu whose output this comparison should read; null if it is fine as it is.
-  const Value* better(const Node& node) const {
+  const Value* better(const Node& node) {
     if (!compares_with_zero(node)) return nullptr;
     const auto relu = relus_.find(node.operands[0].value.get());
     return relu != relus_.end() && kept_for_masks(relu->first) ? &relu->second : nullptr;
@@ -46,7 +41,8 @@ class Masks {
 
  private:
   // True if something that x is computed from, of its size, has no other use than the relu and its masks.
-  bool kept_for_masks(const Node* x) const {
+  bool kept_for_masks(const Node* x) {
+    find_users();
     std::unordered_set<const Node*> cone{x};  // x and what it is computed from, element by element
     std::vector<const Node*> open{x}, leaves;
     while (!open.empty()) {
@@ -62,9 +58,8 @@ class Masks {
       }
     }
     const auto used_elsewhere = [&](const Node* node) {
-      const auto users = users_.find(node);
-      return results_.count(node) != 0 ||
-             std::any_of(users->second.begin(), users->second.end(), [&](const Node* user) {
+      const auto v = static_cast<std::size_t>(graph_.index_of(node));
+      return is_result_[v] || std::any_of(users_[v].begin(), users_[v].end(), [&](const Node* user) {
                const bool own = cone.count(user) || (node == x && (relu_operand(*user) || compares_with_zero(*user)));
                return !own;
              });
@@ -77,16 +72,30 @@ class Masks {
     }
     return std::any_of(leaves.begin(), leaves.end(), [&](const Node* leaf) { return !used_elsewhere(leaf); });
   }
+  // Only graphs with masks need to know.
+  void find_users() {
+    if (!users_.empty()) return;
+    users_.resize(static_cast<std::size_t>(graph_.value_count())), is_result_.resize(users_.size());
+    for (const Value& value : graph_.nodes()) {
+      for (const Operand& operand : value->operands) {
+        if (!operand.is_number())
+          users_[static_cast<std::size_t>(graph_.index_of(operand.value.get()))].push_back(value.get());
+      }
+    }
+    for (const Value& result : graph_.results())
+      is_result_[static_cast<std::size_t>(graph_.index_of(result.get()))] = true;
+  }
 
-  std::unordered_map<const Node*, std::vector<const Node*>> users_;
+  const Graph& graph_;
   std::unordered_map<const Node*, Value> relus_;  // by x
-  std::unordered_set<const Node*> results_;
+  std::vector<std::vector<const Node*>> users_;   // by value
+  std::vector<bool> is_result_;                   // by value
 };
 
 }  // namespace
 
 Graph masks_from_outputs(const Graph& graph) {
-  const Masks masks(graph);
+  Masks masks(graph);
   std::vector<const Value*> better;  // by node
   for (const Value& value : graph.nodes()) better.push_back(masks.better(*value));
   if (std::all_of(better.begin(), better.end(), [](const Value* relu) { return !relu; })) return graph;

@@ -47,12 +47,12 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
   for (const auto* list : {&group.stores, &group.inner, &group.reductions}) {
     for (const int node : *list) {
       const Type& type = context.graph.value(node).type();
+      const std::vector<Access>& own = context.grouping.accesses[static_cast<std::size_t>(node)];
       if (ir::op_def(context.graph.value(node)->op).tiled) {
         // The tile itself: its operands are read by the anchor's own loops, at other points than the domain's.
-        for (const Access& access : accesses_of(context.graph, context.grouping.stored, node))
-          class_values.insert(access.node);
+        for (const Access& access : own) class_values.insert(access.node);
       } else {
-        for (const Access& access : accesses_of(context.graph, context.grouping.stored, node)) {
+        for (const Access& access : own) {
           if (context.grouping.group_of[static_cast<std::size_t>(access.node)] != id) add(access);
         }
       }
@@ -65,7 +65,7 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
   }
   for (const int node : group.finals) {
     class_values.insert(node);
-    for (const Access& access : accesses_of(context.graph, context.grouping.stored, node))
+    for (const Access& access : context.grouping.accesses[static_cast<std::size_t>(node)])
       class_values.insert(access.node);
   }
   return accesses;
