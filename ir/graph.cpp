@@ -62,13 +62,13 @@ class Merger {
 
   void parameter(const Value& value) {
     FJ_CHECK(places_.insert(value.get(), size()).second, "a parameter is given twice: {}", value->name);
-    values_.push_back(value), entries_.push_back({});
+    values_.push_back(value), entries_.push_back({}), first_operand_.push_back(0);
   }
   // The node over operands of the graph, unless it is equal to an earlier one then.
   void enter(const Node* original) {
     std::uint64_t hash = mix(static_cast<std::uint64_t>(original->op), original->region);
     bool changed = false;
-    operands_.clear();
+    const std::size_t first_operand = operands_.size();
     for (const Operand& operand : original->operands) {
       operands_.push_back(operand.value ? place_of(*original, operand.value) : -1);
       changed |= operand.value && values_[at(operands_.back())] != operand.value;
@@ -81,10 +81,12 @@ class Merger {
     for (int known = first; known >= 0; known = entries_[at(known)].next) {
       if (entries_[at(known)].hash != hash || !equals(*original, *values_[at(known)])) continue;
       places_.insert(original, known);
+      operands_.resize(first_operand);
       is_as_given_ = false;
       return;
     }
     places_.insert(original, size());
+    first_operand_.push_back(first_operand);
     entries_.push_back({hash, std::exchange(first, size())});
     is_as_given_ &= !changed;
     values_.push_back(changed ? moved(*original) : shared(original));
@@ -93,12 +95,15 @@ class Merger {
   // -1 for a parameter that is none of the graph's.
   int find(const Node* node) const { return places_.find(node); }
   const std::vector<Value>& values() const { return values_; }
-  // The place of every value.
-  PointerMap index() && {
-    if (is_as_given_) return std::move(places_);
-    PointerMap places(values_.size());
-    for (int i = 0; i < size(); ++i) places.insert(values_[at(i)].get(), i);
-    return places;
+  // Everything that a graph holds of its values.
+  template <class Held>
+  void move_to(Held& held) && {
+    const auto parameters = static_cast<std::ptrdiff_t>(held.parameters.size());
+    held.index = is_as_given_ ? std::move(places_) : PointerMap(values_.size());
+    for (int i = 0; i < size() && !is_as_given_; ++i) held.index.insert(values_[at(i)].get(), i);
+    held.nodes.assign(std::move_iterator(values_.begin() + parameters), std::move_iterator(values_.end()));
+    first_operand_.push_back(operands_.size());
+    held.operands = std::move(operands_), held.first_operand = std::move(first_operand_);
   }
 
  private:
@@ -115,20 +120,24 @@ class Merger {
              operand->name, operand.type().str());
     return place;
   }
-  // Equal but for where they stand; the operands of `a` are at operands_.
+  // Of the node that is being entered.
+  const int* last_operands(const Node& node) const {
+    return operands_.data() + (operands_.size() - node.operands.size());
+  }
+  // Equal but for where they stand; `a` is being entered.
   bool equals(const Node& a, const Node& b) const {
     if (a.op != b.op || a.region != b.region || a.type != b.type || a.operands.size() != b.operands.size())
       return false;
     for (std::size_t i = 0; i < a.operands.size(); ++i) {
       const Operand &x = a.operands[i], &y = b.operands[i];
-      if (x.value ? values_[at(operands_[i])] != y.value : y.value || !same_number(x, y)) return false;
+      if (x.value ? values_[at(last_operands(a)[i])] != y.value : y.value || !same_number(x, y)) return false;
     }
     return a.attrs == b.attrs;
   }
   Value moved(const Node& original) const {
     std::vector<Operand> operands = original.operands;
     for (std::size_t i = 0; i < operands.size(); ++i)
-      if (operands[i].value) operands[i].value = values_[at(operands_[i])];
+      if (operands[i].value) operands[i].value = values_[at(last_operands(original)[i])];
     return rebuild(original, std::move(operands), original.serial);
   }
   static Value shared(const Node* node) {
@@ -140,8 +149,9 @@ class Merger {
   std::vector<Value> values_;
   std::vector<Entry> entries_;  // beside values_
   std::vector<int> first_;      // by hash
-  std::vector<int> operands_;   // of the node being entered: places, -1 for numbers
-  bool is_as_given_ = true;     // what was entered is what is in values_
+  std::vector<int> operands_;   // places, -1 for numbers: of one value after the other
+  std::vector<std::size_t> first_operand_;
+  bool is_as_given_ = true;  // what was entered is what is in values_
 };
 
 // What is hashed: every fact of the text but the names, as words that no other graph has.
@@ -153,12 +163,13 @@ class Encoder {
            static_cast<std::uint64_t>(t.shape.rank()) << 16);
     for (std::int64_t d : t.shape) number(static_cast<std::uint64_t>(d));
   }
-  void node(const Graph& graph, const Node& n) {
+  void node(const Node& n, std::span<const int> operands) {
     number(name_word(n.op));
     number(n.region | static_cast<std::uint64_t>(n.operands.size()) << 32);
-    for (const Operand& o : n.operands) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Operand& o = n.operands[i];
       number(o.value ? 0 : 1 + std::uint64_t{o.is_integer});
-      number(o.value        ? static_cast<std::uint64_t>(graph.index_of(o.value.get()))
+      number(o.value        ? static_cast<std::uint64_t>(operands[i])
              : o.is_integer ? static_cast<std::uint64_t>(o.integer)
                             : std::bit_cast<std::uint64_t>(o.number));
     }
@@ -184,7 +195,8 @@ Hash take_hash(const Graph& graph) {
   encoder.number(graph.parameters().size());
   for (const Value& p : graph.parameters()) encoder.type(p.type());
   encoder.number(graph.nodes().size());
-  for (const Value& n : graph.nodes()) encoder.node(graph, *n);
+  for (int v = static_cast<int>(graph.parameters().size()); v < graph.value_count(); ++v)
+    encoder.node(*graph.value(v), graph.operands(v));
   for (const Value& r : graph.results()) encoder.number(static_cast<std::uint64_t>(graph.index_of(r.get())));
   return encoder.hash();
 }
@@ -222,17 +234,15 @@ Graph capture(std::string name, std::vector<Value> parameters, std::vector<Value
     held->parameter_names.push_back(legal_name(value->name, fmt::format("p{}", names.size()), names));
   }
   for (const Node* node : needed) merger.enter(node);
-  const std::vector<Value>& values = merger.values();
-  held->nodes.assign(values.begin() + static_cast<std::ptrdiff_t>(parameters.size()), values.end());
   for (Value& result : results) {
     const int found = merger.find(result.get());
     FJ_CHECK(found >= 0, "result '{}' ({}) is a parameter that is not in the signature", result->name,
              result.type().str());
-    result = values[static_cast<std::size_t>(found)];
+    result = merger.values()[static_cast<std::size_t>(found)];
   }
   held->parameters = std::move(parameters);
   held->results = std::move(results);
-  held->index = std::move(merger).index();
+  std::move(merger).move_to(*held);
   Graph graph;
   graph.held_ = held;
   held->hash = take_hash(graph);

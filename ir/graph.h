@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,12 @@ class Graph {
   int index_of(const Node* node) const;
   int value_count() const { return static_cast<int>(parameters().size() + nodes().size()); }
   const Value& value(int index) const;
+  // The indices of the operands of the value at `index`, -1 for numbers.
+  std::span<const int> operands(int index) const {
+    const auto i = static_cast<std::size_t>(index);
+    return std::span(held_->operands)
+        .subspan(held_->first_operand[i], held_->first_operand[i + 1] - held_->first_operand[i]);
+  }
   // The very same nodes, parameters and results: one is a copy of the other.
   bool is(const Graph& other) const { return held_ == other.held_; }
 
@@ -42,7 +49,9 @@ class Graph {
     std::vector<std::string> parameter_names;
     std::vector<Value> parameters, nodes, results;
     PointerMap index;
-    Hash hash;  // taken once, because every run of a graph looks its plan up by it
+    std::vector<int> operands;               // of all values, one after the other
+    std::vector<std::size_t> first_operand;  // by index, and the end
+    Hash hash;                               // taken once, because every run of a graph looks its plan up by it
   };
   static const std::shared_ptr<const Held>& nothing();
   std::shared_ptr<const Held> held_;

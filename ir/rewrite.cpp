@@ -5,30 +5,32 @@
 namespace fusejit::ir {
 
 Graph rewrite(const Graph& graph, const Rewrite& rule, bool* changed) {
-  std::vector<Value> now = graph.parameters();
-  bool any = false;
-  now.reserve(static_cast<std::size_t>(graph.value_count()));
-  const auto current = [&](const Value& value) { return now[static_cast<std::size_t>(graph.index_of(value.get()))]; };
-  for (const Value& node : graph.nodes()) {
-    std::vector<Operand> operands = node->operands;
-    if (any)
-      for (Operand& operand : operands)
-        if (operand.value) operand.value = current(operand.value);
-    Value value = rule(*node, operands);
+  std::vector<Value> now;  // by index, from the first change on
+  const auto current = [&](int index) { return now[static_cast<std::size_t>(index)]; };
+  for (int v = static_cast<int>(graph.parameters().size()); v < graph.value_count(); ++v) {
+    const Value& node = graph.value(v);
+    std::vector<Operand> moved;
+    if (!now.empty()) {
+      moved = node->operands;
+      for (std::size_t i = 0; i < moved.size(); ++i)
+        if (moved[i].value) moved[i].value = current(graph.operands(v)[i]);
+    }
+    Value value = rule(*node, now.empty() ? node->operands : moved);
+    if (!value && now.empty()) continue;  // capture orders nodes by their making, so these may stay
     if (value) {
-      any = true;
       FJ_ASSERT(value.type() == node.type(), "a rewrite of {} gives {} in place of {}", print_node(graph, *node),
                 value.type().str(), node.type().str());
     } else {
-      // Capture orders nodes by their making: what comes before the first change may stay.
-      value = any ? rebuild(*node, std::move(operands)) : node;
+      value = rebuild(*node, std::move(moved));
     }
+    if (now.empty())
+      for (int kept = 0; kept < v; ++kept) now.push_back(graph.value(kept));
     now.push_back(std::move(value));
   }
-  if (!any) return graph;
+  if (now.empty()) return graph;
   if (changed) *changed = true;
   std::vector<Value> results;
-  for (const Value& result : graph.results()) results.push_back(current(result));
+  for (const Value& result : graph.results()) results.push_back(current(graph.index_of(result.get())));
   return capture(graph.name(), graph.parameters(), std::move(results));
 }
 

@@ -47,7 +47,9 @@ class Chooser {
     for (const ir::Value& result : graph_.results()) store(graph_.index_of(result.get()));
     for (int v = parameters; v < graph_.value_count(); ++v) {
       const ir::Node& node = *graph_.value(v);
-      for (const int operand : operands(node)) users_[at(operand)].push_back(v);
+      for (const int operand : graph_.operands(v)) {
+        if (operand >= 0) users_[at(operand)].push_back(v);
+      }
       const ir::OpDef& row = ir::op_def(node.op);
       if (row.family == ir::Family::anchor || row.family == ir::Family::reduce || node.op == ir::Op::constant) store(v);
     }
@@ -59,33 +61,29 @@ class Chooser {
  private:
   static std::size_t at(int v) { return static_cast<std::size_t>(v); }
   void store(int v) { stored_[at(v)] = true; }
-  std::vector<int> operands(const ir::Node& node) const {
-    std::vector<int> ids;
-    for (const ir::Operand& operand : node.operands) {
-      if (!operand.is_number()) ids.push_back(graph_.index_of(operand.value.get()));
-    }
-    return ids;
-  }
   static bool is_view(const ir::Node& node) { return ir::op_def(node.op).family == ir::Family::view; }
   // The value under a chain of views.
   int base(int v) const {
-    while (!stored_[at(v)] && is_view(*graph_.value(v))) v = operands(*graph_.value(v))[0];
+    while (!stored_[at(v)] && is_view(*graph_.value(v))) v = graph_.operands(v)[0];
     return v;
   }
   void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
-    refusals_.push_back(
-        {code, label(graph_, producer), label(graph_, consumer), sentence, 2 * graph_.value(producer).type().bytes()});
+    refusals_.push_back({producer,
+                         consumer,
+                         {code, label(graph_, producer), label(graph_, consumer), sentence,
+                          2 * graph_.value(producer).type().bytes()}});
   }
 
   void visit(int v) {
     const ir::Node& node = *graph_.value(v);
     const ir::OpDef& row = ir::op_def(node.op);
     for (std::size_t i = 0; i < node.operands.size(); ++i) {
-      if (!node.operands[i].is_number()) check_operand(v, node, row, i);
+      if (!node.operands[i].is_number()) check_operand(v, row, i);
     }
     end_views(v, node, row);
     Cost& cost = costs_[at(v)];
-    for (const int operand : operands(node)) {
+    for (const int operand : graph_.operands(v)) {
+      if (operand < 0) continue;
       if (stored_[at(operand)]) {
         cost.leaves.insert(operand);
       } else {
@@ -102,8 +100,8 @@ class Chooser {
   }
 
   // Stores the operand if this user cannot take its expression.
-  void check_operand(int v, const ir::Node& node, const ir::OpDef& row, std::size_t i) {
-    const int operand = graph_.index_of(node.operands[i].value.get());
+  void check_operand(int v, const ir::OpDef& row, std::size_t i) {
+    const int operand = graph_.operands(v)[i];
     if (stored_[at(operand)]) return;
     if (runs_in_library(graph_, target_, v)) return store(operand);
     const int under = base(operand);
@@ -131,14 +129,14 @@ class Chooser {
   void end_views(int v, const ir::Node& node, const ir::OpDef& row) {
     if (row.family == ir::Family::elementwise || row.family == ir::Family::reduce) return;  // the index stays
     int views = is_view(node);
-    for (const int operand : operands(node)) {
-      if (!stored_[at(operand)]) views = std::max(views, costs_[at(operand)].views + is_view(node));
+    for (const int operand : graph_.operands(v)) {
+      if (operand >= 0 && !stored_[at(operand)]) views = std::max(views, costs_[at(operand)].views + is_view(node));
     }
     if (views < 2 && (row.family == ir::Family::view || views == 0)) return;
     const int most = row.tiled ? kMostAtomsInTile : kMostAtoms;
     if (views <= kMostViews && keeps_indices_short(graph_, stored_, v, most)) return;
-    for (const int operand : operands(node)) {
-      if (costs_[at(operand)].views > 0) store(operand);
+    for (const int operand : graph_.operands(v)) {
+      if (operand >= 0 && costs_[at(operand)].views > 0) store(operand);
     }
   }
 
@@ -166,7 +164,7 @@ class Chooser {
 
   const ir::Graph& graph_;
   const Target& target_;
-  std::vector<Refusal>& refusals_;
+  std::vector<Refused>& refusals_;
   std::vector<bool> stored_;
   std::vector<Cost> costs_;
   std::vector<std::vector<int>> users_;

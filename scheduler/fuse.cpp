@@ -6,7 +6,6 @@
 #include <set>
 #include <span>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "ir/base/check.h"
@@ -184,8 +183,10 @@ class Grower {
   void refuse(int group, const Candidate& candidate, const Verdict& verdict) {
     for (const Access& access : candidate.accesses) {
       if (grouping_.group_of[at(access.node)] != group) continue;
-      grouping_.refusals.push_back({verdict.code, label(graph_, access.node), label(graph_, candidate.node),
-                                    verdict.why, graph_.value(access.node).type().bytes()});
+      grouping_.refusals.push_back({access.node,
+                                    candidate.node,
+                                    {verdict.code, label(graph_, access.node), label(graph_, candidate.node),
+                                     verdict.why, graph_.value(access.node).type().bytes()}});
     }
   }
 
@@ -209,8 +210,8 @@ class Grower {
   std::vector<std::vector<int>> users_of_nodes() const {
     std::vector<std::vector<int>> users(at(graph_.value_count()));
     for (int v = 0; v < graph_.value_count(); ++v) {
-      for (const ir::Operand& operand : graph_.value(v)->operands) {
-        if (!operand.is_number()) users[at(graph_.index_of(operand.value.get()))].push_back(v);
+      for (const int operand : graph_.operands(v)) {
+        if (operand >= 0) users[at(operand)].push_back(v);
       }
     }
     return users;
@@ -219,21 +220,20 @@ class Grower {
   // What was said of a pair before there were groups is dropped if the two run together after all, and nothing is said
   // twice: of equal refusals the one that moves most stays.
   void tidy_refusals() {
-    std::unordered_map<std::string, int> node_of;
-    for (int v = 0; v < graph_.value_count(); ++v) node_of[label(graph_, v)] = v;
-    std::map<std::tuple<RefusalCode, std::string, std::string>, std::size_t> known;
-    std::vector<Refusal> kept;
-    for (Refusal& refusal : grouping_.refusals) {
-      const int producer = grouping_.group_of[at(node_of.at(refusal.producer))];
-      const bool together = refusal.code == RefusalCode::cheaper_stored && producer >= 0 &&
-                            groups_with(node_of.at(refusal.consumer)) == std::vector<int>{producer};
+    std::map<std::tuple<RefusalCode, int, int>, std::size_t> known;
+    std::vector<Refused> kept;
+    for (Refused& refused : grouping_.refusals) {
+      const auto& [producer, consumer, refusal] = refused;
+      const int group = grouping_.group_of[at(producer)];
+      const bool together =
+          refusal.code == RefusalCode::cheaper_stored && group >= 0 && groups_with(consumer) == std::vector<int>{group};
       if (together) continue;
-      const auto [place, fresh] =
-          known.try_emplace(std::tuple(refusal.code, refusal.producer, refusal.consumer), kept.size());
+      const auto [place, fresh] = known.try_emplace(std::tuple(refusal.code, producer, consumer), kept.size());
       if (fresh) {
-        kept.push_back(std::move(refusal));
+        kept.push_back(std::move(refused));
       } else {
-        kept[place->second].bytes = std::max(kept[place->second].bytes, refusal.bytes);
+        std::int64_t& bytes = kept[place->second].refusal.bytes;
+        bytes = std::max(bytes, refusal.bytes);
       }
     }
     grouping_.refusals = std::move(kept);

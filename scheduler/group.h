@@ -21,13 +21,18 @@ struct Group {
   int length = 0;               // sum of its members' lengths
 };
 
+struct Refused {
+  int producer, consumer;  // nodes
+  Refusal refusal;
+};
+
 struct Grouping {
   std::vector<bool> stored;                   // by node: in memory; everything else is computed where it is used
   std::vector<int> lengths;                   // by node: nodes to compute to get it from what is stored
   std::vector<int> group_of;                  // by node: group that stores it, -1: parameter, constant or not stored
   std::vector<Group> groups;                  // in execution order
   std::vector<std::vector<Access>> accesses;  // by node that a group stores: accesses_of()
-  std::vector<Refusal> refusals;
+  std::vector<Refused> refusals;
 };
 
 // What a node's expression reads when computed over its domain, given what is stored: one entry per distinct access.

@@ -50,7 +50,7 @@ class Scheduler {
     for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) lower_group(g);
     for (const ir::Value& result : graph_.results())
       draft_.results.push_back(value_of_[at(graph_.index_of(result.get()))]);
-    draft_.refusals = std::move(grouping_.refusals);
+    for (Refused& refused : grouping_.refusals) draft_.refusals.push_back(std::move(refused.refusal));
     return std::move(draft_);
   }
   // If there are any, the draft is not whole.

@@ -27,13 +27,14 @@ std::vector<std::size_t> flattened(const Graph& graph) {
     bool flatten = false, image = false;
   };
   std::vector<Readers> readers(static_cast<std::size_t>(graph.value_count()));
-  for (const Value& value : graph.nodes()) {
-    const bool flatten = value->op == Op::reshape && value->type.shape.rank() < 4;
-    const bool image = !flatten && op_def(value->op).family != Family::elementwise;
+  for (int v = static_cast<int>(graph.parameters().size()); v < graph.value_count(); ++v) {
+    const Node& node = *graph.value(v);
+    const bool flatten = node.op == Op::reshape && node.type.shape.rank() < 4;
+    const bool image = !flatten && op_def(node.op).family != Family::elementwise;
     if (!flatten && !image) continue;
-    for (const Operand& operand : value->operands) {
-      if (operand.is_number()) continue;
-      Readers& known = readers[at(graph, operand.value)];
+    for (const int operand : graph.operands(v)) {
+      if (operand < 0) continue;
+      Readers& known = readers[static_cast<std::size_t>(operand)];
       known.flatten |= flatten, known.image |= image;
     }
   }

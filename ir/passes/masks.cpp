@@ -76,10 +76,9 @@ class Masks {
   void find_users() {
     if (!users_.empty()) return;
     users_.resize(static_cast<std::size_t>(graph_.value_count())), is_result_.resize(users_.size());
-    for (const Value& value : graph_.nodes()) {
-      for (const Operand& operand : value->operands) {
-        if (!operand.is_number())
-          users_[static_cast<std::size_t>(graph_.index_of(operand.value.get()))].push_back(value.get());
+    for (int v = 0; v < graph_.value_count(); ++v) {
+      for (const int operand : graph_.operands(v)) {
+        if (operand >= 0) users_[static_cast<std::size_t>(operand)].push_back(graph_.value(v).get());
       }
     }
     for (const Value& result : graph_.results())
