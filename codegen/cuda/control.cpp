@@ -52,7 +52,7 @@ bool one_round_is_enough(const Emitter& e, const ir::ForStmt& loop) {
 void emit_serial(Emitter& e, const ir::ForStmt& s) {
   const auto id = static_cast<std::size_t>(s.variable);
   declare_accumulators(e, s);
-  bool narrow = e.ranges({ir::AtomKind::variable, s.variable, nullptr, 0}).has_value();
+  bool narrow = e.ranges.of({ir::AtomKind::variable, s.variable, nullptr, 0}).has_value();
   for (const auto* bounds : {&s.low, &s.high})
     for (const ir::Index& index : *bounds) narrow = narrow && fits_int(e, index);
   e.wide[id] = !narrow;

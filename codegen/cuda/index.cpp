@@ -18,7 +18,7 @@ double magnitude(const Emitter& e, const Index& index);
 double magnitude(const Emitter& e, const IndexAtom& atom) {
   switch (atom.kind) {
     case AtomKind::variable: {
-      const auto range = e.ranges(atom);
+      const auto range = e.ranges.of(atom);
       if (!range) return kUnknown;
       return static_cast<double>(std::max(std::abs(range->low), std::abs(range->high)));
     }

@@ -56,7 +56,7 @@ class KernelBuilder {
   // The index as it would be written here, simplified for the ranges of the open loops.
   Index canonical(const Index& index) const;
   // What the open loops say of a variable.
-  std::optional<Interval> range(const IndexAtom& atom) const { return ranges_(atom); }
+  std::optional<Interval> range(const IndexAtom& atom) const { return ranges_.of(atom); }
   const Memory& memory(MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
 
   // What has been written so far satisfies V7.

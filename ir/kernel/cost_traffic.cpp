@@ -74,6 +74,7 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
     std::vector<Extent> read, written;
   };
   std::map<std::pair<std::size_t, MemId>, Boxes> boxes;
+  FactsAlong facts_along;
   for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t phase) {
     const auto* load = std::get_if<LoadStmt>(&stmt.node);
     const auto* store = std::get_if<StoreStmt>(&stmt.node);
@@ -84,7 +85,7 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
     VariableRanges ranges;
     for (const Enclosing& e : path)
       if (e.loop) ranges.enter(*e.loop);
-    const Facts facts(path);
+    const Facts& facts = facts_along(path);
     Boxes& both = boxes[{phase, place.memory}];
     std::vector<Extent>& box = load ? both.read : both.written;
     const bool first = box.empty();

@@ -15,8 +15,11 @@ constexpr int kMaxDepth = 32;
 constexpr int kMaxAtoms = 2048;
 constexpr std::int64_t kLimit = std::int64_t{1} << 62;
 
-std::int64_t checked(__int128 value) {
-  FJ_CHECK(value > -kLimit && value < kLimit, "an index expression leaves the range of 62 bits");
+[[noreturn, gnu::noinline]] void throw_too_large() {
+  throw UserError("an index expression leaves the range of 62 bits");
+}
+inline std::int64_t checked(__int128 value) {
+  if (value <= -kLimit || value >= kLimit) throw_too_large();
   return static_cast<std::int64_t>(value);
 }
 
@@ -94,6 +97,13 @@ class IndexSum {
     }
     for (const IndexTerm& t : index.terms()) add(t.atom, checked(static_cast<__int128>(t.coefficient) * factor));
     add(checked(static_cast<__int128>(index.constant()) * factor));
+  }
+  // `index` without one of its terms, where up to `more` terms are to follow.
+  void start(const Index& index, std::size_t without, std::size_t more) {
+    sum_.terms_.reserve(index.terms().size() + more);
+    for (std::size_t i = 0; i < index.terms().size(); ++i)
+      if (i != without) sum_.terms_.push_back(index.terms()[i]);
+    sum_.constant_ = index.constant();
   }
   Index take() {
     while (recombine_) {
@@ -296,6 +306,13 @@ Index Index::without(const IndexAtom& atom) const {
   Index rest = *this;
   std::erase_if(rest.terms_, [&](const IndexTerm& t) { return t.atom == atom; });
   return rest;
+}
+
+Index Index::replaced(const IndexTerm& term, const Index& value, std::int64_t factor, std::int64_t constant) const {
+  IndexSum sum;
+  sum.start(*this, static_cast<std::size_t>(&term - terms_.data()), value.terms().size());
+  sum.add(value, factor), sum.add(constant);
+  return sum.take();
 }
 
 bool Index::mentions(int var) const {

@@ -52,6 +52,8 @@ class Index {
   std::int64_t coefficient_of(int var) const;
   // The sum without the term of this atom.
   Index without(const IndexAtom& atom) const;
+  // The sum with factor * value + constant in place of `term`, which is one of terms().
+  Index replaced(const IndexTerm& term, const Index& value, std::int64_t factor, std::int64_t constant) const;
   // True if the variable occurs anywhere, inside / and % too.
   bool mentions(int var) const;
   void for_each_leaf(const std::function<void(const IndexAtom&)>& visit) const;

@@ -61,7 +61,7 @@ void VariableRanges::enter(const ForStmt& loop) {
   if (low && high && *low < *high) ranges_[id] = Interval{*low, *high - 1};
 }
 
-std::optional<Interval> VariableRanges::operator()(const IndexAtom& atom) const {
+std::optional<Interval> VariableRanges::of(const IndexAtom& atom) const {
   const auto id = static_cast<std::size_t>(atom.id);
   if (atom.kind != AtomKind::variable || id >= ranges_.size()) return std::nullopt;
   return ranges_[id];

@@ -49,20 +49,20 @@ void add_condition(const Compare& c, bool holds, std::vector<Index>& facts) {
 Facts::Facts(std::span<const Enclosing> path) {
   for (const Enclosing& e : path) {
     if (e.loop) {
-      loops_.push_back(e.loop);
+      loops_.push_back({e.loop, e.loop->variable, std::nullopt});
     } else if (!e.in_else) {
       for (const Compare& c : e.choice->compares) add_condition(c, true, conditions_);
     } else if (e.choice->compares.size() == 1) {
       add_condition(e.choice->compares[0], false, conditions_);
     }
   }
-  for (const ForStmt* loop : loops_) {  // outer to inner: bounds name outer variables
+  for (Loop& loop : loops_) {  // outer to inner: bounds name outer variables, the ranges of others are not there yet
     std::optional<Interval> range;
-    for (const Index& low : loop->low) {
+    for (const Index& low : loop.stmt->low) {
       const auto bound = loop_range(low);
       if (bound && (!range || bound->low > range->low)) range = Interval{bound->low, INT64_MAX};
     }
-    for (const Index& high : loop->high) {
+    for (const Index& high : loop.stmt->high) {
       const auto bound = loop_range(high);
       if (range && bound) range->high = std::min(range->high, bound->high - 1);
     }
@@ -70,11 +70,11 @@ Facts::Facts(std::span<const Enclosing> path) {
     for (const Index& fact : conditions_) {  // those that speak of this variable alone: +-v + c >= 0
       if (!range || fact.terms().size() != 1) continue;
       const IndexTerm& own = fact.terms()[0];
-      if (own.atom.kind != AtomKind::variable || own.atom.id != loop->variable) continue;
+      if (own.atom.kind != AtomKind::variable || own.atom.id != loop.variable) continue;
       if (own.coefficient == 1) range->low = std::max(range->low, -fact.constant());
       if (own.coefficient == -1) range->high = std::min(range->high, fact.constant());
     }
-    ranges_.push_back(range);
+    loop.range = range;
   }
 }
 
@@ -86,7 +86,7 @@ int Facts::depth(const IndexAtom& atom) const {
   }
   if (atom.kind == AtomKind::variable)
     for (std::size_t i = loops_.size(); i-- > 0;)
-      if (loops_[i]->variable == atom.id) return static_cast<int>(i);
+      if (loops_[i].variable == atom.id) return static_cast<int>(i);
   return -1;
 }
 
@@ -110,9 +110,7 @@ struct Facts::Search {
 std::optional<Interval> Facts::loop_range(const Index& index) const {
   return index.interval([this](const IndexAtom& atom) -> std::optional<Interval> {
     const int loop = atom.kind == AtomKind::variable ? depth(atom) : -1;
-    // While ranges are taken, those of inner loops are not there yet.
-    const bool known = loop >= 0 && loop < static_cast<int>(ranges_.size());
-    return known ? ranges_[static_cast<std::size_t>(loop)] : std::nullopt;
+    return loop >= 0 ? loops_[static_cast<std::size_t>(loop)].range : std::nullopt;
   });
 }
 
@@ -148,15 +146,13 @@ const IndexTerm& Facts::innermost(const Index& index) const {
   return *found;
 }
 
-// The least values that the loop of `term`, a variable, allows: none if it has no loop.
-std::vector<Index> Facts::least(const IndexTerm& term) const {
-  const int at = term.atom.kind == AtomKind::variable ? depth(term.atom) : -1;
-  std::vector<Index> values;
-  if (at < 0) return values;
-  const ForStmt& loop = *loops_[static_cast<std::size_t>(at)];
-  const std::int64_t k = term.coefficient;
-  for (const Index& bound : k > 0 ? loop.low : loop.high) values.push_back((k > 0 ? bound : bound - Index(1)) * k);
-  return values;
+template <class F>
+void Facts::each_at_least(const Index& index, const IndexTerm& variable, const F& use) const {
+  const int at = variable.atom.kind == AtomKind::variable ? depth(variable.atom) : -1;
+  if (at < 0) return;
+  const ForStmt& loop = *loops_[static_cast<std::size_t>(at)].stmt;
+  const std::int64_t k = variable.coefficient;
+  for (const Index& bound : k > 0 ? loop.low : loop.high) use(index.replaced(variable, bound, k, k > 0 ? 0 : -k));
 }
 
 // Replaces the innermost atom by its bounds until a constant is left; index / scale is the expression asked about.
@@ -170,25 +166,24 @@ void Facts::lower(const Index& index, std::int64_t scale, Search& search) const 
     if (!search.best || bound > *search.best) search.best = bound;
     return;
   }
-  const IndexTerm term = innermost(index);
-  const Index rest = index.without(term.atom);
+  const IndexTerm& term = innermost(index);
   const std::int64_t k = term.coefficient;
   ++question.depth;
   switch (term.atom.kind) {
     case AtomKind::value:
       break;
     case AtomKind::variable:
-      for (const Index& value : least(term)) lower(rest + value, scale, search);
+      each_at_least(index, term, [&](const Index& next) { lower(next, scale, search); });
       break;
     case AtomKind::quotient:
-      lower_quotient(term, rest, scale, search);
+      lower_quotient(index, term, scale, search);
       break;
     case AtomKind::remainder: {
-      lower(k > 0 ? rest : rest + Index(term.atom.divisor - 1) * k, scale, search);
+      lower(index.replaced(term, Index(k > 0 ? 0 : term.atom.divisor - 1), k, 0), scale, search);
       if (k > 0) break;
       // E % c <= E where E >= 0.
       const std::optional<std::int64_t> bound = inner_at_least(*term.atom.inner, question);
-      if (bound && *bound >= 0) lower(rest + *term.atom.inner * k, scale, search);
+      if (bound && *bound >= 0) lower(index.replaced(term, *term.atom.inner, k, 0), scale, search);
     }
   }
   --question.depth;
@@ -196,18 +191,20 @@ void Facts::lower(const Index& index, std::int64_t scale, Search& search) const 
 
 // The quotient grows with E: the floor of E's bound; the rational bound, which knows E itself; and the quotient with
 // the innermost variable of E at its bound, where multiples of c leave it.
-void Facts::lower_quotient(const IndexTerm& term, const Index& rest, std::int64_t scale, Search& search) const {
+void Facts::lower_quotient(const Index& index, const IndexTerm& term, std::int64_t scale, Search& search) const {
   const std::int64_t k = term.coefficient, c = term.atom.divisor, sign = k > 0 ? 1 : -1;
   const Index inner = *term.atom.inner * sign;
-  const auto floored = [&](const Index& bound) { return bound * sign / c * k; };  // of a bound of inner
+  const auto floored = [&](const Index& bound) {  // of a bound of inner
+    return index.replaced(term, bound * sign / c, k, 0);
+  };
   const auto by_range = [&] {
-    if (const auto bound = inner_at_least(inner, search.question)) lower(rest + floored(Index(*bound)), scale, search);
+    if (const auto bound = inner_at_least(inner, search.question)) lower(floored(Index(*bound)), scale, search);
   };
   if (k > 0) by_range();
+  const Index rest = index.without(term.atom);
   lower(rest * c + (inner - Index(k > 0 ? c - 1 : 0)) * std::abs(k), scale * c, search);
   if (k < 0) by_range();
-  const IndexTerm& variable = innermost(inner);
-  for (const Index& value : least(variable)) lower(rest + floored(inner.without(variable.atom) + value), scale, search);
+  each_at_least(inner, innermost(inner), [&](const Index& bound) { lower(floored(bound), scale, search); });
   // k (E / c) + k F = k ((E + c F) / c): tasks and rows stand beside a quotient, conditions speak of their sum.
   Index joined = inner, apart = rest;
   for (const IndexTerm& t : rest.terms()) {
@@ -216,7 +213,8 @@ void Facts::lower_quotient(const IndexTerm& term, const Index& rest, std::int64_
     apart = apart.without(t.atom);
   }
   if (joined == inner) return;
-  if (const auto bound = inner_at_least(joined, search.question)) lower(apart + floored(Index(*bound)), scale, search);
+  if (const auto bound = inner_at_least(joined, search.question))
+    lower(apart + Index(*bound) * sign / c * k, scale, search);
 }
 
 std::optional<std::int64_t> Facts::inner_at_least(const Index& inner, Question& question) const {

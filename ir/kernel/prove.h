@@ -17,6 +17,7 @@ struct Enclosing {
   const ForStmt* loop = nullptr;
   const IfStmt* choice = nullptr;
   bool in_else = false;
+  friend bool operator==(const Enclosing&, const Enclosing&) = default;
 };
 using Path = std::vector<Enclosing>;  // outer to inner
 
@@ -43,18 +44,37 @@ class Facts {
   // Depth of the innermost loop whose variable occurs, -1 if none; values give no depth.
   int depth(const IndexAtom& atom) const;
   const IndexTerm& innermost(const Index& index) const;
-  std::vector<Index> least(const IndexTerm& term) const;
+  // The sum with a variable at the least values that its loop allows, one after the other: none if it has no loop.
+  template <class F>
+  void each_at_least(const Index& index, const IndexTerm& variable, const F& use) const;
   void lower(const Index& index, std::int64_t scale, Search& search) const;
-  void lower_quotient(const IndexTerm& term, const Index& rest, std::int64_t scale, Search& search) const;
+  void lower_quotient(const Index& index, const IndexTerm& term, std::int64_t scale, Search& search) const;
   std::optional<std::int64_t> answer(const Index& index, std::int64_t enough, int* steps) const;
   std::optional<std::int64_t> stated(const Index& index) const;
   std::optional<std::int64_t> best(const Index& index, std::int64_t enough, Question& question) const;
   // The bound of what a quotient or remainder is taken of; asked once in a question.
   std::optional<std::int64_t> inner_at_least(const Index& inner, Question& question) const;
 
-  std::vector<const ForStmt*> loops_;            // outer to inner
-  std::vector<std::optional<Interval>> ranges_;  // of their variables
-  std::vector<Index> conditions_;                // each >= 0
+  struct Loop {
+    const ForStmt* stmt;
+    VarId variable;
+    std::optional<Interval> range;
+  };
+  std::vector<Loop> loops_;        // outer to inner
+  std::vector<Index> conditions_;  // each >= 0
+};
+
+// Facts for one path after the other: statements that stand in one block share them. Of a kernel that stays as it is.
+class FactsAlong {
+ public:
+  const Facts& operator()(const Path& path) {
+    if (!facts_ || path != path_) path_ = path, facts_.emplace(path);
+    return *facts_;
+  }
+
+ private:
+  Path path_;
+  std::optional<Facts> facts_;
 };
 
 }  // namespace fusejit::ir

@@ -42,13 +42,13 @@ std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
 
 bool repeats(const ForStmt& loop, const Site& site) {
   if (fixed_value(loop.variable, site.path)) return false;
-  return extent_of(site.ranges({AtomKind::variable, loop.variable, nullptr, 0})) > 1;
+  return extent_of(site.ranges.of({AtomKind::variable, loop.variable, nullptr, 0})) > 1;
 }
 
 bool may_differ(const ForStmt& loop, const Site& a, const Site& b) {
   const std::optional<std::int64_t> value = fixed_value(loop.variable, a.path);
   if (value && value == fixed_value(loop.variable, b.path)) return false;
-  return extent_of(a.ranges({AtomKind::variable, loop.variable, nullptr, 0})) > 1;
+  return extent_of(a.ranges.of({AtomKind::variable, loop.variable, nullptr, 0})) > 1;
 }
 
 namespace {

@@ -5,10 +5,11 @@ namespace fusejit::ir {
 
 void verify_bounds(const Kernel& kernel) {
   const Names names(kernel);
+  FactsAlong facts_along;
   for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t) {
     const Place* place = touched(stmt);
     if (!place) return;
-    const Facts facts(path);
+    const Facts& facts = facts_along(path);
     const std::vector<std::int64_t>& dims = kernel.memories[static_cast<std::size_t>(place->memory)].dims;
     for (std::size_t d = 0; d < dims.size(); ++d) {
       const Index& index = place->index[d];

@@ -75,7 +75,11 @@ class VariableRanges {
  public:
   // To be called on entering the loop: the bounds may name outer variables.
   void enter(const ForStmt& loop);
-  std::optional<Interval> operator()(const IndexAtom& atom) const;
+  std::optional<Interval> of(const IndexAtom& atom) const;
+  // Refers to this object: no copy for a question.
+  operator RangeOf() const {
+    return [this](const IndexAtom& atom) { return of(atom); };
+  }
 
  private:
   std::vector<std::optional<Interval>> ranges_;
