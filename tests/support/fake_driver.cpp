@@ -290,7 +290,10 @@ CuResult FakeDriver::memory_free(CuPointer address) {
     problem(fmt::format("a block of {} bytes was written beyond its ends", found->second.size));
   }
   in_use_ -= found->second.size;
+  freed_bytes_ += found->second.size;
+  freed_.push_back(std::move(found->second));
   memory_.erase(found);
+  for (; freed_bytes_ > kKeptFreed; freed_.pop_front()) freed_bytes_ -= freed_.front().size;
   return kSuccess;
 }
 

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -220,6 +221,10 @@ class FakeDriver {
   std::map<int, int> retained_;             // contexts, by device
   std::map<std::thread::id, int> current_;  // whose context a thread has current
   std::map<std::byte*, Memory> memory_, host_memory_;
+  // What was freed last keeps its addresses from the next blocks: whether two are equal is not the host heap's to say.
+  static constexpr std::size_t kKeptFreed = std::size_t{16} << 20;
+  std::deque<Memory> freed_;
+  std::size_t freed_bytes_ = 0;
   std::map<StreamState*, std::unique_ptr<StreamState>> streams_;
   std::vector<std::unique_ptr<StreamState>> ended_;  // destroyed; what was put on them is done all the same
   std::map<EventState*, std::unique_ptr<EventState>> events_;
