@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     fmt::print("{:>8.3f} {:>8.3f} {:>9.1f} {:>7.1f} {:>8.1f} {:>8.1f}  {}: {}\n", ms, timed.timing(s).best(),
                step.flop / ms * 1e-6, 100 * step.flop / ms * 1e-6 / peak.gflops(),
                static_cast<double>(step.read_bytes + step.written_bytes) / ms * 1e-6,
-               timed.code(s).compile_milliseconds, step.kernel->name, fmt::join(step.ops, ", "));
+               timed.code(s).compile_milliseconds, step.name, fmt::join(step.ops, ", "));
   }
   fmt::print("{:>8.3f} {:>8.3f}  all kernels\n", total, best);
 }

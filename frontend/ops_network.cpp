@@ -86,12 +86,14 @@ Tensor conv_transpose2d(const Tensor& dy, const Tensor& w, const ConvOptions& op
   auto attrs = window(options.stride, padding, options.dilation);
   attrs.emplace_back("input_size", std::span<const std::int64_t>(size));
   attrs.emplace_back("groups", options.groups);
+  const CalledAs called("conv_transpose2d");
   return record(Op::conv2d_input_grad, {dy, w}, std::move(attrs));
 }
 
 Tensor bias_add(const Tensor& x, const Tensor& bias) { return record(Op::bias_add, {x, bias}); }
 Tensor matmul(const Tensor& a, const Tensor& b) { return record(Op::matmul, {a, b}); }
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
+  const CalledAs called("linear");  // the addition too
   const Tensor y = record(Op::linear, {x, w});
   return bias.defined() ? add(y, bias) : y;
 }
@@ -117,6 +119,7 @@ Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options)
 }
 
 Tensor adaptive_avg_pool2d(const Tensor& x, Pair output_size) {
+  const CalledAs called("adaptive_avg_pool2d");
   // One cell: the mean of the image, which fuses as any reduction.
   const bool is_mean =
       output_size.vertical == 1 && output_size.horizontal == 1 && x.defined() && x.rank() == 4 && x.elements() > 0;

@@ -34,6 +34,21 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vect
 // One float operand: bool and integer tensors are taken as f32.
 Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs = {});
 
+// While one lives, what this thread records is what the user calls `op`, a literal. For operations that are recorded as
+// others.
+class CalledAs {
+ public:
+  explicit CalledAs(const char* op) : scope_(renamed(op)) {}
+
+ private:
+  static ir::Origin renamed(const char* op) {
+    ir::Origin origin = ir::current_origin();
+    if (!origin.op) origin.op = op;
+    return origin;
+  }
+  ir::OriginScope scope_;
+};
+
 // The seed operand and the stream number of the next draw (ops.md §11).
 struct Draw {
   ir::Value seed;

@@ -223,6 +223,7 @@ ir::Graph Trace::graph(const std::string& name, const std::unordered_map<const i
     for (ir::Operand& operand : operands) {
       if (operand.value) operand.value = copies[static_cast<std::size_t>(number_of(operand.value.get()))];
     }
+    const ir::OriginScope scope({node.origin.module, node.origin.op, node.origin.role});
     copies.push_back(node.type.shape.rank() == 4
                          ? ir::build_in(node.type.layout, node.op, std::move(operands), node.attrs, regions[i])
                          : ir::build(node.op, std::move(operands), node.attrs, regions[i]));

@@ -102,6 +102,7 @@ Value make(Op op, std::vector<Operand> operands, Attrs attrs, Type type, std::ui
   node->operands = std::move(operands);
   node->attrs = std::move(attrs);
   node->hash = hash_of(*node);
+  node->origin = current_origin();
   return Value(node.release());
 }
 
@@ -163,6 +164,7 @@ Value build_in(Layout layout, Op op, std::vector<Operand> operands, Attrs attrs,
 Value rebuild(const Node& like, std::vector<Operand> operands, std::uint64_t serial) {
   FJ_ASSERT(like.op != Op::parameter && operands.size() == like.operands.size(), "rebuild: {} operands in place of {}",
             operands.size(), like.operands.size());
+  const OriginScope scope(like);
   return make(like.op, std::move(operands), like.attrs, like.type, like.region, serial);
 }
 

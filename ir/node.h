@@ -14,6 +14,7 @@
 #include "fusejit/type.h"
 #include "ir/attrs.h"
 #include "ir/op.h"
+#include "ir/origin.h"
 
 namespace fusejit::ir {
 
@@ -66,6 +67,7 @@ struct Node {
   Attrs attrs;
   std::uint64_t hash = 0;  // structural; parameters hash by identity
   std::string name;        // parameters: name in texts; else empty
+  Origin origin;           // for people; not part of equality, hash or text
   // The front end's note on a recorded node: the buffer that holds its value. Not part of equality, hash or text, not
   // copied by passes; read and written under the front end's lock.
   mutable std::shared_ptr<void> attachment = nullptr;

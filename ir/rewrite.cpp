@@ -15,6 +15,7 @@ Graph rewrite(const Graph& graph, const Rewrite& rule, bool* changed) {
       for (std::size_t i = 0; i < moved.size(); ++i)
         if (moved[i].value) moved[i].value = current(graph.operands(v)[i]);
     }
+    const OriginScope scope(*node);
     Value value = rule(*node, now.empty() ? node->operands : moved);
     if (!value && now.empty()) continue;  // capture orders nodes by their making, so these may stay
     if (value) {

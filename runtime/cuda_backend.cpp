@@ -159,15 +159,16 @@ std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const s
   std::vector<cuda::CudaStep> steps(plan->steps.size());
   std::vector<std::size_t> places;
   std::vector<std::shared_ptr<const ir::Kernel>> wanted;
+  std::vector<std::string> names;
   for (std::size_t s = 0; s < steps.size(); ++s) {
     if (calls.by_step[s]) {
       steps[s] = calls.by_step[s];
       continue;
     }
     places.push_back(s);
-    wanted.push_back(plan->steps[s].kernel);
+    wanted.push_back(plan->steps[s].kernel), names.push_back(plan->steps[s].name);
   }
-  auto kernels = kernels_.get(wanted, threads, frozen_);
+  auto kernels = kernels_.get(wanted, threads, frozen_, names);
   for (std::size_t i = 0; i < places.size(); ++i) steps[places[i]] = std::move(kernels[i]);
   return std::make_shared<cuda::CudaExecutor>(device_, std::move(plan), std::move(steps));
 }

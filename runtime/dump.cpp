@@ -22,7 +22,7 @@ void dump(const ir::Graph& graph) {
 void dump(const scheduler::Plan& plan) {
   if (shows("plan")) put(scheduler::print_outline(plan));
   if (!shows("kernel")) return;
-  for (const scheduler::PlanStep& step : plan.steps) put(ir::print(*step.kernel));
+  for (const scheduler::PlanStep& step : plan.steps) put("; " + step.name + "\n" + ir::print(*step.kernel));
 }
 
 void dump_failed(const ir::Graph& graph) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "ir/base/check.h"
+#include "ir/base/placed_error.h"
 #include "ir/kernel/interp.h"
 #include "runtime/memory.h"
 #include "runtime/profiler.h"
@@ -144,6 +145,14 @@ class Run {
 
   void step(int s) {
     const PlanStep& planned = plan_.steps[static_cast<std::size_t>(s)];
+    try {
+      step(s, planned);
+    } catch (const Error& error) {
+      ir::throw_with_sentence(error, fmt::format("{}: {}", planned.name, error.what()));
+    }
+  }
+
+  void step(int s, const PlanStep& planned) {
     std::vector<void*> buffers;
     for (const int v : planned.values) buffers.push_back(addresses_[static_cast<std::size_t>(v)]);
     if (checks_.kernel_interpreter) {

@@ -8,6 +8,7 @@
 #include <exception>
 
 #include "ir/base/check.h"
+#include "ir/base/placed_error.h"
 #include "runtime/disk/disk_cache.h"
 #include "runtime/profiler.h"
 
@@ -55,7 +56,8 @@ bool KernelCache::can_compile() {
 }
 
 std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
-                                                    const Target& target, int threads, Missing missing) {
+                                                    const Target& target, int threads, Missing missing,
+                                                    const std::vector<std::string>& names) {
   std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
   std::unordered_map<const ir::Kernel*, std::size_t> first;  // the steps of a plan share kernels
@@ -83,7 +85,14 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
   }
   // Own work is done: now waiting for what others compile can hold nobody up.
   std::vector<Compiled> result;
-  for (const std::shared_future<Compiled>& kernel : found) result.push_back(kernel.get());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    try {
+      result.push_back(found[i].get());
+    } catch (const Error& error) {
+      if (names.empty()) throw;
+      ir::throw_with_sentence(error, fmt::format("{}: {}", names[i], error.what()));
+    }
+  }
   return result;
 }
 

@@ -43,9 +43,10 @@ class KernelCache {
     refuse            // UserError
   };
   // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler
-  // throws.
+  // throws. `names`: of the steps that ask for them, said in errors; may be empty.
   std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
-                            int threads, Missing missing = Missing::compile);
+                            int threads, Missing missing = Missing::compile,
+                            const std::vector<std::string>& names = {});
   KernelCacheStatistics statistics() const;
   // False once the process is ending: then get() throws UnsupportedError for what is not there yet.
   static bool can_compile();

@@ -19,6 +19,12 @@ std::vector<std::shared_ptr<const ir::Kernel>> kernels_of(const scheduler::Plan&
   return kernels;
 }
 
+std::vector<std::string> names_of(const scheduler::Plan& plan) {
+  std::vector<std::string> names;
+  for (const scheduler::PlanStep& step : plan.steps) names.push_back(step.name);
+  return names;
+}
+
 bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
   return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                     [](const scheduler::PlanStep& one, const scheduler::PlanStep& other) {
@@ -34,7 +40,7 @@ std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
     const scheduler::PlanValue& value = plan.values[v];
     if (value.storage != scheduler::Storage::derived) continue;
     const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(value.first_step)].kernel;
-    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::print(kernel));
+    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::kernel_key_text(kernel));
   }
   return names;
 }
@@ -49,7 +55,7 @@ std::int64_t host_bytes(const Executable& executable) {
   texts += 3 * plan.refusals.size();
   for (const scheduler::PlanStep& step : plan.steps) {
     constants += sizeof step + sizeof *step.kernel + step.kernel->memories.size() * sizeof(ir::Memory);
-    texts += step.ops.size();
+    texts += step.ops.size() + 1, constants += step.nodes.size() * sizeof(int);
     if (step.library) nodes += step.library->graph.nodes().size();
     for (const ir::Phase& phase : step.kernel->phases) ir::for_each_stmt(phase.body, [&](auto&) { ++statements; });
   }
@@ -148,14 +154,14 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     throw;
   }
   for (const scheduler::Fallback& fallback : made->plan.fallbacks)
-    fell_back(graph.name(), "runs " + fallback.group + " in parts", fallback.why);
+    fell_back(graph.name(), fmt::format("runs {} ({}) in parts", fallback.layer, fallback.group), fallback.why);
   if (options.engine == Engine::compiled && !on_cuda()) {
     const std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted = kernels_of(made->plan);
     const auto missing = options.frozen ? KernelCache::Missing::refuse
                          : quick        ? KernelCache::Missing::compile_quickly
                                         : KernelCache::Missing::compile;
     try {
-      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), missing);
+      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), missing, names_of(made->plan));
     } catch (const UnsupportedError&) {
       if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
     }

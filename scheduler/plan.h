@@ -45,14 +45,17 @@ struct LibraryOp {
 
 // A group whose kernel could not be made: its parts were made instead.
 struct Fallback {
+  std::string layer;  // as the step would be called
   std::string group;  // "%0 conv2d, %1 bias_add"
   std::string why;
 };
 
 struct PlanStep {
+  std::string name;  // for people: the layer and what the user wrote (naming.h). Other steps may share the kernel
   std::shared_ptr<const ir::Kernel> kernel;
   std::vector<int> values;       // plan value of each buffer parameter of the kernel
-  std::vector<std::string> ops;  // what it computes, for people: "%0 conv2d", "%2 relu"
+  std::vector<int> nodes;        // of the recorded graph: what they say is computed here, alone or among others
+  std::vector<std::string> ops;  // what it computes, for people: "%0 conv2d", "%2 maximum" of the optimised graph
   std::int64_t read_bytes = 0;   // distinct bytes, work included (kernel-ir.md §9)
   std::int64_t written_bytes = 0;
   std::int64_t work_bytes = 0;

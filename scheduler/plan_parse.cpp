@@ -49,7 +49,7 @@ class PlanParser {
  private:
   // What a step says about its kernel, which stands behind the plan.
   struct KernelUse {
-    Token number, name;
+    Token number;
     std::size_t kernel;
   };
 
@@ -82,6 +82,13 @@ class PlanParser {
   std::vector<int> values() {
     std::vector<int> list;
     do list.push_back(index("value", plan_.values.size()));
+    while (tokens_.accept(","));
+    return list;
+  }
+  // Of a graph that is not part of the text.
+  std::vector<int> nodes() {
+    std::vector<int> list;
+    do list.push_back(static_cast<int>(number(std::numeric_limits<int>::max())));
     while (tokens_.accept(","));
     return list;
   }
@@ -171,8 +178,8 @@ class PlanParser {
     KernelUse use;
     use.number = tokens_.peek();
     use.kernel = static_cast<std::size_t>(number(std::numeric_limits<int>::max()));
-    use.name = tokens_.expect(TokenKind::at, "the kernel's @name");
     uses_.push_back(use);
+    step.name = tokens_.expect(TokenKind::at, "the step's @name").text;
     tokens_.expect("(");
     if (!tokens_.is(")")) step.values = values();
     tokens_.expect(")"), tokens_.expect(":");
@@ -184,6 +191,7 @@ class PlanParser {
     step.flop = Lexer::number(tokens_.expect(TokenKind::number, "a number")).real;
     if (tokens_.accept(",")) work(step);
     if (tokens_.accept("library")) library(step);
+    if (tokens_.accept("of")) step.nodes = nodes();
     if (tokens_.accept("computes")) step.ops = labels();
     plan_.steps.push_back(std::move(step));
   }
@@ -213,6 +221,7 @@ class PlanParser {
   void fallback() {
     tokens_.expect("parts");
     Fallback fallback;
+    fallback.layer = tokens_.expect(TokenKind::at, "the group's @name").text;
     fallback.group = quoted("a group in quotes");
     tokens_.expect(":");
     fallback.why = quoted("a sentence in quotes");
@@ -248,8 +257,6 @@ class PlanParser {
       if (use.kernel > used) Lexer::fail(use.number, "kernels are numbered as steps use them first");
       used = std::max(used, use.kernel + 1);
       plan_.steps[s].kernel = kernels[use.kernel];
-      if (kernels[use.kernel]->name != use.name.text)
-        Lexer::fail(use.name, fmt::format("kernel {} is called @{}", use.kernel, kernels[use.kernel]->name));
     }
     if (used < kernels.size()) Lexer::fail(tokens_.peek(), fmt::format("no step runs kernel {}", used));
   }

@@ -4,15 +4,16 @@
 //   line     := "arena" n | "bound" n
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
-//               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["computes" "label" {","
-//               "label"}]
+//               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["of" n {"," n}]
+//               ["computes" "label" {"," "label"}]
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
-//             | "parts" "group" ":" "sentence"
+//             | "parts" "@"name "group" ":" "sentence"
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
 //   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n | "constant" "[" literals "]"
 //   life     := "unused" | "until" step | "steps" step ".." step
 //
-// Values, steps and kernels are numbered from 0 in order. A kernel that several steps run stands there once.
+// A step's name is that of its layer, and "of" numbers the nodes of the recorded graph that it computes. Values, steps
+// and kernels are numbered from 0 in order. A kernel that several steps run stands there once.
 #include <unordered_map>
 
 #include "ir/base/check.h"
@@ -76,13 +77,13 @@ std::string one_line(const ir::Graph& graph) {
 }
 
 std::string step_text(const PlanStep& step) {
-  std::string text =
-      fmt::format("@{}({}): reads {}, writes {}, flop {}", step.kernel->name, fmt::join(step.values, ", "),
-                  step.read_bytes, step.written_bytes, ir::shortest_text(step.flop));
+  std::string text = fmt::format("@{}({}): reads {}, writes {}, flop {}", step.name, fmt::join(step.values, ", "),
+                                 step.read_bytes, step.written_bytes, ir::shortest_text(step.flop));
   if (step.work_bytes > 0) text += fmt::format(", work {} at {}", step.work_bytes, step.work_offset);
   if (step.library)
     text +=
         fmt::format(" library {} ({})", quoted(one_line(step.library->graph)), fmt::join(step.library->values, ", "));
+  if (!step.nodes.empty()) text += fmt::format(" of {}", fmt::join(step.nodes, ", "));
   if (!step.ops.empty()) text += " computes " + quoted(step.ops);
   return text;
 }
@@ -127,7 +128,7 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
   out.line(numbers("parameters", plan.parameters));
   out.line(numbers("return", plan.results));
   for (const Fallback& fallback : plan.fallbacks)
-    out.line(fmt::format("parts {}: {}", quoted(fallback.group), quoted(fallback.why)));
+    out.line(fmt::format("parts @{} {}: {}", fallback.layer, quoted(fallback.group), quoted(fallback.why)));
   for (const Refusal& refusal : plan.refusals)
     out.line(fmt::format("refused {} {} -> {}, {} bytes: {}", name(refusal.code), quoted(refusal.producer),
                          quoted(refusal.consumer), refusal.bytes, quoted(refusal.sentence)));

@@ -11,6 +11,7 @@
 #include "ir/strict.h"
 #include "scheduler/draft.h"
 #include "scheduler/lower/lower.h"
+#include "scheduler/naming.h"
 #include "scheduler/steps.h"
 
 namespace fusejit::scheduler {
@@ -28,7 +29,7 @@ std::string printable(std::string_view text) {
 // A group whose kernel cannot be made.
 struct Failed {
   Fallback said;
-  std::vector<int> nodes;  // computed in it, those that are not stored too
+  std::vector<int> nodes;  // computed_nodes()
   bool split = false;      // some of them were not alone
 };
 
@@ -238,6 +239,7 @@ class Scheduler {
       for (const std::int64_t d : extra.dims) elements *= d;
       draft_.values.push_back({DraftKind::temporary, -1, extra.dtype, bytes(extra.dtype, elements), extra.label, {}});
     }
+    const std::vector<int> nodes = computed_nodes(graph_, grouping_.stored, group);
     std::vector<std::string> ops;
     for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
       for (const int node : *list) ops.push_back(label(graph_, node));
@@ -250,32 +252,23 @@ class Scheduler {
       const bool last = &kernel == &lowered.kernels.back();
       draft_.steps.push_back(steps_.make(kernel.kernel, std::move(values),
                                          last ? ops : std::vector<std::string>{lowered.extras[0].label}));
+      draft_.steps.back().nodes = last ? nodes : std::vector<int>{group.anchor};
     }
     if (library) draft_.steps.back().library = library_op(g);
   }
 
   void failed(const Group& group, const Error& error) {
     Failed failed;
-    std::vector<int> open;
     for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
-      open.insert(open.end(), list->begin(), list->end());
       for (const int node : *list) failed.said.group += (failed.said.group.empty() ? "" : ", ") + label(graph_, node);
     }
     failed.said.why = printable(error.what());
-    const std::string sentence = fmt::format("no kernel for {}: {}", failed.said.group, failed.said.why);
-    if (!options_.fall_back || ir::is_strict()) throw UnsupportedError(sentence);
-    std::set<int> seen(open.begin(), open.end());
-    while (!open.empty()) {
-      const int node = open.back();
-      open.pop_back();
-      failed.nodes.push_back(node);
-      failed.split |= alone_.empty() || !alone_[at(node)];
-      for (const ir::Operand& operand : graph_.value(node)->operands) {
-        if (operand.is_number()) continue;
-        const int v = graph_.index_of(operand.value.get());
-        if (!grouping_.stored[at(v)] && seen.insert(v).second) open.push_back(v);
-      }
-    }
+    failed.nodes = computed_nodes(graph_, grouping_.stored, group);
+    failed.said.layer = name_by_layer(graph_, failed.nodes);
+    if (!options_.fall_back || ir::is_strict())
+      throw UnsupportedError(
+          fmt::format("no kernel for {} ({}): {}", failed.said.layer, failed.said.group, failed.said.why));
+    for (const int node : failed.nodes) failed.split |= alone_.empty() || !alone_[at(node)];
     failures_.push_back(std::move(failed));
   }
 
@@ -329,9 +322,8 @@ Draft schedule_fused(const ir::Graph& graph, const ScheduleOptions& options, boo
   }
 }
 
-// rules=none: every recorded node is a graph of its own, its operands parameters.
-Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options) {
-  const ir::Graph graph = ir::choose_layouts(recorded, options.target);
+// rules=none: every recorded node, in its layout, is a graph of its own, its operands parameters.
+Draft schedule_unfused(const ir::Graph& graph, const ScheduleOptions& options) {
   Draft all;
   StepMaker steps;
   std::vector<int> value_of(at(graph.value_count()), -1);
@@ -360,6 +352,7 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
       }
       operands.push_back(place->second);
     }
+    const ir::OriginScope scope(node);
     const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
     const ir::Graph one =
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
@@ -386,6 +379,7 @@ Draft schedule_unfused(const ir::Graph& recorded, const ScheduleOptions& options
         for (int& value : step.library->values) value = renamed[at(value)];
       }
       step.ops = {label(graph, v)};
+      step.nodes = {v};
       all.steps.push_back(std::move(step));
     }
     value_of[at(v)] = renamed[at(draft.results[0])];
@@ -415,15 +409,14 @@ void refuse_empty(const ir::Graph& graph) {
 Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
   refuse_empty(graph);
   FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
-  Plan plan;
-  if (options.rules == "none") {
-    plan = give_memory(graph, schedule_unfused(graph, options), options.target, options.rules, options.fixed);
-  } else {
-    const ir::Graph optimised = ir::optimise(graph, options.target);
-    StepMaker steps;
-    plan = give_memory(optimised, schedule_fused(optimised, options, true, steps), options.target, options.rules,
-                       options.fixed);
-  }
+  const bool fused = options.rules != "none";
+  const ir::Graph ready = fused ? ir::optimise(graph, options.target) : ir::choose_layouts(graph, options.target);
+  StepMaker steps;
+  Draft draft = fused ? schedule_fused(ready, options, true, steps) : schedule_unfused(ready, options);
+  const RecordedNodes recorded(graph);
+  for (PlanStep& step : draft.steps) step.nodes = recorded.behind(ready, step.nodes);
+  Plan plan = give_memory(ready, std::move(draft), options.target, options.rules, options.fixed);
+  name_steps(plan, graph);
   verify(plan);
   ir::check_text(plan, parse_plan);
   return plan;

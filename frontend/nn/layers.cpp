@@ -40,6 +40,7 @@ void check_channels(const char* layer, const Tensor& x, std::int64_t channels) {
 // running*(1-m) + batch*m, the variance with n - 1. The factors are attributes of the layer, not arguments of the
 // trace.
 void update_running(const std::vector<Parameter>& running, const Tensor& x, double momentum) {
+  const CalledAs called("batch_norm_train");
   const Tensor wide = x.dtype() == f64 ? x : x.to(f32);
   const Tensor batch[] = {mean(wide, {0, 2, 3}), var(wide, {0, 2, 3}, 1)};
   for (std::size_t i = 0; i < 2; ++i) {

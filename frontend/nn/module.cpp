@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string_view>
-#include <typeinfo>
 #include <unordered_set>
 #include <utility>
 
@@ -13,6 +13,7 @@
 #include "frontend/io/npz.h"
 #include "frontend/slot.h"
 #include "ir/base/check.h"
+#include "ir/base/placed_error.h"
 
 namespace fusejit::nn {
 
@@ -64,49 +65,64 @@ struct Module::Tree {
   std::vector<std::pair<std::string, Parameter>> values;
   std::vector<std::pair<std::string, std::shared_ptr<Tree>>> children;
   std::mutex step_mutex;
+  std::atomic<const char*> last_place = nullptr;  // where it stood when it was last called
 };
 
-// Where an error came from: the modules that are being called on this thread, the innermost first.
+// A module that is being called on this thread, and where it stands in the outermost one: "layer1.0.conv2".
 struct ModuleCall {
-  ModuleCall(const Module* module, const void* tree)
-      : module(module), tree(tree), outer(std::exchange(thread_state().call, this)) {}
+  ModuleCall(const Module& module, Module::Tree& tree);
   ~ModuleCall() { thread_state().call = outer; }
   ModuleCall(const ModuleCall&) = delete;
   ModuleCall& operator=(const ModuleCall&) = delete;
 
-  const Module* module;
-  const void* tree;
   const ModuleCall* outer;
+  const Module* named;          // this one; where nobody has added it, the nearest around it that `place` names
+  const char* place = nullptr;  // kept; null: the outermost
+  std::optional<ir::OriginScope> origin;
 };
 
 // The name under which a module holds another one, perhaps deep within; empty if it does not.
-std::string Module::name_of(const void* tree) const {
+std::string Module::name_of(const Tree& tree) const {
+  for (const auto& [name, child] : tree_->children) {  // as a rule
+    if (child.get() == &tree) return name;
+  }
   std::vector<std::pair<const Tree*, std::string>> open{{tree_.get(), ""}};
   std::unordered_set<const void*> seen;
   for (std::size_t i = 0; i < open.size(); ++i) {
     const auto [at, prefix] = open[i];
     if (!seen.insert(at).second) continue;
     for (const auto& [name, child] : at->children) {
-      if (child.get() == tree) return prefix + name;
+      if (child.get() == &tree) return prefix + name;
       open.emplace_back(child.get(), prefix + name + ".");
     }
   }
   return "";
 }
 
-// "layer1.0.conv2": the innermost module that is being called, as the outermost one names it.
-std::string place_of_call() {
-  std::vector<const ModuleCall*> calls;
-  for (const ModuleCall* call = thread_state().call; call; call = call->outer) calls.push_back(call);
-  std::string place;
-  const ModuleCall* at = calls.back();
-  for (std::size_t i = calls.size() - 1; i-- > 0;) {
-    const std::string name = at->module->name_of(calls[i]->tree);
-    if (name.empty()) continue;  // a module that nobody has added
-    place += (place.empty() ? "" : ".") + name;
-    at = calls[i];
+namespace {
+
+bool is_joined(std::string_view path, std::string_view outer, std::string_view name) {
+  return path.size() == outer.size() + 1 + name.size() && path.starts_with(outer) && path[outer.size()] == '.' &&
+         path.ends_with(name);
+}
+
+}  // namespace
+
+ModuleCall::ModuleCall(const Module& module, Module::Tree& tree) : outer(thread_state().call), named(&module) {
+  if (outer) {
+    const std::string name = outer->named->name_of(tree);
+    const char* const last = tree.last_place;
+    if (name.empty()) {
+      named = outer->named, place = outer->place;
+    } else if (last && (outer->place ? is_joined(last, outer->place, name) : last == name)) {
+      place = last;
+    } else {
+      place = ir::kept_name(outer->place ? fmt::format("{}.{}", outer->place, name) : name);
+      tree.last_place = place;
+    }
   }
-  return place;
+  origin.emplace(ir::Origin{place});
+  thread_state().call = this;
 }
 
 namespace {
@@ -115,22 +131,17 @@ namespace {
 [[noreturn]] void throw_placed(const Error& error) {
   std::size_t& last = thread_state().placed_error;
   if (std::hash<std::string_view>()(error.what()) == last) throw;
-  const std::string place = place_of_call();
-  if (place.empty()) throw;
+  const char* const place = thread_state().call->place;
+  if (!place) throw;
   const std::string sentence = fmt::format("in {}: {}", place, error.what());
   last = std::hash<std::string_view>()(sentence);
-  if (typeid(error) == typeid(UserError)) throw UserError(sentence);
-  if (typeid(error) == typeid(UnsupportedError)) throw UnsupportedError(sentence);
-  if (typeid(error) == typeid(DeviceError)) throw DeviceError(sentence);
-  if (typeid(error) == typeid(FileError)) throw FileError(sentence);
-  if (typeid(error) == typeid(InternalError)) throw InternalError(sentence);
-  throw;  // of a type that holds more than its sentence
+  ir::throw_with_sentence(error, sentence);
 }
 
 }  // namespace
 
 Tensor Module::operator()(const Tensor& x) {
-  const ModuleCall call(this, tree_.get());
+  const ModuleCall call(*this, *tree_);
   try {
     return forward(x);
   } catch (const Error& error) {

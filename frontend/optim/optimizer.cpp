@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -117,6 +118,16 @@ void Optimizer::compute_last_update(const std::vector<Tensor>& gradients) const 
   evaluate_before(later, open);
 }
 
+namespace {
+
+// "sgd"
+const char* called(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return ir::kept_name(name);
+}
+
+}  // namespace
+
 void Optimizer::step(const Tensor& loss) {
   update(gradients_of(loss, parameters_, name_ + ": step"));
   join_plans(loss);
@@ -126,6 +137,7 @@ void Optimizer::update(const std::vector<Tensor>& gradients) {
   check_gradients(gradients);
   compute_last_update(gradients);
   const NoGrad off;
+  const char* const rule = called(name_);
   const std::int64_t step = steps_ + 1;
   for (const Group& group : groups_) {
     std::vector<double> values = numbers(group, step);
@@ -133,6 +145,7 @@ void Optimizer::update(const std::vector<Tensor>& gradients) {
     std::map<DType, std::vector<Tensor>> scalars;  // the numbers, as each dtype that is met
     for (std::size_t i = group.first; i < group.last; ++i) {
       if (!gradients[i].defined()) continue;
+      const ir::OriginScope scope({value_of(gradients[i])->origin.module, rule, ir::Role::update});
       // An update is arithmetic on values: the old parameter without its mark.
       Update update{parameters_[i].value().requires_grad(false), gradients[i], {}};
       for (const nn::Parameter& s : state_[i]) update.state.push_back(follow(s, update.value.device()));
@@ -189,6 +202,8 @@ Tensor clip_grad_norm(std::vector<Tensor>& gradients, double max_norm) {
   FJ_CHECK(std::isfinite(max_norm) && max_norm >= 0,
            "clip_grad_norm: max_norm is {}, it must be finite and not negative", max_norm);
   Tensor total;
+  constexpr const char* kCalled = "clip_grad_norm";
+  const CalledAs clipping(kCalled);
   for (const Tensor& g : gradients) {
     if (!g.defined()) continue;
     const Tensor part = sum(square(g.to(compute_type(g.dtype()))));
@@ -198,7 +213,9 @@ Tensor clip_grad_norm(std::vector<Tensor>& gradients, double max_norm) {
   const Tensor norm = sqrt(total);
   const Tensor factor = minimum(scalar(max_norm, norm.dtype()) / (norm + 1e-6), 1);
   for (Tensor& g : gradients) {
-    if (g.defined()) g = (g * factor.to(compute_type(g.dtype()))).to(g.dtype());
+    if (!g.defined()) continue;
+    const ir::OriginScope of_parameter({value_of(g)->origin.module, kCalled, ir::Role::update});
+    g = (g * factor.to(compute_type(g.dtype()))).to(g.dtype());
   }
   return norm;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "ir/infer.h"
 #include "ir/ops/compose.h"
 #include "ir/passes/recompute.h"
 
@@ -134,6 +135,7 @@ void Sweep::run() {
     }
     const auto arrived = arrived_.find(item->value.get());
     if (arrived == arrived_.end()) continue;
+    const OriginScope scope(origin_of_gradient(*item->value));
     // Added in the order of the consumers (ops.md §12).
     std::vector<Arrival>& terms = arrived->second;
     std::stable_sort(terms.begin(), terms.end(),
@@ -150,11 +152,26 @@ void Sweep::run() {
 // the operand's type (ops.md §2).
 Value fitted(const Value& g, const Type& type) { return compose::cast_to(compose::sum_to(g, type.shape), type.dtype); }
 
+// Operand by operand, so that what is computed for the weights says so.
+std::vector<Value> anchor_cotangents(const OpDef& row, const GradContext& context) {
+  std::vector<Value> found(context.wanted.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!context.wants(i)) continue;
+    Origin origin = current_origin();
+    if (operand_name(row, i) == "w") origin.role = Role::weight_gradient;
+    const OriginScope scope(origin);
+    GradContext alone{context.y, context.dy, std::vector<bool>(found.size())};
+    alone.wanted[i] = true;
+    found[i] = row.grad(alone)[i];
+  }
+  return found;
+}
+
 // The cotangents of y's operands by the rule of its row, or through its expansion.
 std::vector<Value> operand_cotangents(const GradContext& context) {
   const OpDef& row = op_def(context.y->op);
   if (row.grad) {
-    std::vector<Value> found = row.grad(context);
+    std::vector<Value> found = row.tiled ? anchor_cotangents(row, context) : row.grad(context);
     for (std::size_t i = 0; row.family == Family::elementwise && i < found.size(); ++i)
       if (found[i] && context.wants(i)) found[i] = fitted(found[i], context.x(i).type());
     return found;
@@ -209,6 +226,7 @@ void Sweep::pass_through(const CustomRule& rule) {
     any |= static_cast<bool>(cotangents.back());
   }
   if (!any || !rule.backward) return;
+  const OriginScope scope(Origin{rule.outputs[0]->origin.module});
   const std::vector<Value> found = rule.backward(cotangents);
   FJ_CHECK(found.size() == rule.inputs.size(), "custom gradient: {} gradients were returned for {} inputs",
            found.size(), rule.inputs.size());

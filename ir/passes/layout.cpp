@@ -88,6 +88,9 @@ Value in_nhwc(const Value& value, Copies& copies) {
   if (value.type().layout == Layout::nhwc) return value;
   Value& copy = copies[value.get()];
   if (!copy) {
+    Origin origin = current_origin();  // of the reader
+    origin.op = kNewLayout, origin.role = Role::forward;
+    const OriginScope scope(origin);
     const auto dims = value.type().shape.dims();
     const Value same =
         build(Op::reshape, {value}, {{"shape", std::span<const std::int64_t>(dims.data(), dims.size())}});
@@ -115,6 +118,7 @@ Graph choose_layouts(const Graph& graph, const Target& target) {
   Copies copies;
   for (const Value& value : graph.nodes()) {
     const Node& node = *value;
+    const OriginScope scope(node);
     const bool library = suits_library(node, target);
     Layout layout = node.type.layout;
     if (node.type.shape.rank() == 4 && !bound[now.size()])

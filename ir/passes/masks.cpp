@@ -104,6 +104,7 @@ Graph masks_from_outputs(const Graph& graph) {
     for (Operand& operand : operands) {
       if (!operand.is_number()) operand.value = replaced.at(operand.value.get());
     }
+    const OriginScope scope(*value);
     replaced.emplace(value.get(),
                      build_in(value->type.layout, value->op, std::move(operands), value->attrs, value->region));
   };

@@ -18,6 +18,8 @@ Graph simplify(const Graph& graph);
 Graph masks_from_outputs(const Graph& graph);
 // Late reads of a value that is recomputed for the backward pass go to the recomputed one, so that the first may die.
 Graph reuse_recomputed(const Graph& graph);
+// What copies of a value in another layout are called (origin.h).
+inline constexpr const char* kNewLayout = "layout";
 // Chooses a layout for every rank-4 node around the anchors; layouts of parameters and results bind.
 Graph choose_layouts(const Graph& graph, const Target& target);
 // True for anchors that the target's library is asked about: convolutions and their gradients. Not with one channel a

@@ -46,6 +46,7 @@ std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint3
     std::vector<Operand> operands = value->operands;
     for (Operand& operand : operands)
       if (operand.value) operand.value = copies.at(operand.value.get());
+    const OriginScope scope(value->origin);
     copies.emplace(value.get(), build_in(value->type.layout, value->op, std::move(operands), value->attrs, region));
   }
   std::vector<Value> results;

@@ -92,6 +92,7 @@ Graph reuse_recomputed(const Graph& graph) {
       changed |= differs;
       if (differs && is_forward) region = operands.back().value->region;
     }
+    const OriginScope scope(node);
     if (changed) late.emplace(&node, build_in(node.type.layout, node.op, std::move(operands), node.attrs, region));
   }
   std::vector<Value> results;

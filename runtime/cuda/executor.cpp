@@ -34,6 +34,7 @@ struct CudaExecutor::Table {
     const Launch* launch = nullptr;
     const LibraryCall* library = nullptr;
     std::size_t first = 0, count = 0;  // its words; a library call's last one is the workspace
+    const PlanStep* step = nullptr;
   };
   std::vector<Action> actions;
   std::vector<Source> sources;
@@ -68,7 +69,7 @@ void CudaExecutor::Table::add_kernel(const LoadedKernel& kernel, const PlanStep&
     for (int i = 0; i < kernel.scalars; ++i) add(Source::Kind::scalar, scalars + i);
     if (kernel.work_bytes > 0) add(Source::Kind::arena, step.work_offset);
     if (kernel.counter_bytes > 0) add(Source::Kind::resident, counters_at);
-    actions.push_back({&launch, nullptr, first, sources.size() - first});
+    actions.push_back({&launch, nullptr, first, sources.size() - first, &step});
   }
   scalars += kernel.scalars;
 }
@@ -77,7 +78,7 @@ void CudaExecutor::Table::add_library(const LibraryCall& call, const PlanStep& s
   const std::size_t first = sources.size();
   for (const int value : step.values) add(Source::Kind::value, value);
   add(Source::Kind::arena, workspace_at);
-  actions.push_back({nullptr, &call, first, sources.size() - first});
+  actions.push_back({nullptr, &call, first, sources.size() - first, &step});
 }
 
 void CudaExecutor::Table::finish() {
@@ -244,7 +245,8 @@ void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes)
     const CuResult code =
         entry.function(launch.function, launch.grid_x, launch.grid_y, launch.grid_z, launch.block_x, launch.block_y,
                        launch.block_z, launch.shared_bytes, stream, table_->pointers.data() + action.first, nullptr);
-    if (code != kSuccess) context.check(fmt::format("{} of {}", entry.symbol, launch.entry), code);
+    if (code != kSuccess)
+      context.check(fmt::format("{} of {} for {}", entry.symbol, launch.entry, action.step->name), code);
     ++launched_;
     if (capture) nodes->push_back(capture->last_node());
   }

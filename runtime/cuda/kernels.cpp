@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ir/base/placed_error.h"
 #include "runtime/disk/cuda_entry.h"
 
 namespace fusejit::runtime::cuda {
@@ -16,7 +17,7 @@ std::string entry_name(const ir::Kernel& kernel) {
 }
 
 std::vector<CudaKernels::Loaded> CudaKernels::get(std::span<const std::shared_ptr<const ir::Kernel>> kernels,
-                                                  int threads, bool frozen) {
+                                                  int threads, bool frozen, std::span<const std::string> names) {
   std::vector<ir::Hash> keys;
   std::vector<Loaded> result(kernels.size());
   std::vector<Missing> missing;
@@ -29,7 +30,8 @@ std::vector<CudaKernels::Loaded> CudaKernels::get(std::span<const std::shared_pt
       result[keys.size() - 1] = found->second;
       ++statistics_.hits;
     } else if (place.emplace(keys.back(), missing.size()).second) {
-      missing.push_back({keys.back(), std::move(text), kernel, nullptr});
+      missing.push_back(
+          {keys.back(), std::move(text), kernel, names.empty() ? kernel->name : names[keys.size() - 1], nullptr});
     }
   }
   if (missing.empty()) return result;
@@ -66,7 +68,8 @@ void CudaKernels::load(std::vector<Missing>& missing, bool frozen) {
       }
     }
     if (frozen && !kernel.loaded) {
-      throw UserError(fmt::format("frozen: kernel @{} would have to be compiled; {}", kernel.kernel->name,
+      throw UserError(fmt::format("{}: frozen: kernel @{} would have to be compiled; {}", kernel.name,
+                                  kernel.kernel->name,
                                   disk_ ? explain(*disk_, key).text : "there is no cache on disk"));
     }
     loaded += kernel.loaded != nullptr;
@@ -85,7 +88,11 @@ void CudaKernels::build(std::vector<Missing>& missing, int threads) {
   for (Missing& kernel : missing) {
     if (kernel.loaded) continue;
     wanted.push_back(&kernel);
-    sources.push_back(codegen::cuda::emit(*kernel.kernel, entry_name(*kernel.kernel)));
+    try {
+      sources.push_back(codegen::cuda::emit(*kernel.kernel, entry_name(*kernel.kernel)));
+    } catch (const Error& error) {
+      ir::throw_with_sentence(error, fmt::format("{}: {}", kernel.name, error.what()));
+    }
   }
   if (wanted.empty()) return;
   const std::vector<Program> programs = compile_programs(sources, capability(), threads, compile_);

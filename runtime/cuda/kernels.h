@@ -41,9 +41,11 @@ class CudaKernels {
       : device_(std::move(device)), compile_(std::move(compile)), disk_(std::move(disk)), capacity_(capacity) {}
 
   // One for each of `kernels`, which are for cuda. Compiles on up to `threads` threads. Throws what emitter, compiler
-  // and driver throw, and UserError for what is missing if `frozen`.
+  // and driver throw, and UserError for what is missing if `frozen`. `names`: of the steps that ask for them, said in
+  // errors; may be empty.
   std::vector<std::shared_ptr<const LoadedKernel>> get(std::span<const std::shared_ptr<const ir::Kernel>> kernels,
-                                                       int threads, bool frozen = false);
+                                                       int threads, bool frozen = false,
+                                                       std::span<const std::string> names = {});
   CudaKernelsStatistics statistics() const;
 
  private:
@@ -52,6 +54,7 @@ class CudaKernels {
     ir::Hash key;
     std::string text;  // kernel_key_text
     std::shared_ptr<const ir::Kernel> kernel;
+    std::string name;  // of the first step that asks for it, else its own
     Loaded loaded;
   };
   int capability() const { return device_->context().properties().compute_capability; }

@@ -7,6 +7,7 @@
 #include "ir/base/number.h"
 #include "ir/strict.h"
 #include "runtime/disk/identity.h"
+#include "scheduler/naming.h"
 
 namespace fusejit::runtime::disk {
 namespace {
@@ -114,6 +115,7 @@ std::optional<scheduler::Plan> plan_in(const Entry& entry, const ir::Graph& grap
     if (plan.parameters.size() != graph.parameters().size() || plan.results.size() != graph.results().size())
       return std::nullopt;
     plan.name = graph.name();
+    scheduler::name_steps(plan, graph);
     return plan;
   } catch (const Error&) {
     return std::nullopt;

@@ -6,6 +6,7 @@
 #include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/tile.h"
+#include "scheduler/naming.h"
 
 namespace fusejit::scheduler {
 
@@ -219,7 +220,7 @@ std::optional<LoweredGroup> lower_tiled(const LowerContext& context, const Group
     if (problem.channels > 0 && !context.library && !as_they_are) {
       if (cuda && lanes * bytes(problem.compute) > cuda::kAccessBytes) return std::nullopt;
       const int id = context.first_extra + static_cast<int>(lowered.extras.size());
-      const std::string name = "pack_" + std::string(ir::name(node.op));
+      const std::string name = std::string(kPacking) + std::string(ir::name(node.op));
       lowered.kernels.push_back(lower_packing(context, problem, tile, kernel.lanes(), id, name));
       const std::vector<std::int64_t> dims = packed_dims(problem, tile, kernel.lanes());
       lowered.extras.push_back(

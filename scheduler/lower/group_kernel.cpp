@@ -6,6 +6,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/naming.h"
 
 namespace fusejit::scheduler {
 
@@ -19,18 +20,8 @@ int vector_registers(const Target& target) {
   return target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16 ? 32 : 16;
 }
 
-std::string kernel_name(const ir::Graph& graph, const Group& group) {
-  std::string name;
-  std::set<std::string> seen;
-  const auto add = [&](int node) {
-    const std::string op(ir::name(graph.value(node)->op));
-    if (seen.insert(op).second && name.size() < 60) name += (name.empty() ? "" : "_") + op;
-  };
-  if (group.anchor >= 0) add(group.anchor);
-  for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
-    for (const int node : *list) add(node);
-  }
-  return name;
+std::string kernel_name(const LowerContext& context, const Group& group) {
+  return name_by_ops(context.graph, computed_nodes(context.graph, context.grouping.stored, group));
 }
 
 namespace {
@@ -100,7 +91,7 @@ int cuda_lanes(const LowerContext& context, const Group& group) {
 }
 
 GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool merge, int lanes)
-    : context_(context), group_(group), builder_(kernel_name(context.graph, group), context.target.isa) {
+    : context_(context), group_(group), builder_(kernel_name(context, group), context.target.isa) {
   std::set<int> class_values;
   accesses_ = group_accesses(context, group, class_values);
   std::vector<Access> all;

@@ -95,7 +95,7 @@ int vector_lanes(const Target& target, bool only_wide);
 int vector_registers(const Target& target);
 // Elements of the widest access that a CUDA thread may make to every value of the group.
 int cuda_lanes(const LowerContext& context, const Group& group);
-// Ops of the group, joined by '_': the kernel's name for people.
-std::string kernel_name(const ir::Graph& graph, const Group& group);
+// What the user calls the group's ops.
+std::string kernel_name(const LowerContext& context, const Group& group);
 
 }  // namespace fusejit::scheduler

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "frontend/models/named.h"
+#include "scheduler/naming.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/table.h"
 
@@ -19,13 +20,15 @@ int list_models(const PlanOptions& options) {
 }
 
 int list_kernels(const PlanOptions& options, Invocation& invocation) {
-  const scheduler::Plan plan = make_plan(invocation, options).plan;
+  const Planned planned = make_plan(invocation, options);
+  const scheduler::Plan& plan = planned.plan;
   Json kernels = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const scheduler::PlanStep& step = plan.steps[s];
-    kernels.push_back({{"index", s}, {"name", step.kernel->name}, {"ops", step.ops}});
-    rows.push_back({std::to_string(s), step.kernel->name, fmt::format("{}", fmt::join(step.ops, ", "))});
+    const std::vector<std::string> written = scheduler::written_ops(step, planned.source.graph);
+    kernels.push_back({{"index", s}, {"name", step.name}, {"written", written}, {"ops", step.ops}});
+    rows.push_back({std::to_string(s), step.name, fmt::format("{}", fmt::join(written, ", "))});
   }
   if (!options.json()) return put(table(rows, "rll"));
   Json json = heading(plan);

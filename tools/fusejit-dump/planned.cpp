@@ -44,8 +44,9 @@ std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& ke
   const auto [stop, error] = std::from_chars(kernel.data(), kernel.data() + kernel.size(), number);
   const bool is_number = error == std::errc() && stop == kernel.data() + kernel.size();
   for (int s = 0; s < count; ++s) {
-    if (kernel.empty() || (is_number ? s == number : plan.steps[static_cast<std::size_t>(s)].kernel->name == kernel))
-      steps.push_back(s);
+    const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
+    const bool is_named = step.name == kernel || step.kernel->name == kernel;
+    if (kernel.empty() || (is_number ? s == number : is_named)) steps.push_back(s);
   }
   FJ_CHECK(kernel.empty() || !steps.empty(), "the plan of @{} has no kernel {}; it has {}, counted from 0", plan.name,
            kernel, count);

@@ -6,6 +6,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "ir/kernel/cost.h"
 #include "runtime/cudnn/step.h"
+#include "scheduler/naming.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/table.h"
@@ -46,12 +47,15 @@ std::string library_of(const scheduler::Plan& plan, const scheduler::PlanStep& s
   return tier(plan, step) == runtime::cudnn::Tier::precompiled ? "cudnn" : "cudnn, compiled at run time";
 }
 
-Json kernel_json(const scheduler::Plan& plan, const Row& row, std::size_t index, bool compile) {
+Json kernel_json(const Planned& planned, const Row& row, std::size_t index, bool compile) {
+  const scheduler::Plan& plan = planned.plan;
   const scheduler::PlanStep& step = *row.step;
   Json values = Json::array();
   for (const int v : step.values) values.push_back(plan.values[static_cast<std::size_t>(v)].label);
   Json json = {{"index", index},
-               {"name", step.kernel->name},
+               {"name", step.name},
+               {"kernel", step.kernel->name},
+               {"written", scheduler::written_ops(step, planned.source.graph)},
                {"ops", step.ops},
                {"library", step.library.has_value()},
                {"engine", step.library ? Json(runtime::cudnn::name(tier(plan, step))) : Json()},
@@ -88,7 +92,7 @@ std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool
   json["arena_bytes"] = plan.arena_bytes;
   json["different_kernels"] = different(rows);
   json["kernels"] = Json::array();
-  for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(kernel_json(plan, rows[s], s, compile));
+  for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(kernel_json(planned, rows[s], s, compile));
   json["refusals"] = Json::array();
   for (const scheduler::Refusal& refusal : plan.refusals) json["refusals"].push_back(to_json(refusal));
   return text(json);
@@ -120,10 +124,11 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
   double flop = 0;
   for (std::size_t s = 0; s < rows.size(); ++s) {
     const scheduler::PlanStep& step = *rows[s].step;
-    const std::string name = step.kernel->name + (step.library ? fmt::format(" ({})", library_of(plan, step)) : "");
+    const std::string name = step.name + (step.library ? fmt::format(" ({})", library_of(plan, step)) : "");
     cells.push_back({std::to_string(s), name, fmt::format("{}", fmt::join(rows[s].cost.tasks, "+")),
                      grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
-                     fmt::format("{:.3f}", step.flop / 1e6), fmt::format("{}", fmt::join(step.ops, ", "))});
+                     fmt::format("{:.3f}", step.flop / 1e6),
+                     fmt::format("{}", fmt::join(scheduler::written_ops(step, planned.source.graph), ", "))});
     if (compile) {
       const std::vector<std::string> figures = code_cells(rows[s], s, cuda);
       cells.back().insert(cells.back().end() - 1, figures.begin(), figures.end());

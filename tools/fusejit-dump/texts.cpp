@@ -31,7 +31,7 @@ std::unordered_map<std::string, std::string> computed_values(const scheduler::Pl
 // What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter.
 std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment) {
   const std::unordered_map<std::string, std::string> ops = computed_values(plan);
-  std::string lines = fmt::format("{} {}\n", comment, fmt::join(step.ops, ", "));
+  std::string lines = fmt::format("{} {}: {}\n", comment, step.name, fmt::join(step.ops, ", "));
   int number = -1;
   std::size_t buffer = 0;
   for (const ir::KernelParam& param : step.kernel->params) {
@@ -69,7 +69,7 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
     if (options.stage == "kernel") one = legend(plan, step, ";") + one;
     if (options.stage == "cuda") one = legend(plan, step, "//") + one;
     if (!options.json()) all += (all.empty() ? "" : "\n") + one;
-    if (options.json()) kernels.push_back({{"index", s}, {"name", kernel.name}, {"text", std::move(one)}});
+    if (options.json()) kernels.push_back({{"index", s}, {"name", step.name}, {"text", std::move(one)}});
   }
   if (!options.json()) return put(all);
   Json json = heading(plan);

@@ -102,8 +102,8 @@ class Module {
 
  private:
   struct Tree;
-  friend std::string place_of_call();
-  std::string name_of(const void* tree) const;
+  friend struct ModuleCall;
+  std::string name_of(const Tree& tree) const;
   void check_name(const char* what, const std::string& name, const Module* module) const;
   static void collect(const Tree& tree, const std::string& prefix,
                       std::vector<std::pair<std::string, Parameter>>& found, int depth);

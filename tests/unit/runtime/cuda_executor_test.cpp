@@ -83,6 +83,7 @@ std::shared_ptr<const Plan> plan_of_step() {
   std::memcpy(plan->values[2].data.data(), &two, 4);
   const auto step = [&](std::vector<int> values, std::int64_t work_bytes = 0, std::int64_t work_offset = -1) {
     PlanStep made;
+    made.name = "step" + std::to_string(plan->steps.size());
     made.values = std::move(values);
     made.work_bytes = work_bytes;
     made.work_offset = work_offset;
@@ -247,7 +248,7 @@ TEST(CudaExecutor, SaysWhichKernelWasRefused) {
       step.run(1);
     } catch (const DeviceError& error) {
       const std::string_view what = error.what();
-      if (!what.starts_with("cuLaunchKernel of sum_1: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)")) continue;
+      if (!what.starts_with("cuLaunchKernel of sum_1 for step2: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES (701)")) continue;
       EXPECT_TRUE(what.ends_with("; the step had begun: load the values again that it replaces")) << what;
       seen = true;
     }

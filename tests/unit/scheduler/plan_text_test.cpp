@@ -18,6 +18,7 @@ void expect_equal(const PlanValue& a, const PlanValue& b) {
 
 void expect_equal(const PlanStep& a, const PlanStep& b) {
   EXPECT_TRUE(*a.kernel == *b.kernel) << ir::print(*a.kernel) << ir::print(*b.kernel);
+  EXPECT_EQ(std::tie(a.name, a.nodes), std::tie(b.name, b.nodes));
   EXPECT_EQ(std::tie(a.values, a.ops, a.read_bytes, a.written_bytes, a.work_bytes, a.work_offset, a.flop),
             std::tie(b.values, b.ops, b.read_bytes, b.written_bytes, b.work_bytes, b.work_offset, b.flop))
       << a.kernel->name;
@@ -125,7 +126,7 @@ TEST(PlanText, RefusesAtTheRightPlace) {
       {"argument 0", "parameter 0", 4, 32, "a storage is argument, donated, result, derived, constant or arena"},
       {"argument 0", "constant [1, 2]", 4, 41, "2 numbers of f32 are not 32 bytes"},
       {"kernel 0 @neg", "kernel 1 @neg", 6, 17, "there is no kernel 1"},
-      {"kernel 0 @neg", "kernel 0 @abs", 6, 19, "kernel 0 is called @neg"},
+      {"flop 8", "flop 8 of %0", 6, 62, "expected a number"},
       {"@neg(0, 1)", "@neg(0, 2)", 6, 27, "there is no value 2"},
       {"return 1", "return -1", 8, 10, "expected '}' but found '-'"},
       {"return 1", "return 1\n  refused why", 9, 11, "'why' is no code of a refusal"},
