@@ -46,8 +46,8 @@ struct Part {
     if (op.starts_with("batch_norm")) op = "bn";
     if (role == Role::weight_gradient) which = "weight_grad";
     if (role == Role::gradient && row.tiled) which = "input_grad";
-    incidental = called_op(node) == row.name && (row.family == ir::Family::view || row.family == ir::Family::source ||
-                                                 row.op == ir::Op::cast || row.op == ir::Op::detach);
+    incidental = row.family == ir::Family::view || row.family == ir::Family::source || row.op == ir::Op::cast ||
+                 row.op == ir::Op::detach || row.op == ir::Op::flatten;
   }
   bool does_the_same_as(const Part& other) const {
     return op == other.op && role == other.role && which == other.which;
@@ -206,14 +206,18 @@ void name_steps(Plan& plan, const ir::Graph& recorded) {
   }
 }
 
+std::string written_op(const ir::Node& node) {
+  std::string text = node.origin.module ? std::string(node.origin.module) + " " : "";
+  text += called_op(node);
+  if (node.origin.role == Role::gradient) text += " grad";
+  if (node.origin.role == Role::weight_gradient) text += " weight grad";
+  return text;
+}
+
 std::vector<std::string> written_ops(const PlanStep& step, const ir::Graph& recorded) {
   std::vector<std::string> written;
   for (const int value : values_of(step, recorded)) {
-    const ir::Node& node = *recorded.value(value);
-    std::string text = node.origin.module ? std::string(node.origin.module) + " " : "";
-    text += called_op(node);
-    if (node.origin.role == Role::gradient) text += " grad";
-    if (node.origin.role == Role::weight_gradient) text += " weight grad";
+    std::string text = written_op(*recorded.value(value));
     if (std::find(written.begin(), written.end(), text) == written.end()) written.push_back(std::move(text));
   }
   return written;

@@ -42,7 +42,9 @@ class RecordedNodes {
 // there by whoever came first, perhaps with other layers.
 void name_steps(Plan& plan, const ir::Graph& recorded);
 
-// What the user wrote that a step computes, each once: "layer1.0.conv2 conv2d", "layer1.0 relu".
+// What the user wrote that a node stands for: "layer1.0.conv2 conv2d", "layer1.0 relu grad".
+std::string written_op(const ir::Node& node);
+// And all that a step computes, each once.
 std::vector<std::string> written_ops(const PlanStep& step, const ir::Graph& recorded);
 
 }  // namespace fusejit::scheduler

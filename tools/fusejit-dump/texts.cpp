@@ -1,9 +1,11 @@
 // source and asm: what a SOURCE looks like at each stage on its way to machine code.
 #include <fmt/format.h>
 
+#include <sstream>
 #include <unordered_map>
 
 #include "ir/passes/passes.h"
+#include "scheduler/naming.h"
 #include "scheduler/schedule.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
@@ -49,6 +51,20 @@ std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step,
   return lines;
 }
 
+// The graph with what the user wrote behind every node that does not say it itself. Still a text that can be read.
+std::string with_origins(const ir::Graph& graph) {
+  std::istringstream lines(ir::print(graph));
+  std::string text;
+  auto node = graph.nodes().begin();
+  for (std::string line; std::getline(lines, line); text += line + "\n") {
+    if (!line.starts_with("  %")) continue;
+    const std::string written = scheduler::written_op(**node);
+    if (written != ir::name((*node)->op)) line += "  ; " + written;
+    ++node;
+  }
+  return text;
+}
+
 int put_whole(const TextOptions& options, const std::string& graph, const Target& target, const std::string& whole) {
   if (!options.json()) return put(whole);
   return put(text({{"graph", graph},
@@ -92,7 +108,7 @@ int put_stage(const TextOptions& given, Invocation& invocation) {
     return put_whole(options, plan.name, plan.target, scheduler::print_outline(plan));
   }
   const Source source = read_source(invocation, options);
-  const std::string whole = ir::print(options.stage == "graph" ? source.graph : ir::optimise(source.graph, target));
+  const std::string whole = with_origins(options.stage == "graph" ? source.graph : ir::optimise(source.graph, target));
   return put_whole(options, source.graph.name(), target, whole);
 }
 

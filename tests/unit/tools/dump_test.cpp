@@ -174,7 +174,7 @@ TEST_F(Dump, LibraryStepsSayWhichEnginesDoThem) {
         "  %1 = bias_add(%0, %b) : f16[8,64,28,28]:nhwc\n  %2 = silu(%1) : f16[8,64,28,28]:nhwc\n  return %2\n}\n");
   const std::string with = "--target cuda:sm_90,cudnn=2", without = "--target cuda:sm_90,cudnn=1";
   const Outcome one = dump("show $conv.fj --no-compile " + with);
-  EXPECT_TRUE(contains(one.out, "conv2d_cast (cudnn, compiled at run time)")) << one.out;
+  EXPECT_TRUE(contains(one.out, "conv2d_bias_add_silu (cudnn, compiled at run time)")) << one.out;
   const Json json = Json::parse(dump("show $conv.fj --no-compile --format json " + with).out);
   ASSERT_EQ(json["kernels"].size(), 1u);
   EXPECT_EQ(json["kernels"][0]["engine"], "runtime-compiled");
@@ -191,6 +191,20 @@ TEST_F(Dump, ModelsAreSources) {
   EXPECT_GT(step["bound_bytes"].get<std::int64_t>(), 3 * 4 * 1199882);  // parameters and Adadelta's state twice
   const auto bytes = [](const Json& j) { return j["bound_bytes"].get<std::int64_t>(); };
   EXPECT_EQ(bytes(json("show convnet@4 --dtype bf16")) * 2, bytes(answer));
+}
+
+TEST_F(Dump, SaysWhatTheUserWrote) {
+  const std::string graph = text("source --stage graph convnet@4:train");
+  for (const char* written : {"  ; 2 batch_norm_train\n", "  ; 0 conv2d weight grad\n", "  ; 10 adadelta\n"})
+    EXPECT_TRUE(contains(graph, written)) << written << graph;
+  write("said.fj", graph);
+  EXPECT_FALSE(contains(text("source --stage graph $said.fj"), ";")) << "it is a text like any other";
+  const std::string kernels = text("list convnet@4:train --target x86:avx2");
+  EXPECT_TRUE(contains(kernels, " layer0_conv2d_weight_grad_adadelta ")) << kernels;
+  EXPECT_TRUE(contains(kernels, "10 linear, 11 log_softmax\n")) << kernels;
+  const Json step = json("source --kernel layer0_conv2d_bn convnet@4:train")["kernels"];
+  ASSERT_EQ(step.size(), 1u);
+  EXPECT_TRUE(step[0]["text"].get<std::string>().starts_with("; layer0_conv2d_bn: ")) << step[0]["text"];
 }
 
 struct Failure {

@@ -1,0 +1,97 @@
+// Names of layers are outside of every key: what was kept for one network serves another, which has its own names for
+// it. Errors say the layer.
+#include <gtest/gtest.h>
+
+#include "runtime/disk/disk_cache.h"
+#include "runtime/kernel_cache.h"
+#include "runtime/plan_store.h"
+#include "runtime/session.h"
+#include "scheduler/naming.h"
+#include "tests/support/cache_folder.h"
+
+namespace fusejit::runtime {
+namespace {
+
+// A convolution with batch norm and relu and its weights' gradient, in layers of these names.
+ir::Graph network(const std::string& conv, const std::string& norm) {
+  const ir::Value x = ir::parameter({DType::f32, {2, 8, 6, 6}, Layout::standard}, "x"),
+                  w = ir::parameter({DType::f32, {8, 8, 3, 3}, Layout::standard}, "w");
+  ir::Value y;
+  {
+    const ir::OriginScope layer(ir::Origin{ir::kept_name(conv)});
+    y = ir::build(ir::Op::conv2d, {x, w});
+  }
+  const ir::OriginScope layer(ir::Origin{ir::kept_name(norm)});
+  y = ir::build(ir::Op::relu, {ir::build(ir::Op::batch_norm_train, {y, 1, 0})});
+  return ir::capture("g", {x, w}, {y});
+}
+
+std::vector<std::string> names(const scheduler::Plan& plan) {
+  std::vector<std::string> found;
+  for (const scheduler::PlanStep& step : plan.steps) found.push_back(step.name);
+  return found;
+}
+
+const Target kTarget = Target::parse("x86:avx2");
+
+TEST(Names, AreInNoKeyOfAPlan) {
+  const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
+  EXPECT_EQ(ir::hash(a), ir::hash(b));
+  const disk::PlanWish wish{kTarget, "all", {}, {}, ""};
+  EXPECT_EQ(disk::plan_key(a, wish).hash(), disk::plan_key(b, wish).hash());
+  const scheduler::Plan one = scheduler::schedule(a, {kTarget, "all", {}}),
+                        other = scheduler::schedule(b, {kTarget, "all", {}});
+  EXPECT_NE(names(one), names(other));
+  for (std::size_t s = 0; s < one.steps.size(); ++s)
+    EXPECT_EQ(ir::print(*one.steps[s].kernel), ir::print(*other.steps[s].kernel)) << "equal layers share a kernel";
+}
+
+TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
+  const test::CacheFolder folder;
+  const auto disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
+  const PlanStore store(disk, false);
+  const scheduler::ScheduleOptions wanted{kTarget, "all", {}};
+  const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
+  const PlanStore::Planned made = store.schedule(a, wanted);
+  ASSERT_FALSE(made.was_kept);
+  EXPECT_EQ(names(made.plan), (std::vector<std::string>{"a_conv1_pack", "a_conv1_bn", "a_bn1_relu"}));
+  store.put(a, wanted, made.plan);
+  const PlanStore::Planned loaded = store.schedule(b, wanted);
+  ASSERT_TRUE(loaded.was_kept);
+  EXPECT_EQ(names(loaded.plan), names(scheduler::schedule(b, wanted)));
+  EXPECT_EQ(names(loaded.plan)[1], "b_first_conv2d_bn");
+}
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Names, AreSaidWhereAKernelCannotBeMade) {
+  const ir::Graph graph = network("a.conv1", "a.bn1");
+  scheduler::ScheduleOptions wanted{kTarget, "all", {}};
+  wanted.fall_back = false;
+  wanted.inspect = [](const ir::Kernel& kernel) {
+    if (kernel.name == "bn_relu") throw InternalError("refused");
+  };
+  const std::string refused = message_of([&] { scheduler::schedule(graph, wanted); });
+  EXPECT_TRUE(refused.starts_with("no kernel for a_bn1_relu (%")) << refused;
+  EXPECT_TRUE(refused.ends_with(" maximum): refused")) << refused;
+
+  const scheduler::Plan plan = scheduler::schedule(graph, {kTarget, "all", {}});
+  KernelCache kernels;
+  const auto get = [&](const std::vector<std::string>& steps) {
+    return message_of(
+        [&] { kernels.get({plan.steps.back().kernel}, kTarget, 1, KernelCache::Missing::refuse, steps); });
+  };
+  EXPECT_TRUE(get({"a_bn1_relu"}).starts_with("a_bn1_relu: frozen: kernel @bn_relu would have to be compiled"))
+      << get({"a_bn1_relu"});
+  EXPECT_TRUE(get({}).starts_with("frozen: kernel @bn_relu")) << "whoever asks for a kernel alone";
+}
+
+}  // namespace
+}  // namespace fusejit::runtime
