@@ -50,6 +50,11 @@ struct TextOptions : PlanOptions {
 // source, and asm, which is a stage.
 int put_stage(const TextOptions& options, Invocation& invocation);
 
+struct GraphOptions : PlanOptions {
+  std::string output, stage = "after";  // output: empty for standard output; format: empty for what its name says
+};
+int graph(const GraphOptions& options, Invocation& invocation);
+
 struct RunOptions {
   std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
   bool has_grad = false;

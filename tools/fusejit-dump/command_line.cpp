@@ -15,12 +15,21 @@ namespace {
 void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required = true) {
   command.add_option("source", options.source, "A .fj file, or a built-in model: convnet@256:train")
       ->required(source_required);
-  command.add_option("--format", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
   command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
   command.add_option("--rules", options.rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
   command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
   command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
       ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
+}
+
+void add_format(CLI::App& command, PlanOptions& options) {
+  command.add_option("--format", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
+}
+
+void add_output(CLI::App& command, std::string& output, const char* meaning) {
+  command.add_option("-o,--output", output, meaning)->check([](const std::string& path) {
+    return std::string(path.empty() ? "the name of a file is empty" : "");
+  });
 }
 
 // What the subcommand does with its options, if it is the one that was asked for.
@@ -37,6 +46,7 @@ void add_list(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App& command = *program.add_subcommand("list", "The built-in models, or the kernels of a SOURCE");
   add_plan_options(command, *options, false);
+  add_format(command, *options);
   on_call(command, options, invocation, list);
 }
 
@@ -45,6 +55,7 @@ void add_show(CLI::App& program, Invocation& invocation) {
   CLI::App& command =
       *program.add_subcommand("show", "The kernels of a SOURCE: ops, bytes, the ledger beside the bound");
   add_plan_options(command, *options);
+  add_format(command, *options);
   command.add_flag(
       "--compile", options->compile,
       "Compile the kernels: LLVM instructions and bytes of code; on cuda registers, spilled bytes and shared "
@@ -57,11 +68,13 @@ void add_why(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App& command = *program.add_subcommand("why", "Every pair that was not fused: reason and bytes, largest first");
   add_plan_options(command, *options);
+  add_format(command, *options);
   on_call(command, options, invocation, why);
 }
 
 void add_texts(CLI::App& command, const std::shared_ptr<TextOptions>& options, Invocation& invocation) {
   add_plan_options(command, *options);
+  add_format(command, *options);
   command.add_option("--kernel", options->kernel, "Only this kernel: its number in the plan, or its name");
   on_call(command, options, invocation, put_stage);
 }
@@ -83,6 +96,19 @@ void add_asm(CLI::App& program, Invocation& invocation) {
   options->stage = "asm";
   add_texts(*program.add_subcommand("asm", "The assembly of a SOURCE's kernels; on cuda their PTX"), options,
             invocation);
+}
+
+void add_graph(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<GraphOptions>();
+  CLI::App& command = *program.add_subcommand("graph", "A picture of a SOURCE's plan, or of the SOURCE as recorded");
+  add_plan_options(command, *options);
+  options->format.clear();
+  add_output(command, options->output, "The file to write: x.svg, x.dot or x.html");
+  command.add_option("--format", options->format, "svg or dot, whatever the file is called")
+      ->check(CLI::IsMember({"svg", "dot"}));
+  command.add_option("--stage", options->stage, "before (as recorded) or after (the plan)")
+      ->check(CLI::IsMember({"before", "after"}));
+  on_call(command, options, invocation, graph);
 }
 
 void add_run(CLI::App& program, Invocation& invocation) {
@@ -120,7 +146,8 @@ int put_help(const std::string& text) {
 void parse_command_line(int argc, char** argv, Invocation& invocation) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_run}) add(program, invocation);
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_run})
+    add(program, invocation);
   try {
     program.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

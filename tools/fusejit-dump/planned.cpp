@@ -8,6 +8,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "frontend/io/files.h"
 #include "frontend/models/named.h"
 #include "ir/base/check.h"
 #include "runtime/cudnn/step.h"
@@ -56,6 +57,12 @@ std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& ke
 int put(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
     throw FileError(fmt::format("standard output cannot be written: {}", std::strerror(errno)));
+  return kDone;
+}
+
+int put_into(const std::string& path, const std::string& text) {
+  if (path.empty()) return put(text);
+  io::write_file(path, std::as_bytes(std::span(text)));
   return kDone;
 }
 

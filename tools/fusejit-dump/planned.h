@@ -29,5 +29,7 @@ std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& ke
 
 // Everything a subcommand has to say, at once. FileError if standard output does not take it.
 int put(const std::string& text);
+// The same into a file; an empty path is standard output.
+int put_into(const std::string& path, const std::string& text);
 
 }  // namespace fusejit::tools

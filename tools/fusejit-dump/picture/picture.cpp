@@ -1,0 +1,94 @@
+#include "tools/fusejit-dump/picture/picture.h"
+
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "ir/kernel/kernel.h"
+#include "tools/fusejit-dump/markup.h"
+
+namespace fusejit::tools {
+namespace {
+
+// By buffer of the step's kernel.
+std::vector<ir::MemKind> accesses(const scheduler::PlanStep& step) {
+  std::vector<ir::MemKind> kinds;
+  for (const ir::KernelParam& param : step.kernel->params)
+    if (param.memory >= 0) kinds.push_back(step.kernel->memories[static_cast<std::size_t>(param.memory)].kind);
+  return kinds;
+}
+
+std::string flop_text(double flop) {
+  return flop >= 1e9 ? fmt::format("{:.2f} GFLOP", flop / 1e9) : fmt::format("{:.2f} MFLOP", flop / 1e6);
+}
+
+Box box_of(const scheduler::PlanStep& step, std::size_t number) {
+  Box box;
+  box.title = fmt::format("{} {}", number, step.kernel->name);
+  box.words = step.ops;
+  box.note = fmt::format("{} in, {} out", bytes_text(step.read_bytes), bytes_text(step.written_bytes));
+  if (step.flop > 0) box.note += ", " + flop_text(step.flop);
+  box.whole = fmt::format("{}\n{}\n{}", box.title, fmt::join(step.ops, "\n"), box.note);
+  box.kind = kind_of(step);
+  return box;
+}
+
+}  // namespace
+
+Picture picture_of(const ir::Graph& graph) {
+  Picture picture;
+  picture.title = fmt::format("@{} as recorded: {} ops", graph.name(), graph.nodes().size());
+  const int parameters = static_cast<int>(graph.parameters().size());
+  const auto flow = [&](const ir::Value& value, int to) {
+    const int index = graph.index_of(value.get());
+    const bool is_parameter = index < parameters;
+    const std::string name =
+        is_parameter ? graph.parameter_name(static_cast<std::size_t>(index)) : std::to_string(index - parameters);
+    picture.flows.push_back({is_parameter ? -1 : index - parameters, to, "%" + name, value.type().bytes()});
+  };
+  for (const ir::Value& node : graph.nodes()) {
+    const int number = static_cast<int>(picture.boxes.size());
+    Box box;
+    box.title = fmt::format("%{} {}", number, ir::name(node->op));
+    box.words = {node.type().str()};
+    box.whole = ir::print_node(graph, *node);
+    box.kind = kind_of(node->op);
+    picture.boxes.push_back(std::move(box));
+    std::unordered_set<const ir::Node*> read;
+    for (const ir::Operand& operand : node->operands)
+      if (!operand.is_number() && read.insert(operand.value.get()).second) flow(operand.value, number);
+  }
+  for (const ir::Value& result : graph.results()) flow(result, -1);
+  return picture;
+}
+
+Picture picture_of(const scheduler::Plan& plan, const std::vector<std::string>& links) {
+  Picture picture;
+  picture.title = fmt::format("@{} on {}, rules={}: {} kernels, {} moved", plan.name, plan.target.str(), plan.rules,
+                              plan.steps.size(), bytes_text(plan.ledger_bytes()));
+  std::vector<int> writer(plan.values.size(), -1);
+  const auto flow = [&](int value, int to) {
+    const scheduler::PlanValue& v = plan.values[static_cast<std::size_t>(value)];
+    picture.flows.push_back({writer[static_cast<std::size_t>(value)], to, v.label, v.bytes});
+  };
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const scheduler::PlanStep& step = plan.steps[s];
+    const int number = static_cast<int>(s);
+    picture.boxes.push_back(box_of(step, s));
+    if (s < links.size()) picture.boxes.back().link = links[s];
+    const std::vector<ir::MemKind> kinds = accesses(step);
+    // A value that the kernel reads in two places flows to it once; what it writes first and reads then does not flow.
+    std::unordered_set<int> read;
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const int value = step.values[i];
+      const bool own = plan.values[static_cast<std::size_t>(value)].first_step == number;
+      if (kinds[i] != ir::MemKind::write && !own && read.insert(value).second) flow(value, number);
+    }
+    for (std::size_t i = 0; i < kinds.size(); ++i)
+      if (kinds[i] != ir::MemKind::read) writer[static_cast<std::size_t>(step.values[i])] = number;
+  }
+  for (const int result : plan.results) flow(result, -1);
+  return picture;
+}
+
+}  // namespace fusejit::tools
