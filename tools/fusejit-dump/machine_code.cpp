@@ -13,6 +13,7 @@ namespace fusejit::tools {
 namespace {
 
 #ifdef FUSEJIT_X86
+constexpr bool kHasX86 = true;
 CodeFigures measure_x86(const ir::Kernel& kernel, const Target& target) {
   const auto compiled = codegen::x86::compile(kernel, target);
   return {compiled->ir_instructions, compiled->code_bytes, compiled->compile_milliseconds};
@@ -21,6 +22,7 @@ std::string x86_text(std::string_view stage, const ir::Kernel& kernel, const Tar
   return stage == "llvm" ? codegen::x86::llvm_text(kernel, target) : codegen::x86::assembly(kernel, target);
 }
 #else
+constexpr bool kHasX86 = false;
 [[noreturn]] void no_generator(const Target& target) {
   throw UnsupportedError("this build has no x86 code generator (FUSEJIT_X86=OFF); target " + target.str());
 }
@@ -47,6 +49,10 @@ CodeFigures measure_cuda(const ir::Kernel& kernel, const Target& target) {
 }
 
 }  // namespace
+
+bool can_compile(const Target& target) {
+  return target.isa == Isa::cuda ? codegen::cuda::nvrtc().available : kHasX86 && target.isa != Isa::any;
+}
 
 CodeFigures measure_code(const ir::Kernel& kernel, const Target& target) {
   return target.isa == Isa::cuda ? measure_cuda(kernel, target) : measure_x86(kernel, target);

@@ -19,6 +19,8 @@ struct CodeFigures {
   std::int64_t shared_bytes = 0;
 };
 
+// Whether this build and machine have the target's generator.
+bool can_compile(const Target& target);
 // Throws UnsupportedError where this build or machine lacks the generator.
 CodeFigures measure_code(const ir::Kernel& kernel, const Target& target);
 // "llvm" (x86), "cuda" (CUDA C++) or "asm" (assembly; cuda: PTX). UserError for a stage that the target does not have.

@@ -1,42 +1,14 @@
 // show: the plan's kernels with what each one moves and computes, and the ledger beside the bound.
 #include <fmt/format.h>
 
-#include <unordered_map>
-
-#include "codegen/cuda/nvrtc.h"
-#include "ir/kernel/cost.h"
 #include "runtime/cudnn/step.h"
 #include "scheduler/naming.h"
-#include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
+#include "tools/fusejit-dump/rows.h"
 #include "tools/fusejit-dump/table.h"
 
 namespace fusejit::tools {
 namespace {
-
-struct Row {
-  const scheduler::PlanStep* step;
-  ir::KernelCost cost;
-  std::size_t same_as;  // the first row with this kernel's text; they are compiled once
-  CodeFigures code;     // with --compile, of the first row only
-};
-
-std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile) {
-  std::vector<Row> rows;
-  std::unordered_map<std::string, std::size_t> first;
-  for (const scheduler::PlanStep& step : plan.steps) {
-    const auto [at, is_new] = first.emplace(ir::kernel_key_text(*step.kernel), rows.size());
-    rows.push_back({&step, ir::cost(*step.kernel), at->second, {}});
-    if (compile && is_new) rows.back().code = measure_code(*step.kernel, plan.target);
-  }
-  return rows;
-}
-
-std::int64_t different(const std::vector<Row>& rows) {
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) count += rows[i].same_as == i;
-  return count;
-}
 
 runtime::cudnn::Tier tier(const scheduler::Plan& plan, const scheduler::PlanStep& step) {
   return runtime::cudnn::tier_of(step.library->graph, plan.target);
@@ -159,7 +131,7 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
 int show(const ShowOptions& options, Invocation& invocation) {
   const Planned planned = make_plan(invocation, options);
   const bool cuda = planned.plan.target.isa == Isa::cuda;
-  const bool compile = options.compile || (cuda && !options.no_compile && codegen::cuda::nvrtc().available);
+  const bool compile = options.compile || (cuda && !options.no_compile && can_compile(planned.plan.target));
   const std::vector<Row> rows = rows_of(planned.plan, compile);
   return put(options.json() ? show_json(planned, rows, compile) : show_text(planned, rows, compile));
 }

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <sstream>
-#include <unordered_map>
 
 #include "ir/passes/passes.h"
 #include "scheduler/naming.h"
 #include "scheduler/schedule.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
+#include "tools/fusejit-dump/rows.h"
 #include "tools/fusejit-dump/table.h"
 
 namespace fusejit::tools {
@@ -17,38 +17,6 @@ namespace {
 // Of one kernel at a stage that has a text for each.
 std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, const Target& target) {
   return stage == "kernel" ? ir::print(kernel) : code_text(stage, kernel, target);
-}
-
-// "%11" -> "%11 conv2d", for every value that a step computes.
-std::unordered_map<std::string, std::string> computed_values(const scheduler::Plan& plan) {
-  std::unordered_map<std::string, std::string> ops;
-  for (const scheduler::PlanStep& step : plan.steps) {
-    for (const std::string& op : step.ops) {
-      if (!op.ends_with(" packed")) ops.emplace(op.substr(0, op.find(' ')), op);
-    }
-  }
-  return ops;
-}
-
-// What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter.
-std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment) {
-  const std::unordered_map<std::string, std::string> ops = computed_values(plan);
-  std::string lines = fmt::format("{} {}: {}\n", comment, step.name, fmt::join(step.ops, ", "));
-  int number = -1;
-  std::size_t buffer = 0;
-  for (const ir::KernelParam& param : step.kernel->params) {
-    ++number;
-    if (param.memory < 0) continue;
-    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(step.values[buffer++])];
-    const ir::Memory& memory = step.kernel->memories[static_cast<std::size_t>(param.memory)];
-    const auto op = ops.find(value.label);
-    const char* const access = memory.kind == ir::MemKind::read     ? "reads"
-                               : memory.kind == ir::MemKind::update ? "updates"
-                                                                    : "writes";
-    lines +=
-        fmt::format("{}   {:7} %p{:<2} = {}\n", comment, access, number, op == ops.end() ? value.label : op->second);
-  }
-  return lines;
 }
 
 // The graph with what the user wrote behind every node that does not say it itself. Still a text that can be read.

@@ -1,10 +1,10 @@
 // why: every pair that was not fused, with its reason and bytes, largest first.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "tools/fusejit-dump/planned.h"
+#include "tools/fusejit-dump/rows.h"
 #include "tools/fusejit-dump/table.h"
 
 namespace fusejit::tools {
@@ -18,8 +18,7 @@ struct Total {
 
 int why(const PlanOptions& options, Invocation& invocation) {
   const scheduler::Plan plan = make_plan(invocation, options).plan;
-  std::vector<scheduler::Refusal> refusals = plan.refusals;
-  std::stable_sort(refusals.begin(), refusals.end(), [](auto& a, auto& b) { return a.bytes > b.bytes; });
+  const std::vector<scheduler::Refusal> refusals = ranked_refusals(plan);
   std::map<scheduler::RefusalCode, Total> totals;
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
