@@ -55,6 +55,13 @@ struct GraphOptions : PlanOptions {
 };
 int graph(const GraphOptions& options, Invocation& invocation);
 
+struct HtmlOptions : PlanOptions {
+  std::string output;
+  bool code = false, no_code = false;  // assembly or PTX of every kernel; neither: where there are few
+  bool measure = false;
+};
+int html(const HtmlOptions& options, Invocation& invocation);
+
 struct RunOptions {
   std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
   bool has_grad = false;

@@ -111,6 +111,19 @@ void add_graph(CLI::App& program, Invocation& invocation) {
   on_call(command, options, invocation, graph);
 }
 
+void add_html(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<HtmlOptions>();
+  CLI::App& command =
+      *program.add_subcommand("html", "Everything about a SOURCE's plan as one page to be read in a browser");
+  add_plan_options(command, *options);
+  add_output(command, options->output, "The file to write");
+  command.add_flag("--asm", options->code,
+                   "Assembly (on cuda PTX) and figures of every kernel, by default where there are fewer than 60");
+  command.add_flag("--no-asm", options->no_code, "Neither");
+  command.add_flag("--measure", options->measure, "Measure this machine and draw how long its kernels take at least");
+  on_call(command, options, invocation, html);
+}
+
 void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
   const auto is_named = [](const std::string& path) {
@@ -146,7 +159,7 @@ int put_help(const std::string& text) {
 void parse_command_line(int argc, char** argv, Invocation& invocation) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_run})
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_html, add_run})
     add(program, invocation);
   try {
     program.parse(argc, argv);

@@ -1,7 +1,8 @@
 #include "tools/fusejit-dump/kinds.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <string>
 
 namespace fusejit::tools {
 namespace {
@@ -52,5 +53,11 @@ Kind kind_of(const scheduler::PlanStep& step) {
 }
 
 const KindLook& look(Kind kind) { return kLooks[static_cast<std::size_t>(kind)]; }
+
+std::string kind_styles() {
+  std::string out;
+  for (const KindLook& kind : kLooks) out += fmt::format(".{} {{ --kind: {}; }}\n", kind.style, kind.colour);
+  return out;
+}
 
 }  // namespace fusejit::tools

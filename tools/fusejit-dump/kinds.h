@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "ir/op.h"
@@ -32,5 +33,7 @@ struct KindLook {
   std::string_view colour;  // one that is seen on white and on black
 };
 const KindLook& look(Kind kind);
+// CSS that gives everything of a kind's class the variable --kind, its colour.
+std::string kind_styles();
 
 }  // namespace fusejit::tools

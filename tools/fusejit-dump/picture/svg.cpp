@@ -275,11 +275,7 @@ std::string svg(const Picture& picture) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" width=\"{0:.0f}\" "
       "height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\">\n<title>{2}</title>\n<style>{3}",
       std::ceil(width), std::ceil(height), escaped(picture.title), kStyle);
-  for (int k = 0; k < kKinds; ++k) {
-    const KindLook& kind = look(static_cast<Kind>(k));
-    out += fmt::format(".{} {{ --kind: {}; }}\n", kind.style, kind.colour);
-  }
-  out += "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + header;
+  out += kind_styles() + "</style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n" + header;
   for (std::size_t l = 0; l < sheet.lines.size(); ++l) {
     for (Point& point : arranged.routes[l]) point.y += kHeader;
     out += line_text(sheet.lines[l], sheet.of_line[l], arranged.routes[l]);
