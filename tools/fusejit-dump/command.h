@@ -62,6 +62,15 @@ struct HtmlOptions : PlanOptions {
 };
 int html(const HtmlOptions& options, Invocation& invocation);
 
+// What one side has of its own; empty: what both have.
+struct DiffSide {
+  std::string source, target, rules, dtype;
+};
+struct DiffOptions : PlanOptions {
+  DiffSide before, after;
+};
+int diff(const DiffOptions& options, Invocation& invocation);
+
 struct RunOptions {
   std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
   bool has_grad = false;

@@ -12,14 +12,21 @@
 namespace fusejit::tools {
 namespace {
 
+CLI::Validator rules() { return CLI::IsMember({"all", "none"}); }
+CLI::Validator dtypes() { return CLI::IsMember({"f32", "f64", "bf16", "f16"}); }
+
+void add_choices(CLI::App& command, PlanOptions& options) {
+  command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
+  command.add_option("--rules", options.rules, "Fusion: all or none")->check(rules());
+  command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
+  command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
+      ->check(dtypes());
+}
+
 void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required = true) {
   command.add_option("source", options.source, "A .fj file, or a built-in model: convnet@256:train")
       ->required(source_required);
-  command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
-  command.add_option("--rules", options.rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
-  command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
-  command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
-      ->check(CLI::IsMember({"f32", "f64", "bf16", "f16"}));
+  add_choices(command, options);
 }
 
 void add_format(CLI::App& command, PlanOptions& options) {
@@ -124,6 +131,23 @@ void add_html(CLI::App& program, Invocation& invocation) {
   on_call(command, options, invocation, html);
 }
 
+void add_diff(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<DiffOptions>();
+  CLI::App& command =
+      *program.add_subcommand("diff", "How the plans of two SOURCEs differ, or of one under two options");
+  command.add_option("old", options->before.source, "A .fj file, or a built-in model")->required();
+  command.add_option("new", options->after.source, "Another one, or the same")->required();
+  add_choices(command, *options);
+  add_format(command, *options);
+  for (const auto& [name, side] : {std::pair("old", &options->before), std::pair("new", &options->after)}) {
+    const std::string prefix = std::string("--") + name, meaning = std::string("Of the ") + name + " one alone";
+    command.add_option(prefix + "-target", side->target, meaning);
+    command.add_option(prefix + "-rules", side->rules, meaning)->check(rules());
+    command.add_option(prefix + "-dtype", side->dtype, meaning)->check(dtypes());
+  }
+  on_call(command, options, invocation, diff);
+}
+
 void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
   const auto is_named = [](const std::string& path) {
@@ -143,7 +167,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--engine", options->engine, "What runs the graph")
       ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
-  command.add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  command.add_option("--rules", options->rules, "Fusion: all or none")->check(rules());
   command.add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
   on_call(command, options, invocation, run_graph);
 }
@@ -159,7 +183,7 @@ int put_help(const std::string& text) {
 void parse_command_line(int argc, char** argv, Invocation& invocation) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_html, add_run})
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_html, add_diff, add_run})
     add(program, invocation);
   try {
     program.parse(argc, argv);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 namespace fusejit::tools {
 namespace {
@@ -16,6 +17,16 @@ constexpr KindLook kLooks[kKinds] = {{"convolution", "convolution, product", "#3
                                      {"view", "view, source", "#a8a29e"},
                                      {"packing", "packing", "#8794a8"},
                                      {"library", "library call", "#ec4899"}};
+
+// Kernels are named after the ops that they compute, also where those are parts of a composite.
+bool reduces(const ir::Kernel& kernel) {
+  std::istringstream words(kernel.name);
+  for (std::string word; std::getline(words, word, '_');) {
+    const std::optional<ir::Op> op = ir::op_named(word);
+    if (op && kind_of(*op) == Kind::reduction) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -47,7 +58,9 @@ Kind kind_of(const scheduler::PlanStep& step) {
     const std::string name = label.substr(label.find(' ') + 1);
     if (name.ends_with("packed")) return Kind::packing;
     const std::optional<ir::Op> op = ir::op_named(name);
-    if (op) kind = std::min(kind, kind_of(*op));  // element-wise ops and views are in every kernel
+    if (!op) continue;
+    if (kind_of(*op) == Kind::composite && reduces(*step.kernel)) kind = std::min(kind, Kind::reduction);
+    kind = std::min(kind, kind_of(*op));  // element-wise ops and views are in every kernel
   }
   return kind;
 }

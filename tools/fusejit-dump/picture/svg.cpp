@@ -249,7 +249,7 @@ std::string header_text(const Picture& picture, const Sheet& sheet, double& widt
   width = std::max(width, x + 24);
   if (!sheet.passed.empty()) {
     out += fmt::format("<g class=\"side\" data-bytes=\"{}\">{}", bytes_of(sheet.passed), title_of(sheet.passed, true));
-    out += text(24, 70, "", fmt::format("{} arguments are results as they are", sheet.passed.size())) + "</g>\n";
+    out += text(24, 70, "", fmt::format("arguments that are results as they are: {}", sheet.passed.size())) + "</g>\n";
   }
   return out + "\n";
 }
@@ -258,9 +258,8 @@ std::string header_text(const Picture& picture, const Sheet& sheet, double& widt
 
 std::string svg(const Picture& picture) {
   if (picture.boxes.size() > kMostBoxes)
-    throw UnsupportedError(
-        fmt::format("a picture has {} boxes at most, this one would have {}; --format dot has no limit", kMostBoxes,
-                    picture.boxes.size()));
+    throw UnsupportedError(fmt::format("a picture has {} boxes at most, this one would have {}; DOT has no limit",
+                                       kMostBoxes, picture.boxes.size()));
   const Sheet sheet = sheet_of(picture);
   std::vector<Extent> extents;
   for (const Cell& cell : sheet.cells)
