@@ -37,6 +37,7 @@ Worker::Worker(const std::vector<std::string>& arguments, const Surroundings& ar
   std::vector<char*> argv = pointers(words), environment = pointers(settings);
   const std::string out = *said_ / "out", err = *said_ / "err";
   process_ = ::fork();
+  ::setpgid(process_, process_);  // both do it: whoever comes later finds it done
   if (process_ != 0) return;
   ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
   ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
@@ -55,9 +56,11 @@ Worker::Worker(Worker&& other) noexcept
 
 Worker::~Worker() {
   if (process_ <= 0 || has_ended_) return;
-  ::kill(process_, SIGKILL);
+  kill_group();
   ::waitpid(process_, nullptr, 0);
 }
+
+void Worker::kill_group() const { ::kill(-process_, SIGKILL); }
 
 bool Worker::is_running() {
   if (!has_ended_) has_ended_ = ::waitpid(process_, &status_, WNOHANG) == process_;
@@ -72,7 +75,8 @@ Outcome Worker::wait() {
   outcome.end = !has_ended_            ? "stopped"
                 : WIFSIGNALED(status_) ? "signal " + std::to_string(WTERMSIG(status_))
                                        : "exit " + std::to_string(WEXITSTATUS(status_));
-  std::istringstream out(bytes_of(*said_ / "out")), err(bytes_of(*said_ / "err"));
+  outcome.output = bytes_of(*said_ / "out");
+  std::istringstream out(outcome.output), err(bytes_of(*said_ / "err"));
   for (std::string line; std::getline(out, line);) {
     int number = 0;
     char hash[64] = "";

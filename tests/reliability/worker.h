@@ -20,13 +20,14 @@ struct Surroundings {
   Variables variables = {};  // all others, beside PATH
   std::string folder = "/";  // the current one
   uid_t user = 0;            // 0: as this process
-  std::string program = {};  // a copy of the worker; "": itself
+  std::string program = {};  // another one, or a copy of the worker; "": itself
 };
 
 struct Outcome {
   std::string end;                    // "exit 0", "signal 9", "stopped": it took more than a minute, ten by night
   std::map<int, std::string> hashes;  // of each graph's result
   nlohmann::json counts;
+  std::string output;
   std::vector<std::string> log;  // and what else it said
   double seconds = 0;
 
@@ -40,6 +41,7 @@ class Worker {
   Worker(Worker&& other) noexcept;
   Worker& operator=(Worker&&) = delete;
   pid_t process() const { return process_; }
+  void kill_group() const;  // it, and whatever it started
   bool is_running();
   Outcome wait();
 

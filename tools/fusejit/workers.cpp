@@ -42,8 +42,8 @@ Workers::Workers(std::vector<std::string> command, int count, double timeout_sec
 Workers::~Workers() {
   for (const auto& worker : workers_) {
     if (worker->process < 0) continue;
-    if (worker->item) ::kill(worker->process, SIGKILL);
-    worker->close_pipes();  // its input ends, and so does it
+    ::kill(worker->process, SIGKILL);  // one that was stopped would not see its input end
+    worker->close_pipes();
     int status = 0;
     ::waitpid(worker->process, &status, 0);
   }
@@ -82,6 +82,10 @@ void Workers::give(Worker& worker) {
   worker.item = std::make_unique<Item>(std::move(items_.front()));
   items_.pop_front();
   worker.begun = Clock::now();
+  if (worker.process >= 0 && ::waitpid(worker.process, nullptr, WNOHANG) == worker.process) {
+    worker.process = -1;  // it ended while it had nothing to do, which costs nothing
+    worker.close_pipes();
+  }
   if (worker.process < 0 && !start(worker)) {
     const std::unique_ptr<Item> item = std::move(worker.item);
     item->answered({{"error", fmt::format("no worker can be started: {}", std::strerror(errno))}, {"code", kFile}});
