@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <unordered_set>
 #include <utility>
 
@@ -112,7 +113,10 @@ struct Work {
   std::vector<runtime::Buffer> arguments;
   std::vector<Gift> gifts;  // of each argument
   std::vector<runtime::Buffer> results;
-  Trace later;               // what is computed after this
+  std::vector<ir::Value> leaves;                   // what the wanted ones become
+  std::vector<std::shared_ptr<Attachment>> notes;  // for those that stay nodes
+  std::vector<ir::Value> garbage;                  // released after the lock
+  Trace later;                                     // what is computed after this
   std::vector<Tensor> open;  // pending when this was traced; like all of this, released after the lock
 };
 
@@ -258,13 +262,22 @@ std::shared_ptr<const ir::Graph> graph_for(Engine& engine, const Work& work, con
   return graph;
 }
 
-void publish(Work& work) {
-  const std::vector<runtime::Buffer>& results = work.results;
-  std::vector<ir::Value> garbage;  // released after the lock
-  std::vector<ir::Value> leaves(work.wanted.size());
+// All memory that publishing needs: when the plan has run, what was given to it is overwritten and nothing may fail.
+void prepare_to_publish(Work& work) {
+  work.leaves.resize(work.wanted.size());
+  work.notes.resize(work.wanted.size());
+  work.garbage.reserve(2 * work.wanted.size());
   for (std::size_t i = 0; i < work.wanted.size(); ++i) {
-    if (!work.wanted[i].state()->needs_grad) leaves[i] = leaf(results[i]);
+    const TensorState& state = *work.wanted[i].state();
+    work.notes[i] = std::make_shared<Attachment>();
+    if (state.needs_grad) continue;
+    work.leaves[i] = ir::parameter(state.type);
+    work.leaves[i]->attachment = std::make_shared<Attachment>();
   }
+}
+
+void publish(Work& work) noexcept {
+  const std::vector<runtime::Buffer>& results = work.results;
   const std::lock_guard lock(context().graph_mutex);
   give_back(work);
   const bool overwritten = std::find(work.gifts.begin(), work.gifts.end(), Gift::whole) != work.gifts.end();
@@ -274,13 +287,16 @@ void publish(Work& work) {
     state.joins_plans = false;
     const ir::Value value = state.value;
     if (evaluated(value.get())) continue;  // another thread was faster
-    const bool replaced = leaves[i] && !deferred(value.get());
-    if (replaced) garbage.push_back(std::exchange(state.value, leaves[i]));
+    const bool replaced = work.leaves[i] && !state.needs_grad && !deferred(value.get());
+    if (replaced) {
+      attachment(work.leaves[i].get())->buffer = results[i];
+      work.garbage.push_back(std::exchange(state.value, work.leaves[i]));
+    }
     // What others have recorded on an old value cannot compute it again from what is overwritten.
     if (replaced && !overwritten) continue;
-    if (!value->attachment) value->attachment = std::make_shared<Attachment>();
+    if (!value->attachment) value->attachment = std::move(work.notes[i]);
     attachment(value.get())->buffer = results[i];
-    garbage.push_back(std::exchange(attachment(value.get())->source, {}));
+    work.garbage.push_back(std::exchange(attachment(value.get())->source, {}));
   }
 }
 
@@ -299,6 +315,7 @@ void run(Work& work, const Device& device, const std::string& name) {
     if (work.gifts[a] == Gift::copy) work.arguments[a] = work.arguments[a].copy();
     donated[a] = work.gifts[a] != Gift::none;
   }
+  prepare_to_publish(work);
   work.results = engine->session(device).run(*graph, work.arguments, {donated.get(), work.gifts.size()});
   const std::lock_guard lock(engine->mutex);
   engine->ran_last = device;
@@ -329,7 +346,10 @@ void evaluate(std::span<const Tensor> wanted, std::span<const Tensor> later, std
     for (const Work& work : done) give_back(work);
     throw;
   }
-  for (const std::string& line : lines) log_line(name + ": " + line);
+  try {
+    for (const std::string& line : lines) log_line(name + ": " + line);
+  } catch (const std::bad_alloc&) {  // everything is done, so this is no failure
+  }
 }
 
 }  // namespace

@@ -40,7 +40,6 @@ struct Attachment {
   std::shared_ptr<const CustomNote> custom;
 
   Attachment() = default;
-  ~Attachment();  // of a chain of sources without recursion
   Attachment(const Attachment&) = delete;
   Attachment& operator=(const Attachment&) = delete;
   bool evaluated() const { return buffer || number; }

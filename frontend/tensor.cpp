@@ -59,24 +59,6 @@ ir::Value leaf(ir::Scalar number) {
   return value;
 }
 
-// Values that hang on each other through their sources go one after the other, not one inside the other.
-Attachment::~Attachment() {
-  thread_local std::vector<ir::Value>* waiting = nullptr;
-  if (!source) return;
-  if (waiting) {
-    waiting->push_back(std::move(source));
-    return;
-  }
-  std::vector<ir::Value> sources;
-  sources.push_back(std::move(source));
-  waiting = &sources;
-  while (!sources.empty()) {
-    const ir::Value next = std::move(sources.back());
-    sources.pop_back();
-  }
-  waiting = nullptr;
-}
-
 Tensor as_leaf(const Tensor& tensor, bool needs_grad) {
   const TensorState& state = *tensor.state();
   ir::Value value = value_of(tensor);

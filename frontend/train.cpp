@@ -24,7 +24,7 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   recording.name = "train_step";
   RecordingScope scope(recording);
   try {
-    const RecordedStep step = [&] {
+    RecordedStep step = [&] {
       const runtime::ProfileScope scope("record", "train_step");
       return record_step(recording, optimizer_, options_.max_grad_norm, f);
     }();
@@ -36,7 +36,7 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
     }
     scope.keep();
     ++count_;
-    return step.outputs;
+    return std::move(step.outputs);
   } catch (...) {
     optimizer_.set_steps(updates);
     throw;

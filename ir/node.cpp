@@ -16,19 +16,23 @@ std::uint64_t next_serial() {
   return serial.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Frees nodes whose count fell to zero; a worklist in place of recursion, so that a chain of any length is safe.
+// Frees nodes whose count fell to zero; a list in place of recursion, so that a chain of any length is safe, whether it
+// hangs together by operands or by what is attached. The dead are linked through their serials, which nobody asks for
+// any more: where memory has run out, freeing must not need any.
 void release(Node* node) {
   if (node->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  std::vector<Node*> dead{node};
-  while (!dead.empty()) {
-    Node* next = dead.back();
-    dead.pop_back();
-    for (Operand& operand : next->operands) {
-      Node* used = operand.value.leak();
-      if (used && used->references.fetch_sub(1, std::memory_order_acq_rel) == 1) dead.push_back(used);
-    }
-    delete next;
+  thread_local Node* dead = nullptr;
+  thread_local bool is_freeing = false;
+  node->serial = reinterpret_cast<std::uintptr_t>(dead);
+  dead = node;
+  if (is_freeing) return;
+  is_freeing = true;
+  while (dead) {
+    Node* const next = dead;
+    dead = reinterpret_cast<Node*>(static_cast<std::uintptr_t>(next->serial));
+    delete next;  // what it held comes here again
   }
+  is_freeing = false;
 }
 
 std::uint64_t hash_of(const Node& n) {

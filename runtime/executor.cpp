@@ -69,6 +69,7 @@ class Run {
   const PlanValue& value(int id) const { return plan_.values[static_cast<std::size_t>(id)]; }
   int last_write(int id) const { return value(id).first_step; }
 
+  // Takes all memory that the run needs: once the first kernel may have overwritten what was donated, nothing fails.
   void bind() {
     for (const PlanValue& planned : plan_.values) {
       if (planned.storage != Storage::arena) held_outside_ += planned.bytes;
@@ -108,6 +109,9 @@ class Run {
     for (const auto& kernel : executable_.kernels) scratch = std::max(scratch, kernel->scratch_bytes);
     scratch_stride_ = (scratch + 4095) / 4096 * 4096;
     scratch_ = take(scratch_stride_ * pool_.threads());
+    std::size_t most = 0;
+    for (const PlanStep& step : plan_.steps) most = std::max(most, step.values.size());
+    buffers_.reserve(most);
   }
 
   struct Derived {
@@ -128,7 +132,10 @@ class Run {
   }
   void keep(const Derived& derived) {
     const Buffer& argument = arguments_[static_cast<std::size_t>(plan_.values[derived.value].index)];
-    argument.keep(executable_.derivations[derived.value], derived.buffer);
+    try {
+      argument.keep(executable_.derivations[derived.value], derived.buffer);
+    } catch (const std::bad_alloc&) {  // the next run computes it again: this one must not end half way
+    }
   }
 
   void run_step(int s) {
@@ -153,7 +160,8 @@ class Run {
   }
 
   void step(int s, const PlanStep& planned) {
-    std::vector<void*> buffers;
+    std::vector<void*>& buffers = buffers_;
+    buffers.clear();
     for (const int v : planned.values) buffers.push_back(addresses_[static_cast<std::size_t>(v)]);
     if (checks_.kernel_interpreter) {
       ir::interpret(*planned.kernel, buffers, {}, {checks_.order, 1, true});
@@ -220,6 +228,7 @@ class Run {
   Block arena_, scratch_;
   std::vector<Block> blocks_;
   std::vector<void*> addresses_;
+  std::vector<void*> buffers_;  // of the step that runs
   std::unordered_map<int, Derived> derived_;  // by the step that computes it
   std::int64_t scratch_stride_ = 0, held_outside_ = 0;
   std::vector<std::int64_t> order_;

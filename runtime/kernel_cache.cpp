@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
@@ -61,11 +62,6 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
   std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
   std::unordered_map<const ir::Kernel*, std::size_t> first;  // the steps of a plan share kernels
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const auto [known, is_new] = first.emplace(kernels[i].get(), i);
-    const Isa isa = kernels[i]->isa == Isa::any ? target.isa : kernels[i]->isa;
-    found[i] = is_new ? find_or_claim(kernels[i].get(), isa, jobs) : found[known->second];
-  }
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t j = next++; j < jobs.size(); j = next++) {
@@ -76,12 +72,20 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
       }
     }
   };
-  {
+  try {
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      const auto [known, is_new] = first.emplace(kernels[i].get(), i);
+      const Isa isa = kernels[i]->isa == Isa::any ? target.isa : kernels[i]->isa;
+      found[i] = is_new ? find_or_claim(kernels[i].get(), isa, jobs) : found[known->second];
+    }
     std::vector<std::unique_ptr<BigThread>> workers;
     for (std::size_t t = 0; t < std::min<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), jobs.size());
          ++t) {
       workers.push_back(std::make_unique<BigThread>(work));
     }
+  } catch (...) {  // without memory for all of that, nobody may wait for what nobody makes
+    for (Job& job : jobs) give_up(job);
+    throw;
   }
   // Own work is done: now waiting for what others compile can hold nobody up.
   std::vector<Compiled> result;
@@ -166,10 +170,12 @@ void KernelCache::finish(Job& job, Compiled kernel, bool was_loaded) {
     if (!kernel->is_quick) kernels_.add(job.key, kernel, kernel->code_bytes + kOwnBytes, gone);
   }
   job.promise.set_value(std::move(kernel));
+  job.is_done = true;
 }
 
 // The next one who wants the kernel tries again.
-void KernelCache::give_up(Job& job) {
+void KernelCache::give_up(Job& job) noexcept {
+  if (std::exchange(job.is_done, true)) return;
   {
     std::lock_guard lock(mutex_);
     making_.erase(job.key);

@@ -58,12 +58,13 @@ class KernelCache {
     const ir::Kernel* kernel;
     std::string text;  // kernel_key_text
     std::promise<Compiled> promise;
+    bool is_done = false;
   };
   // What is there or being made; else a new job and its result.
   std::shared_future<Compiled> find_or_claim(const ir::Kernel* kernel, Isa isa, std::vector<Job>& jobs);
   void make(Job& job, const Target& target, Missing missing);
   void finish(Job& job, Compiled kernel, bool was_loaded);
-  void give_up(Job& job);
+  void give_up(Job& job) noexcept;
 
   // Of machine code, and what the linker keeps of a kernel beside it. A kernel that a plan has stays with the plan.
   static constexpr std::int64_t kMostBytes = 256 << 20, kOwnBytes = 16 << 10;

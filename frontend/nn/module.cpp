@@ -45,6 +45,12 @@ void Parameter::set(const Tensor& value) const {
                                 this->value().type().str(), home.str(), value.type().str(), value.device().str()));
   }
   const Tensor replacement = as_leaf(value, slot_->trainable);
+  // Noted before it is done: where there is no memory for the note, nothing is done.
+  if (Recording* recording = thread_state().recording; recording && !recording->frozen) {
+    const bool known = std::any_of(recording->before.begin(), recording->before.end(),
+                                   [&](const auto& b) { return b.first == slot_; });
+    if (!known) recording->before.emplace_back(slot_, this->value());
+  }
   Tensor old;  // released after the lock
   {
     const std::lock_guard lock(slot_->mutex);
@@ -52,11 +58,6 @@ void Parameter::set(const Tensor& value) const {
     FJ_CHECK(old.dtype() == value.dtype() && old.shape() == value.shape(), "parameter '{}' is {}, the new value is {}",
              slot_->name, old.type().str(), value.type().str());
     slot_->value = replacement;
-  }
-  if (Recording* recording = thread_state().recording; recording && !recording->frozen) {
-    const bool known = std::any_of(recording->before.begin(), recording->before.end(),
-                                   [&](const auto& b) { return b.first == slot_; });
-    if (!known) recording->before.emplace_back(slot_, std::move(old));
   }
 }
 

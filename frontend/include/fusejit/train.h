@@ -47,7 +47,7 @@ std::vector<Tensor> outputs_of(Tuple&& tuple) {
 }
 
 template <class Result>
-Result result_of(const std::vector<Tensor>& outputs) {
+Result result_of(std::vector<Tensor> outputs) {
   if constexpr (std::is_same_v<Result, Tensor>) {
     return outputs[0];
   } else if constexpr (std::is_same_v<Result, std::vector<Tensor>>) {
