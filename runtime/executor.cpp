@@ -228,7 +228,7 @@ class Run {
   Block arena_, scratch_;
   std::vector<Block> blocks_;
   std::vector<void*> addresses_;
-  std::vector<void*> buffers_;  // of the step that runs
+  std::vector<void*> buffers_;                // of the step that runs
   std::unordered_map<int, Derived> derived_;  // by the step that computes it
   std::int64_t scratch_stride_ = 0, held_outside_ = 0;
   std::vector<std::int64_t> order_;
