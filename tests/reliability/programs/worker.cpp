@@ -2,6 +2,7 @@
 // line of JSON; what the log says goes to stderr.
 //
 //   worker compute FIRST COUNT [sealed]    computes small graphs, in that order
+//   worker soak SHAPES CYCLES              trains on that many shapes, over and over
 // WORKER_THREADS: Options::threads.
 //   worker crime WHAT 0 [sealed]           does what must be seen
 //   worker write NUMBER COUNT BYTES        writes entries of its own straight into FUSEJIT_CACHE_DIR
@@ -19,6 +20,7 @@
 #include "ir/base/hash.h"
 #include "runtime/disk/settings.h"
 #include "tests/reliability/programs/seal.h"
+#include "tests/reliability/programs/soak.h"
 
 namespace {
 
@@ -106,6 +108,7 @@ int main(int argc, char** argv) {
     if (argc > 4 && std::string(argv[4]) == "sealed") seal();
     if (what == "compute") compute(number(2), number(3));
     if (what == "crime") commit(argv[2]);
+    if (what == "soak") soak::run(number(2), number(3));
     if (what == "write") write(number(2), number(3), static_cast<std::size_t>(number(4)));
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
