@@ -2,6 +2,8 @@
 // line of JSON; what the log says goes to stderr.
 //
 //   worker compute FIRST COUNT [sealed]    computes small graphs, in that order
+//   worker fork before|after|busy CHILDREN forks, and all compute the same 20 graphs
+//   worker threads COUNT GRAPHS            the same graphs on each thread, in another order
 //   worker soak SHAPES CYCLES              trains on that many shapes, over and over
 // WORKER_THREADS: Options::threads.
 //   worker crime WHAT 0 [sealed]           does what must be seen
@@ -15,10 +17,12 @@
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <thread>
 
 #include "fusejit/fusejit.h"
 #include "ir/base/hash.h"
 #include "runtime/disk/settings.h"
+#include "tests/reliability/programs/forks.h"
 #include "tests/reliability/programs/seal.h"
 #include "tests/reliability/programs/soak.h"
 
@@ -40,18 +44,56 @@ fj::Tensor graph(int number) {
   return fj::sum(x, {1});
 }
 
-void compute(int first, int count) {
-  for (int number = first; number < first + count; ++number) {
-    const std::vector<float> values = graph(number).to_vector<float>();
-    std::string bytes(values.size() * sizeof(float), '\0');
-    std::memcpy(bytes.data(), values.data(), bytes.size());
-    std::printf("%d %s\n", number, fj::ir::hash_text(bytes).hex().c_str());
-    std::fflush(stdout);
-  }
+std::string hash_of(int number) {
+  const std::vector<float> values = graph(number).to_vector<float>();
+  std::string bytes(values.size() * sizeof(float), '\0');
+  std::memcpy(bytes.data(), values.data(), bytes.size());
+  return fj::ir::hash_text(bytes).hex();
+}
+
+void print_counts() {
   const fj::Statistics s = fj::stats();
   std::printf("{\"plans_made\": %lld, \"plans_loaded\": %lld, \"kernels_compiled\": %lld, \"kernels_loaded\": %lld}\n",
               static_cast<long long>(s.plans_made), static_cast<long long>(s.plans_loaded),
               static_cast<long long>(s.kernels_compiled), static_cast<long long>(s.kernels_loaded));
+}
+
+void compute(int first, int count) {
+  for (int number = first; number < first + count; ++number) {
+    std::printf("%d %s\n", number, hash_of(number).c_str());
+    std::fflush(stdout);
+  }
+  print_counts();
+}
+
+// False if a child hung, died or computed something else.
+bool fork_and_compute(const std::string& when, int children) {
+  return forks::run(when, children, 20, [](int first, int count) {
+    std::string hashes;
+    for (int number = first; number < first + count; ++number) hashes += hash_of(number) + "\n";
+    return hashes;
+  });
+}
+
+void compute_on_threads(int count, int graphs) {
+  std::vector<std::vector<std::string>> hashes(static_cast<std::size_t>(count),
+                                               std::vector<std::string>(static_cast<std::size_t>(graphs)));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < count; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < graphs; ++i) {
+        const int number = (i + t * 3) % graphs;
+        hashes[static_cast<std::size_t>(t)][static_cast<std::size_t>(number)] = hash_of(number);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& of_thread : hashes) {
+    if (of_thread != hashes[0]) std::fprintf(stderr, "threads do not agree\n");
+  }
+  for (int number = 0; number < graphs; ++number)
+    std::printf("%d %s\n", number, hashes[0][static_cast<std::size_t>(number)].c_str());
+  print_counts();
 }
 
 void write(int number, int count, std::size_t bytes) {
@@ -108,6 +150,8 @@ int main(int argc, char** argv) {
     if (argc > 4 && std::string(argv[4]) == "sealed") seal();
     if (what == "compute") compute(number(2), number(3));
     if (what == "crime") commit(argv[2]);
+    if (what == "fork" && !fork_and_compute(argv[2], number(3))) return 1;
+    if (what == "threads") compute_on_threads(number(2), number(3));
     if (what == "soak") soak::run(number(2), number(3));
     if (what == "write") write(number(2), number(3), static_cast<std::size_t>(number(4)));
   } catch (const std::exception& error) {
