@@ -54,7 +54,7 @@ std::string steps_text(const char* title, const scheduler::Plan& plan, const std
   std::vector<std::vector<std::string>> rows;
   for (const int s : steps) {
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
-    rows.push_back({"", std::to_string(s), step.kernel->name, grouped(bytes_of(step)) + " bytes",
+    rows.push_back({"", std::to_string(s), step.name, grouped(bytes_of(step)) + " bytes",
                     fmt::format("{}", fmt::join(step.ops, ", "))});
   }
   return fmt::format("{}\n", title) + table(rows, "lrlrl");
@@ -75,7 +75,7 @@ std::string diff_text(const Side& before, const Side& after, const PlanDiff& dif
   for (const ChangedKernel& kernel : diff.changed) {
     for (const auto& [s, t] : kernel.steps) {
       const scheduler::PlanStep &was = a.steps[static_cast<std::size_t>(s)], &is = b.steps[static_cast<std::size_t>(t)];
-      out += fmt::format("changed {} {} -> {} {}, {} bytes\n", s, was.kernel->name, t, is.kernel->name,
+      out += fmt::format("changed {} {} -> {} {}, {} bytes\n", s, was.name, t, is.name,
                          signed_text(bytes_of(is) - bytes_of(was)));
     }
     out += kernel.lines;
@@ -94,7 +94,7 @@ Json steps_json(const scheduler::Plan& plan, const std::vector<int>& steps) {
   Json json = Json::array();
   for (const int s : steps) {
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
-    json.push_back({{"index", s}, {"name", step.kernel->name}, {"ops", step.ops}, {"bytes", bytes_of(step)}});
+    json.push_back({{"index", s}, {"name", step.name}, {"ops", step.ops}, {"bytes", bytes_of(step)}});
   }
   return json;
 }

@@ -64,7 +64,7 @@ PlanDiff diff_of(const scheduler::Plan& before, const scheduler::Plan& after) {
   diff.unchanged = match(text_of);
   std::vector<std::pair<int, int>> changed =
       match([](auto& step) { return fmt::format("{}", fmt::join(step.ops, ",")); });
-  const std::vector<std::pair<int, int>> named = match([](auto& step) { return step.kernel->name; });
+  const std::vector<std::pair<int, int>> named = match([](auto& step) { return step.name; });
   changed.insert(changed.end(), named.begin(), named.end());
   std::map<std::string, std::size_t> known;
   for (const auto& [old_step, new_step] : changed) {

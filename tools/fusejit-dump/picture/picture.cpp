@@ -24,7 +24,7 @@ std::string flop_text(double flop) {
 
 Box box_of(const scheduler::PlanStep& step, std::size_t number) {
   Box box;
-  box.title = fmt::format("{} {}", number, step.kernel->name);
+  box.title = fmt::format("{} {}", number, step.name);
   box.words = step.ops;
   box.note = fmt::format("{} in, {} out", bytes_text(step.read_bytes), bytes_text(step.written_bytes));
   if (step.flop > 0) box.note += ", " + flop_text(step.flop);

@@ -115,8 +115,8 @@ std::string roofline_part(const Report& report) {
   for (const std::size_t s : shown) {
     const scheduler::PlanStep& step = *report.rows[s].step;
     const double intensity = step.flop / static_cast<double>(report.bytes(s));
-    std::string title = fmt::format("{} {}\n{:.3f} GFLOP, {:.2f} FLOP per byte, {}", s, step.kernel->name,
-                                    step.flop / 1e9, intensity, bytes_text(report.bytes(s)));
+    std::string title = fmt::format("{} {}\n{:.3f} GFLOP, {:.2f} FLOP per byte, {}", s, step.name, step.flop / 1e9,
+                                    intensity, bytes_text(report.bytes(s)));
     if (report.machine) title += fmt::format("\nat least {:.4f} ms", report.least_milliseconds(s));
     out += fmt::format(
         "<a href=\"#s{}\"><circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>"

@@ -50,7 +50,7 @@ std::string kernel_row(const Report& report, std::size_t s, std::int64_t most) {
   for (const std::int64_t of_phase : row.cost.tasks) tasks = std::max(tasks, of_phase);
   std::string out = fmt::format("<tr id=\"s{0}\"><td class=\"n\" data-v=\"{0}\"><a href=\"#b{0}\">{0}</a></td>", s);
   out += fmt::format("<td class=\"name\"><span class=\"chip {}\" title=\"{}\"></span><a href=\"#k{}\">{}</a>{}</td>",
-                     kind.style, kind.name, row.same_as, escaped(step.kernel->name), step.library ? " (library)" : "");
+                     kind.style, kind.name, row.same_as, escaped(step.name), step.library ? " (library)" : "");
   out += fmt::format("<td class=\"ops\" title=\"{0}\"><div>{0}</div></td>", ops);
   out += mebibytes_cell(step.read_bytes, most) + mebibytes_cell(step.written_bytes, most);
   const double intensity = report.bytes(s) == 0 ? 0 : step.flop / static_cast<double>(report.bytes(s));

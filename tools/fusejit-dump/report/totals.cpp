@@ -49,8 +49,7 @@ std::string arena_curve(const Report& report) {
     out += fmt::format(
         "<a href=\"#s{0}\"><rect class=\"{1}\" x=\"{0}\" y=\"{2:.2f}\" width=\"1.02\" height=\"{3:.2f}\">"
         "<title>after {0} {4}: {5}</title></rect></a>",
-        s, look(kind_of(plan.steps[s])).style, 100 - height, height, escaped(plan.steps[s].kernel->name),
-        bytes_text(alive));
+        s, look(kind_of(plan.steps[s])).style, 100 - height, height, escaped(plan.steps[s].name), bytes_text(alive));
   }
   return out + "</svg>\n";
 }
