@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/disk/disk_cache.h"
+#include "runtime/executor.h"
 #include "runtime/kernel_cache.h"
 #include "runtime/plan_store.h"
 #include "runtime/session.h"
@@ -91,6 +92,38 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   EXPECT_TRUE(get({"a_bn1_relu"}).starts_with("a_bn1_relu: frozen: kernel @bn_relu would have to be compiled"))
       << get({"a_bn1_relu"});
   EXPECT_TRUE(get({}).starts_with("frozen: kernel @bn_relu")) << "whoever asks for a kernel alone";
+}
+
+// A plan without its kernels, and nothing may be compiled.
+TEST(Names, AreSaidByASession) {
+  const test::CacheFolder folder;
+  SessionOptions options;
+  options.target = Target::host();
+  options.disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
+  const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
+  const PlanStore store(options.disk, false);
+  store.put(a, {options.target, "all", {}}, scheduler::schedule(a, {options.target, "all", {}}));
+  options.frozen = true;
+  Session session(options);
+  const std::string refused = message_of([&] { session.prepare(b, {}, {}); });
+  EXPECT_TRUE(refused.starts_with("b_first_conv2d_pack: frozen: kernel @pack_conv2d would have to")) << refused;
+}
+
+// What a kernel does wrong while it runs.
+TEST(Names, AreSaidWhereAKernelFails) {
+  Executable executable{scheduler::schedule(network("a.conv1", "a.bn1"), {kTarget, "all", {}}), {}, {}, {}, {}};
+  scheduler::PlanStep& step = executable.plan.steps.back();
+  std::string text = ir::print(*step.kernel);
+  const std::size_t shape = text.find("f32[") + 4;
+  text.replace(shape, text.find(']') - shape, "1");  // what it reads is one element long
+  step.kernel = std::make_shared<const ir::Kernel>(ir::parse_kernel(text));
+  const std::vector<Buffer> arguments{Buffer::allocate({DType::f32, {2, 8, 6, 6}, Layout::standard}),
+                                      Buffer::allocate({DType::f32, {8, 8, 3, 3}, Layout::standard})};
+  std::vector<Buffer> results{Buffer::allocate({DType::f32, {2, 8, 4, 4}, Layout::standard})};
+  ThreadPool pool(1);
+  const std::string failed =
+      message_of([&] { execute(executable, arguments, results, pool, {.kernel_interpreter = true}); });
+  EXPECT_TRUE(failed.starts_with("a_bn1_relu: V3: ")) << failed;
 }
 
 }  // namespace
