@@ -46,8 +46,7 @@ struct Part {
     if (op.starts_with("batch_norm")) op = "bn";
     if (role == Role::weight_gradient) which = "weight_grad";
     if (role == Role::gradient && row.tiled) which = "input_grad";
-    incidental = row.family == ir::Family::view || row.family == ir::Family::source || row.op == ir::Op::cast ||
-                 row.op == ir::Op::detach || row.op == ir::Op::flatten;
+    incidental = row.family == ir::Family::source || (row.copies_bits && row.min_operands == 1);
   }
   bool does_the_same_as(const Part& other) const {
     return op == other.op && role == other.role && which == other.which;
