@@ -53,11 +53,10 @@ Kind kind_of(ir::Op op) {
 
 Kind kind_of(const scheduler::PlanStep& step) {
   if (step.library) return Kind::library;
+  if (step.kernel->name.starts_with("pack_")) return Kind::packing;
   Kind kind = Kind::elementwise;
-  for (const std::string& label : step.ops) {  // "%3 conv2d", "%x packed"
-    const std::string name = label.substr(label.find(' ') + 1);
-    if (name.ends_with("packed")) return Kind::packing;
-    const std::optional<ir::Op> op = ir::op_named(name);
+  for (const std::string& label : step.ops) {  // "%3 conv2d"
+    const std::optional<ir::Op> op = ir::op_named(label.substr(label.find(' ') + 1));
     if (!op) continue;
     if (kind_of(*op) == Kind::composite && reduces(*step.kernel)) kind = std::min(kind, Kind::reduction);
     kind = std::min(kind, kind_of(*op));  // element-wise ops and views are in every kernel
