@@ -130,7 +130,7 @@ double on_rim(const Drawing& d, const std::vector<Extent>& boxes, int box, int n
   const Node& node = d.nodes[at(box)];
   const std::vector<int>& all = upper ? node.above : node.below;
   const auto place = std::find(all.begin(), all.end(), neighbour) - all.begin();
-  const double part = static_cast<double>(place + 1) / static_cast<double>(all.size() + 1);
+  const double part = (static_cast<double>(place) + 0.5) / static_cast<double>(all.size());
   return node.x + boxes[at(box)].rim * (2 * part - 1);
 }
 

@@ -1,6 +1,8 @@
 // Every different kernel of the page: its loops beside what was made of them.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/report/report.h"
 
@@ -12,11 +14,12 @@ std::string panel(const std::string& title, const std::string& words) {
                      escaped(words));
 }
 
-// Assembly begins with the loops as comments, which stand beside it here.
-std::string without_loops(const std::string& assembly) {
-  std::size_t end = 0;
-  while (assembly.compare(end, 1, "#") == 0) end = assembly.find('\n', end) + 1;
-  return assembly.substr(end);
+// Generated texts begin with the loops as comments, which stand beside them here.
+std::string without_loops(const std::string& code, std::string_view comment) {
+  std::size_t begin = 0;
+  while (code.compare(begin, comment.size(), comment) == 0)
+    begin = std::min(code.find('\n', begin), code.size() - 1) + 1;
+  return code.substr(begin);
 }
 
 std::string kernel_text(const Report& report, std::size_t first, const std::vector<std::size_t>& steps) {
@@ -26,7 +29,8 @@ std::string kernel_text(const Report& report, std::size_t first, const std::vect
   const bool cuda = target.isa == Isa::cuda;
   std::string links;
   for (const std::size_t s : steps)
-    links += fmt::format("<a href=\"#s{0}\">row {0}</a>, <a href=\"#b{0}\">box {0}</a>; ", s);
+    links +=
+        fmt::format("{1}<a href=\"#s{0}\">row {0}</a>, <a href=\"#b{0}\">box {0}</a>", s, links.empty() ? "" : "; ");
   const std::string numbers = fmt::format("{}", fmt::join(steps, ", "));
   std::string out = fmt::format(
       "<details id=\"k{}\" class=\"kernel\"><summary><span class=\"chip {}\"></span><b>{}</b> <span class=\"faint\">{} "
@@ -35,10 +39,9 @@ std::string kernel_text(const Report& report, std::size_t first, const std::vect
       first, look(kind_of(step)).style, escaped(kernel.name), steps.size() == 1 ? "kernel" : "kernels", numbers,
       bytes_text(report.bytes(first)), step.flop / 1e9, links);
   out += panel("loops", legend(report.plan(), step, ";") + ir::print(kernel));
-  if (cuda) out += panel("CUDA C++", legend(report.plan(), step, "//") + code_text("cuda", kernel, target));
+  if (cuda) out += panel("CUDA C++", without_loops(code_text("cuda", kernel, target), "//"));
   if (report.compiled)
-    out += cuda ? panel("PTX", code_text("asm", kernel, target))
-                : panel("assembly", without_loops(code_text("asm", kernel, target)));
+    out += panel(cuda ? "PTX" : "assembly", without_loops(code_text("asm", kernel, target), cuda ? "//" : "#"));
   return out + "</div></details>\n";
 }
 
