@@ -459,18 +459,15 @@ Statistics stats() {
   const std::lock_guard lock(engine->sessions_mutex);
   for (const auto& [device, session] : engine->sessions) {
     const runtime::SessionStatistics s = session->statistics();
-    all.plans_made += s.plans_made;
-    all.plans_loaded += s.plans_loaded;
-    all.kernels_loaded += s.kernels_loaded;
+    all.plans_made += s.plans_made, all.plans_loaded += s.plans_loaded;
+    all.kernels_compiled += s.kernels_compiled, all.kernels_loaded += s.kernels_loaded;
     all.plan_cache_hits += s.plan_cache_hits;
-    all.kernels_compiled += s.kernels_compiled;
     all.fallbacks += s.fallbacks;
     all.kernel_cache_hits += s.kernel_cache_hits;
     all.evictions += s.evictions;
     all.compile_milliseconds += s.compile_milliseconds;
     all.graph_launches += s.graph_launches;
-    all.background_plans += s.background_plans;
-    all.background_failures += s.background_failures;
+    all.background_plans += s.background_plans, all.background_failures += s.background_failures;
     if (device != ran_last) continue;
     all.last_plan = {.kernels = s.last_run.kernels,
                      .ledger_bytes = s.last_run.ledger_bytes,
