@@ -28,7 +28,7 @@ struct CompiledKernel {
   std::int64_t code_bytes = 0;
   std::int64_t ir_instructions = 0;
   double compile_milliseconds = 0;
-  bool is_quick = false;  // slower code that was made in less time
+  bool is_quick = false;             // slower code that was made in less time
   std::shared_ptr<const void> code;  // owns the machine code
 };
 
