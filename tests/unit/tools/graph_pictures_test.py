@@ -56,7 +56,7 @@ class Pictures(Case):
     def test_every_op_as_recorded(self):
         for source in [[self.graph], *SOURCES]:
             svg = ElementTree.fromstring(text("graph", "--stage", "before", *source))
-            nodes = re.findall(r"^  (%\d+ = .*)$", text("source", "--stage", "graph", *source), re.M)
+            nodes = re.findall(r"^  (%\d+ = .*?)(?:  ; .*)?$", text("source", "--stage", "graph", *source), re.M)
             boxes = boxes_of(svg)
             self.assertEqual([boxes[i].find(SVG + "title").text for i in range(len(boxes))], nodes, source)
             used = {(int(a), b) for b, node in enumerate(nodes) for a in re.findall(r"%(\d+)\b", node.split("=", 1)[1])}
