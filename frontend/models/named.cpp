@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "frontend/context.h"
+#include "frontend/nn/shapes_only.h"
 #include "frontend/step.h"
 #include "frontend/trace.h"
 #include "fusejit/grad.h"
@@ -83,7 +84,7 @@ ModelGraph captured(const std::string& name, const std::vector<Tensor>& results,
 }
 
 Tensor stand_in(const Type& type, const std::string& name, Names& names) {
-  const Tensor tensor = tensor_of(ir::parameter(type, name), false, 0, default_device());
+  const Tensor tensor = nn::without_value(type);
   names[value_of(tensor).get()] = name;
   return tensor;
 }
@@ -173,6 +174,9 @@ NamedNetwork named_network(std::string_view text, DType dtype) {
           [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); }};
 }
 
-ModelGraph model_graph(std::string_view source, DType dtype) { return graph_of(named_network(source, dtype)); }
+ModelGraph model_graph(std::string_view source, DType dtype) {
+  const nn::ShapesOnly only;
+  return graph_of(named_network(source, dtype));
+}
 
 }  // namespace fusejit::models

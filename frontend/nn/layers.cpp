@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "frontend/nn/shapes_only.h"
 #include "frontend/random.h"
 #include "frontend/record.h"
 #include "fusejit/grad.h"
@@ -11,6 +12,7 @@ namespace {
 
 // PyTorch's kaiming_uniform with a = sqrt(5): the bound comes out as 1/sqrt(fan_in).
 Tensor uniform_within(std::int64_t fan_in, const Shape& shape) {
+  if (ShapesOnly::is_on()) return without_value({f32, shape, Layout::standard});
   return from_host(uniform_values(shape.elements(), 1 / std::sqrt(static_cast<double>(fan_in))), shape);
 }
 

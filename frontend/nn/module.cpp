@@ -11,6 +11,7 @@
 #include "frontend/context.h"
 #include "frontend/eval.h"
 #include "frontend/io/npz.h"
+#include "frontend/nn/shapes_only.h"
 #include "frontend/slot.h"
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
@@ -204,8 +205,10 @@ bool Module::is_training() const {
 Module& Module::to(DType dtype) {
   FJ_CHECK(is_float(dtype), "to: a module's values are floats, {} is not", fusejit::name(dtype));
   for (const auto& [name, parameter] : named_values()) {
-    if (!is_float(parameter.value().dtype())) continue;
-    Tensor converted = parameter.value().to(dtype).detach().eval();
+    const Tensor value = parameter.value();
+    if (!is_float(value.dtype()) || value.dtype() == dtype) continue;
+    Tensor converted =
+        ShapesOnly::is_on() ? without_value({dtype, value.shape(), Layout::standard}) : value.to(dtype).detach().eval();
     if (parameter.trainable()) converted.requires_grad();
     const std::lock_guard lock(parameter.slot()->mutex);
     parameter.slot()->value = converted;

@@ -5,6 +5,7 @@
 
 #include "frontend/models/named.h"
 #include "fusejit/error.h"
+#include "fusejit/fusejit.h"
 
 namespace fusejit::models {
 namespace {
@@ -45,6 +46,15 @@ TEST(NamedModels, ARecomputationIsARegionOfItsOwn) {
   };
   EXPECT_EQ(convolutions("convnet@4:train"), 2);
   EXPECT_EQ(convolutions("convnet_save_input@4:train"), 4) << "each layer's convolution once more in the backward pass";
+}
+
+TEST(NamedModels, ComputeNothing) {
+  const std::int64_t before = stats().evaluations;
+  for (const DType dtype : {f32, bf16, f64}) {
+    model_graph("convnet@4:train", dtype);
+    model_graph("mobilenet_v2@2x3x33x40", dtype);
+  }
+  EXPECT_EQ(stats().evaluations, before);
 }
 
 TEST(NamedModels, RefusesWithOneSentence) {
