@@ -18,6 +18,7 @@ using PhaseEntry = void (*)(const void* const* args, const std::uint64_t* scalar
 struct CompiledPhase {
   PhaseEntry entry = nullptr;
   std::int64_t tasks = 1;
+  std::int64_t code_bytes = 0;  // of its instructions, from `entry` on
 };
 
 struct CompiledKernel {

@@ -10,6 +10,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
+#include "runtime/code_names.h"
 #include "runtime/disk/disk_cache.h"
 #include "runtime/profiler.h"
 
@@ -76,7 +77,8 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       const auto [known, is_new] = first.emplace(kernels[i].get(), i);
       const Isa isa = kernels[i]->isa == Isa::any ? target.isa : kernels[i]->isa;
-      found[i] = is_new ? find_or_claim(kernels[i].get(), isa, jobs) : found[known->second];
+      found[i] = is_new ? find_or_claim(kernels[i].get(), names.empty() ? kernels[i]->name : names[i], isa, jobs)
+                        : found[known->second];
     }
     std::vector<std::unique_ptr<BigThread>> workers;
     for (std::size_t t = 0; t < std::min<std::size_t>(static_cast<std::size_t>(std::max(threads, 1)), jobs.size());
@@ -100,8 +102,8 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
   return result;
 }
 
-std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::Kernel* kernel, Isa isa,
-                                                                     std::vector<Job>& jobs) {
+std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::Kernel* kernel, const std::string& step,
+                                                                     Isa isa, std::vector<Job>& jobs) {
   std::string text = ir::kernel_key_text(*kernel);
   const ir::Hash key = ir::hash_text(text + std::string(name(isa)));
   std::lock_guard lock(mutex_);
@@ -112,7 +114,7 @@ std::shared_future<KernelCache::Compiled> KernelCache::find_or_claim(const ir::K
     return ready.get_future().share();
   }
   if (const auto found = making_.find(key); found != making_.end()) return found->second;
-  jobs.push_back({key, kernel, std::move(text), {}});
+  jobs.push_back({key, kernel, step, std::move(text), {}});
   return making_[key] = jobs.back().promise.get_future().share();
 }
 
@@ -161,6 +163,7 @@ void KernelCache::make(Job&, const Target& target, Missing) {
 #endif
 
 void KernelCache::finish(Job& job, Compiled kernel, bool was_loaded) {
+  kernel = named_code(std::move(kernel), job.name);
   std::list<Compiled> gone;  // released after the lock
   {
     std::lock_guard lock(mutex_);

@@ -43,7 +43,7 @@ class KernelCache {
     refuse            // UserError
   };
   // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler
-  // throws. `names`: of the steps that ask for them, said in errors; may be empty.
+  // throws. `names`: of the steps that ask for them, for errors, profilers and debuggers; may be empty.
   std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
                             int threads, Missing missing = Missing::compile,
                             const std::vector<std::string>& names = {});
@@ -56,12 +56,14 @@ class KernelCache {
   struct Job {
     ir::Hash key;
     const ir::Kernel* kernel;
+    std::string name;  // of the step that wants it
     std::string text;  // kernel_key_text
     std::promise<Compiled> promise;
     bool is_done = false;
   };
   // What is there or being made; else a new job and its result.
-  std::shared_future<Compiled> find_or_claim(const ir::Kernel* kernel, Isa isa, std::vector<Job>& jobs);
+  std::shared_future<Compiled> find_or_claim(const ir::Kernel* kernel, const std::string& step, Isa isa,
+                                             std::vector<Job>& jobs);
   void make(Job& job, const Target& target, Missing missing);
   void finish(Job& job, Compiled kernel, bool was_loaded);
   void give_up(Job& job) noexcept;

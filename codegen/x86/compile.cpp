@@ -76,7 +76,8 @@ std::shared_ptr<const CompiledKernel> load(const ObjectCode& code) {
   result->scratch_bytes = code.scratch_bytes;
   result->work_bytes = code.work_bytes;
   result->ir_instructions = code.ir_instructions;
-  for (std::size_t i = 0; i < code.tasks.size(); ++i) result->phases.push_back({linked.entries[i], code.tasks[i]});
+  for (std::size_t i = 0; i < code.tasks.size(); ++i)
+    result->phases.push_back({linked.functions[i].entry, code.tasks[i], linked.functions[i].bytes});
   result->code_bytes = linked.code_bytes;
   result->code = std::move(linked.owner);
   result->compile_milliseconds = milliseconds_since(start);

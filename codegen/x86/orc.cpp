@@ -8,10 +8,12 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Object/ObjectFile.h>
+#include <llvm/Object/ELFObjectFile.h>
 #include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+
+#include <map>
 
 #include "codegen/x86/llvm_use.h"
 #include "ir/base/check.h"
@@ -64,6 +66,18 @@ std::int64_t loaded_bytes(llvm::MemoryBufferRef object) {
   return bytes;
 }
 
+// Of the object's functions, by name.
+std::map<std::string, std::int64_t> function_sizes(llvm::MemoryBufferRef object) {
+  const auto file = check(llvm::object::ObjectFile::createObjectFile(object), "object file");
+  std::map<std::string, std::int64_t> sizes;
+  for (const llvm::object::SymbolRef& symbol : file->symbols()) {
+    if (llvm::isa<llvm::object::ELFObjectFileBase>(file.get()))
+      sizes[check(symbol.getName(), "symbol name").str()] =
+          static_cast<std::int64_t>(llvm::object::ELFSymbolRef(symbol).getSize());
+  }
+  return sizes;
+}
+
 void fill(LinkedCode& result, Session& owner, const std::string& object, std::size_t phases) {
   llvm::orc::JITDylib& library = owner.session->createBareJITDylib("kernel");
   // memset and fmod: the few functions that LLVM may call.
@@ -72,10 +86,12 @@ void fill(LinkedCode& result, Session& owner, const std::string& object, std::si
   std::unique_ptr<llvm::MemoryBuffer> buffer = llvm::MemoryBuffer::getMemBufferCopy(object, "kernel");
   if (!buffer) throw std::bad_alloc();
   result.code_bytes = loaded_bytes(buffer->getMemBufferRef());
+  std::map<std::string, std::int64_t> sizes = function_sizes(buffer->getMemBufferRef());
   check(owner.layer->add(library, std::move(buffer)), "link");
   for (std::size_t i = 0; i < phases; ++i) {
-    const auto symbol = check(owner.session->lookup({&library}, "phase_" + std::to_string(i)), "lookup");
-    result.entries.push_back(symbol.getAddress().toPtr<PhaseEntry>());
+    const std::string name = "phase_" + std::to_string(i);
+    const auto symbol = check(owner.session->lookup({&library}, name), "lookup");
+    result.functions.push_back({symbol.getAddress().toPtr<PhaseEntry>(), sizes[name]});
   }
 }
 

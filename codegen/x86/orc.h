@@ -18,7 +18,11 @@ namespace fusejit::codegen::x86 {
 std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly, Effort effort = Effort::full);
 
 struct LinkedCode {
-  std::vector<PhaseEntry> entries;
+  struct Function {
+    PhaseEntry entry;
+    std::int64_t bytes;
+  };
+  std::vector<Function> functions;
   std::int64_t code_bytes = 0;        // of the functions' instructions and constants
   std::shared_ptr<const void> owner;  // frees the code
 };

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -226,6 +227,22 @@ TEST_F(WarmupCommand, HelpIsWhole) {
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_TRUE(help.says("Usage: ")) << command;
   }
+}
+
+TEST_F(WarmupCommand, CodeHasNamesForPerfAndGdb) {
+  const std::string bench = " bench convnet@4:train --steps 1";
+  EXPECT_EQ(std::system(("FUSEJIT_PERF=1 FUSEJIT_GDB=1 sh -c 'echo $$ >" + cache_.path("pid") + "; exec " + kProgram +
+                         bench + "' >/dev/null")
+                            .c_str()),
+            0);
+  const std::string path = "/tmp/perf-" + std::to_string(std::stoi(contents(cache_.path("pid")))) + ".map";
+  std::istringstream lines(contents(path));
+  std::map<std::string, std::uint64_t> bytes;  // by name
+  std::uint64_t address = 0, size = 0;
+  for (std::string name; lines >> std::hex >> address >> size >> name;) bytes[name] = size;
+  for (const char* name : {"layer0_conv2d_bn_phase0", "layer0_conv2d_bn_phase1", "layer7_linear"})
+    EXPECT_GT(bytes[name], 16u) << name;
+  EXPECT_TRUE(std::filesystem::remove(path));
 }
 
 }  // namespace
