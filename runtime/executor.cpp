@@ -139,6 +139,12 @@ class Run {
   }
 
   void run_step(int s) {
+    if (checks_.observe) checks_.observe(s, addresses_, false);
+    run_and_note(s);
+    if (checks_.observe) checks_.observe(s, addresses_, true);
+  }
+
+  void run_and_note(int s) {
     Profiler& profiler = Profiler::the();
     if (!profiler.is_on()) return step(s);
     const std::int64_t begin = Profiler::now();

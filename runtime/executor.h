@@ -1,6 +1,7 @@
 // Executor: runs the steps of a Plan in order on the thread pool.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,8 @@ struct Checks {
   bool kernel_interpreter = false;
   // Kernels of this name count as ones that cannot be made; "*": all.
   std::string refused_kernel = {};
+  // Called before and after each step with the memory of every value of the plan.
+  std::function<void(int step, std::span<void* const> values, bool is_done)> observe = {};
 };
 
 namespace cuda {

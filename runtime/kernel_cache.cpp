@@ -145,10 +145,13 @@ void KernelCache::make(Job& job, const Target& target, Missing missing) {
   const bool quick = missing == Missing::compile_quickly;
   const disk::Handle turn = disk_ && !quick ? disk_->take_turn(*key) : disk::Handle();
   if (turn && disk_->contains(*key) && finds()) return;
-  const ProfileScope scope("codegen", job.kernel->name);
   const auto start = std::chrono::steady_clock::now();
-  const codegen::x86::ObjectCode code = codegen::x86::generate_object(
-      *job.kernel, target, quick ? codegen::x86::Effort::quick : codegen::x86::Effort::full);
+  const codegen::x86::ObjectCode code = [&] {
+    const ProfileScope scope("codegen", job.kernel->name);
+    return codegen::x86::generate_object(*job.kernel, target,
+                                         quick ? codegen::x86::Effort::quick : codegen::x86::Effort::full);
+  }();
+  const ProfileScope scope("load", job.kernel->name);
   auto compiled = std::make_shared<codegen::CompiledKernel>(*codegen::x86::load(code));
   compiled->compile_milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

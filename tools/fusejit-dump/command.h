@@ -71,6 +71,22 @@ struct DiffOptions : PlanOptions {
 };
 int diff(const DiffOptions& options, Invocation& invocation);
 
+struct TimeOptions : PlanOptions {
+  int steps = 10, threads = 0;  // 0: every processor
+};
+int time_kernels(const TimeOptions& options, Invocation& invocation);
+
+struct TimelineOptions : PlanOptions {
+  std::string output;
+  int steps = 3, threads = 0;
+};
+int timeline(const TimelineOptions& options, Invocation& invocation);
+
+struct ReproOptions : PlanOptions {
+  std::string kernel, output;
+};
+int repro(const ReproOptions& options, Invocation& invocation);
+
 struct RunOptions {
   std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
   bool has_grad = false;

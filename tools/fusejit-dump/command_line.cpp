@@ -33,8 +33,8 @@ void add_format(CLI::App& command, PlanOptions& options) {
   command.add_option("--format", options.format, "text or json")->check(CLI::IsMember({"text", "json"}));
 }
 
-void add_output(CLI::App& command, std::string& output, const char* meaning) {
-  command.add_option("-o,--output", output, meaning)->check([](const std::string& path) {
+CLI::Option* add_output(CLI::App& command, std::string& output, const char* meaning) {
+  return command.add_option("-o,--output", output, meaning)->check([](const std::string& path) {
     return std::string(path.empty() ? "the name of a file is empty" : "");
   });
 }
@@ -148,6 +148,43 @@ void add_diff(CLI::App& program, Invocation& invocation) {
   on_call(command, options, invocation, diff);
 }
 
+void add_steps(CLI::App& command, int& steps, int& threads) {
+  command.add_option("--steps", steps, "How many are run")->check(CLI::Range(1, 1000000));
+  command.add_option("--threads", threads, "0: every processor")->check(CLI::Range(0, 4096));
+}
+
+void add_time(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<TimeOptions>();
+  CLI::App& command = *program.add_subcommand(
+      "time", "Run a SOURCE on made-up arguments: how long each kernel takes, beside what this machine can do");
+  add_plan_options(command, *options);
+  add_format(command, *options);
+  add_steps(command, options->steps, options->threads);
+  on_call(command, options, invocation, time_kernels);
+}
+
+void add_timeline(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<TimelineOptions>();
+  CLI::App& command = *program.add_subcommand(
+      "timeline", "Plan, compile and run a SOURCE on made-up arguments: a trace of it for ui.perfetto.dev");
+  add_plan_options(command, *options);
+  add_output(command, options->output, "The file to write, JSON of Chrome's trace events")->required();
+  add_steps(command, options->steps, options->threads);
+  on_call(command, options, invocation, timeline);
+}
+
+void add_repro(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<ReproOptions>();
+  CLI::App& command = *program.add_subcommand(
+      "repro",
+      "Run a SOURCE on made-up arguments and write a folder that reproduces one of its kernels: graph, inputs, "
+      "what is expected, loops, assembly, and a CMake project that checks and times it");
+  add_plan_options(command, *options);
+  command.add_option("--kernel", options->kernel, "Its number in the plan, or its name")->required();
+  add_output(command, options->output, "The folder to make")->required();
+  on_call(command, options, invocation, repro);
+}
+
 void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
   const auto is_named = [](const std::string& path) {
@@ -183,7 +220,8 @@ int put_help(const std::string& text) {
 void parse_command_line(int argc, char** argv, Invocation& invocation) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_html, add_diff, add_run})
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_html, add_diff, add_time,
+                         add_timeline, add_repro, add_run})
     add(program, invocation);
   try {
     program.parse(argc, argv);

@@ -11,11 +11,11 @@
 #include "frontend/models/named.h"
 #include "fusejit/fusejit.h"
 #include "ir/base/check.h"
-#include "ir/base/scalar.h"
 #include "runtime/disk/settings.h"
 #include "runtime/session.h"
 #include "tools/fusejit/command.h"
 #include "tools/output.h"
+#include "tools/seeded.h"
 
 namespace fusejit::tools {
 namespace {
@@ -90,18 +90,6 @@ Measured time_model(const BenchOptions& options, DType dtype) {
   return measured;
 }
 
-// Floats are small normal numbers, integers are 0 and booleans true: what every op can take.
-runtime::Buffer argument(const Type& type, std::uint32_t seed) {
-  runtime::Buffer buffer = runtime::Buffer::allocate(type);
-  std::mt19937 random(seed);
-  std::normal_distribution<double> normal(0, 0.1);
-  for (std::int64_t i = 0; i < type.elements(); ++i) {
-    const double number = is_float(type.dtype) ? normal(random) : type.dtype == boolean ? 1 : 0;
-    ir::store_element(buffer.data(), type.dtype, i, ir::cast(ir::Scalar::of(number), type.dtype));
-  }
-  return buffer;
-}
-
 Measured time_graph(const BenchOptions& options) {
   const ir::Graph graph = io::read_graph(options.source);
   runtime::SessionOptions wanted;
@@ -114,7 +102,7 @@ Measured time_graph(const BenchOptions& options) {
   runtime::Session session(wanted);
   std::vector<runtime::Buffer> arguments;
   for (const ir::Value& parameter : graph.parameters())
-    arguments.push_back(session.place(argument(parameter.type(), static_cast<std::uint32_t>(arguments.size()))));
+    arguments.push_back(session.place(seeded_argument(parameter.type(), static_cast<std::uint32_t>(arguments.size()))));
   session.reset_peak_memory();
   Measured measured;
   time_steps(options.steps, measured, [&] {
