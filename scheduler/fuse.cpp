@@ -57,17 +57,49 @@ class Grower {
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const int group = candidates[i];
-      if (is_alone(v) || is_alone(first_node_[at(group)])) continue;
-      Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
-      if (verdict.ok) ask_library(group, candidate, verdict);
-      if (verdict.ok && makes_cycle(group, accesses)) {
-        verdict = {false, verdict.as, RefusalCode::cycle,
-                   fmt::format("{} also needs a value that depends on the kernel", label(graph_, v))};
+      const Verdict verdict = may_join(group, candidate);
+      if (verdict.ok) {
+        for (std::size_t other = i + 1; other < producers; ++other)
+          refuse(candidates[other], candidate, passed_over(candidates[other], group, candidate));
+        return join(group, verdict.as, candidate);
       }
-      if (verdict.ok) return join(group, verdict.as, candidate);
       if (i < producers) refuse(group, candidate, verdict);
     }
     open(candidate);
+  }
+
+  Verdict may_join(int group, const Candidate& candidate) {
+    for (const int node : {candidate.node, first_node_[at(group)]}) {
+      if (is_alone(node)) return no_kernel(node);
+    }
+    Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+    if (verdict.ok) ask_library(group, candidate, verdict);
+    if (verdict.ok && makes_cycle(group, candidate.accesses)) {
+      verdict = {false, verdict.as, RefusalCode::cycle,
+                 fmt::format("{} also needs a value that depends on the kernel", label(graph_, candidate.node))};
+    }
+    return verdict;
+  }
+  // Why a value that joins `chosen` does not join `group`, which it reads as well. Whether a cycle would arise is not
+  // asked: that is a walk as long as the graph.
+  Verdict passed_over(int group, int chosen, const Candidate& candidate) const {
+    if (is_alone(first_node_[at(group)])) return no_kernel(first_node_[at(group)]);
+    const Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+    if (!verdict.ok) return verdict;
+    const std::string self = label(graph_, candidate.node), kernel = label(graph_, first_node_[at(chosen)]),
+                      other = label(graph_, first_node_[at(group)]),
+                      over = domain_of(*graph_.value(candidate.node)).str();
+    const bool two_anchors = grouping_.groups[at(chosen)].anchor >= 0 && grouping_.groups[at(group)].anchor >= 0;
+    return {false, verdict.as, RefusalCode::other_kernel,
+            two_anchors
+                ? fmt::format("{} over {} runs with {}; that and {} are two anchors, and a kernel has one", self, over,
+                              kernel, other)
+                : fmt::format("{} over {} runs with {}; what runs with {} was begun apart, and kernels are not joined",
+                              self, over, kernel, other)};
+  }
+  Verdict no_kernel(int node) const {
+    return {false, JoinAs::store, RefusalCode::no_kernel,
+            fmt::format("{} runs alone: no kernel could be made for it together with others", label(graph_, node))};
   }
 
   bool is_alone(int node) const { return !alone_.empty() && alone_[at(node)]; }

@@ -1,5 +1,6 @@
 // Refusals: why two neighbours were not fused. Every one has a code, a sentence and its numbers; they stay in the Plan
-// and are what `fusejit-dump why` prints.
+// and are what `fusejit-dump why` prints. Wherever one step of a plan reads what another wrote there is one
+// (explained.h).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +17,12 @@ enum class RefusalCode : std::uint8_t {
   anchor_operand,     // the consumer is an anchor, which reads its operand from memory many times
   cheaper_stored,     // computing it again for every consumer would move more bytes than storing it
   library_call,       // the producer is one call of a library, which does nothing else
-  too_long            // the kernel would compute more values than one kernel may
+  too_long,           // the kernel would compute more values than one kernel may
+  other_kernel,       // the consumer runs with another of its operands, and kernels are not joined once begun
+  packed,             // weights that a tile reads many times are laid out for it by a kernel before it
+  no_kernel           // no kernel could be made for the two together
 };
-inline constexpr int kRefusalCodes = 8;
+inline constexpr int kRefusalCodes = 11;
 
 std::string_view name(RefusalCode code);
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "ir/base/check.h"
@@ -10,6 +12,7 @@
 #include "ir/passes/passes.h"
 #include "ir/strict.h"
 #include "scheduler/draft.h"
+#include "scheduler/explained.h"
 #include "scheduler/lower/lower.h"
 #include "scheduler/naming.h"
 #include "scheduler/steps.h"
@@ -48,10 +51,10 @@ class Scheduler {
     drop_unread();
     find_last_readers();
     declare_values();
+    for (Refused& refused : grouping_.refusals) draft_.refusals.push_back(std::move(refused.refusal));
     for (int g = 0; g < static_cast<int>(grouping_.groups.size()); ++g) lower_group(g);
     for (const ir::Value& result : graph_.results())
       draft_.results.push_back(value_of_[at(graph_.index_of(result.get()))]);
-    for (Refused& refused : grouping_.refusals) draft_.refusals.push_back(std::move(refused.refusal));
     return std::move(draft_);
   }
   // If there are any, the draft is not whole.
@@ -235,15 +238,15 @@ class Scheduler {
     }
     const int first_extra = static_cast<int>(draft_.values.size());
     for (const ExtraValue& extra : lowered.extras) {
-      std::int64_t elements = 1;
-      for (const std::int64_t d : extra.dims) elements *= d;
-      draft_.values.push_back({DraftKind::temporary, -1, extra.dtype, bytes(extra.dtype, elements), extra.label, {}});
+      draft_.values.push_back(
+          {DraftKind::temporary, -1, extra.dtype, bytes(extra.dtype, elements_of(extra)), extra.label, {}});
     }
     const std::vector<int> nodes = computed_nodes(graph_, grouping_.stored, group);
     std::vector<std::string> ops;
     for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
       for (const int node : *list) ops.push_back(label(graph_, node));
     }
+    refuse_packed(group, lowered);
     for (LoweredKernel& kernel : lowered.kernels) {
       std::vector<int> values;
       for (const int v : kernel.values) {
@@ -255,6 +258,34 @@ class Scheduler {
       draft_.steps.back().nodes = last ? nodes : std::vector<int>{group.anchor};
     }
     if (library) draft_.steps.back().library = library_op(g);
+  }
+
+  // Kernels in front of an anchor's write its weights anew, once, and read what those are computed from.
+  void refuse_packed(const Group& group, const LoweredGroup& lowered) {
+    std::map<std::string, Refusal> by_producer;
+    std::int64_t packed_bytes = 0;
+    for (const ExtraValue& packed : lowered.extras) packed_bytes += bytes(packed.dtype, elements_of(packed));
+    for (std::size_t k = 0; k + 1 < lowered.kernels.size(); ++k) {
+      const std::string anchor = label(graph_, group.anchor), &packed = lowered.extras[0].label;
+      const Type& weights = graph_.value(group.anchor)->operands[1].value.type();
+      by_producer[packed] = {RefusalCode::packed, packed, anchor,
+                             fmt::format("{} reads its weights {} many times, so a kernel before it lays them out anew",
+                                         anchor, weights.str()),
+                             2 * packed_bytes};
+      for (const int v : lowered.kernels[k].values) {
+        if (v >= graph_.value_count() || grouping_.group_of[at(v)] < 0) continue;
+        const std::string producer = label(graph_, v);
+        const Type& type = graph_.value(v).type();
+        by_producer[producer] = {RefusalCode::packed, producer, packed,
+                                 fmt::format("{} {} is laid out anew for {} by a kernel that does nothing else",
+                                             producer, type.str(), anchor),
+                                 type.bytes()};
+      }
+    }
+    for (auto& [producer, refusal] : by_producer) draft_.refusals.push_back(std::move(refusal));
+  }
+  static std::int64_t elements_of(const ExtraValue& extra) {
+    return std::accumulate(extra.dims.begin(), extra.dims.end(), std::int64_t{1}, std::multiplies<>());
   }
 
   void failed(const Group& group, const Error& error) {
@@ -418,6 +449,7 @@ Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
   Plan plan = give_memory(ready, std::move(draft), options.target, options.rules, options.fixed);
   name_steps(plan, graph);
   verify(plan);
+  if (fused && ir::is_strict()) expect_explained(plan);
   ir::check_text(plan, parse_plan);
   return plan;
 }
