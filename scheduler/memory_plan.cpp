@@ -207,17 +207,12 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, cons
     if (value.storage == Storage::arena) value.storage = Storage::result, value.index = static_cast<int>(r);
     if (value.storage == Storage::argument && graph.results()[r]->op != ir::Op::parameter)
       value.storage = Storage::donated;
-    plan.bound_bytes += value.bytes;
   }
   if (!fixed.empty()) find_derived(plan, fixed);
   std::vector<Block> blocks;
   for (PlanValue& value : plan.values) {
     if (value.storage == Storage::arena && value.bytes > 0)
       blocks.push_back({value.bytes, value.first_step, value.last_step, &value.offset});
-    if (value.index >= 0 && value.last_step >= 0 &&
-        (value.storage == Storage::argument || value.storage == Storage::donated)) {
-      plan.bound_bytes += value.bytes;
-    }
   }
   for (int s = 0; s < end; ++s) {
     PlanStep& step = plan.steps[static_cast<std::size_t>(s)];

@@ -73,7 +73,7 @@ struct Plan {
   std::vector<int> parameters;  // plan value of each graph parameter
   std::vector<int> results;     // plan value of each graph result
   std::int64_t arena_bytes = 0;
-  std::int64_t bound_bytes = 0;     // parameters read once and results written once: no plan touches less
+  std::int64_t bound_bytes = 0;     // that plans with a kernel for each anchor move at least (bound.h)
   std::vector<Refusal> refusals;    // every pair that was not fused, and why
   std::vector<Fallback> fallbacks;  // none, unless something is wrong with fusejit
 

@@ -11,6 +11,7 @@
 #include "ir/interp.h"
 #include "ir/passes/passes.h"
 #include "ir/strict.h"
+#include "scheduler/bound.h"
 #include "scheduler/draft.h"
 #include "scheduler/explained.h"
 #include "scheduler/lower/lower.h"
@@ -447,9 +448,14 @@ Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
   const RecordedNodes recorded(graph);
   for (PlanStep& step : draft.steps) step.nodes = recorded.behind(ready, step.nodes);
   Plan plan = give_memory(ready, std::move(draft), options.target, options.rules, options.fixed);
+  plan.bound_bytes = least_bytes(fused ? ready : ir::optimise(graph, options.target), options.fixed);
   name_steps(plan, graph);
   verify(plan);
-  if (fused && ir::is_strict()) expect_explained(plan);
+  if (ir::is_strict()) {
+    if (fused) expect_explained(plan);
+    FJ_ASSERT(plan.ledger_bytes() >= plan.bound_bytes, "plan @{} moves {} bytes, less than the least, {}", plan.name,
+              plan.ledger_bytes(), plan.bound_bytes);
+  }
   ir::check_text(plan, parse_plan);
   return plan;
 }

@@ -68,7 +68,7 @@ void synchronize(const Device& device);
 struct PlanStatistics {
   std::int64_t kernels = 0;               // launches
   std::int64_t ledger_bytes = 0;          // distinct bytes touched, over all launches
-  std::int64_t bound_bytes = 0;           // no plan of this graph touches less
+  std::int64_t bound_bytes = 0;           // no plan with a kernel for each convolution and product touches less
   std::int64_t arena_bytes = 0;           // of the one allocation that holds all inner values
   std::int64_t end_of_forward_bytes = 0;  // alive when the first result, a step's loss, was written
   double kernel_milliseconds = 0;  // wall time of the launches, the rest of a step is the host's; 0 for a CUDA device

@@ -92,8 +92,10 @@ std::string head_part(const Report& report) {
   const double times =
       plan.bound_bytes == 0 ? 0 : static_cast<double>(plan.ledger_bytes()) / static_cast<double>(plan.bound_bytes);
   out += card(bytes_text(plan.ledger_bytes()), fmt::format("moved: {} bytes", grouped(plan.ledger_bytes())));
-  out += card(bytes_text(plan.bound_bytes),
-              fmt::format("arguments and results alone: the plan moves {:.1f} times that", times));
+  out += card(
+      bytes_text(plan.bound_bytes),
+      fmt::format("moved at least, with a kernel for each convolution and product: the plan moves {:.2f} times that",
+                  times));
   out += card(bytes_text(plan.arena_bytes), "arena: what is neither argument nor result");
   out += card(fmt::format("{:.2f} GFLOP", report.flop() / 1e9), "arithmetic");
   out += card(std::to_string(plan.refusals.size()), "pairs of neighbours not fused, each with a reason");
