@@ -258,7 +258,7 @@ class Scheduler {
                                          last ? ops : std::vector<std::string>{lowered.extras[0].label}));
       draft_.steps.back().nodes = last ? nodes : std::vector<int>{group.anchor};
     }
-    if (library) draft_.steps.back().library = library_op(g);
+    if (library) give_to_library(g, draft_.steps.back());
   }
 
   // Kernels in front of an anchor's write its weights anew, once, and read what those are computed from.
@@ -304,12 +304,16 @@ class Scheduler {
     failures_.push_back(std::move(failed));
   }
 
-  // What the group's one result takes, as a graph of its own on draft values.
-  LibraryOp library_op(int g) const {
+  // What the group's one result takes, as a graph of its own on draft values. The step is billed with what the call
+  // moves, its operands and its result; the kernel, which stands in where the library is missing, may read less.
+  void give_to_library(int g, PlanStep& step) const {
     CapturedCall call = capture_call(graph_, grouping_, g, grouping_.groups[at(g)].stores.at(0));
     LibraryOp library{std::move(call.graph), {}};
     for (const int node : call.nodes) library.values.push_back(value_of_[at(node)]);
-    return library;
+    step.read_bytes = 0, step.written_bytes = draft_.values[at(library.values.back())].bytes;
+    for (const int value : std::set<int>(library.values.begin(), library.values.end() - 1))
+      step.read_bytes += draft_.values[at(value)].bytes;
+    step.library = std::move(library);
   }
 
   const ir::Graph& graph_;
