@@ -123,10 +123,9 @@ const Nvrtc& loaded() {
   return library;
 }
 
-// Arithmetic is as written: no contraction, denormals kept, division and root correctly rounded (the default).
 std::vector<std::string> options(const NvrtcState& state) {
-  std::vector<std::string> list = {"--std=c++17", "--fmad=false", "-lineinfo", "--ptxas-options=-v",
-                                   "--diag-suppress=177"};
+  std::vector<std::string> list(kRequiredOptions.begin(), kRequiredOptions.end());
+  list.insert(list.end(), {"-lineinfo", "--ptxas-options=-v", "--diag-suppress=177"});
   if (state.major >= 13) list.emplace_back("--minimal");
   return list;
 }

@@ -4,12 +4,17 @@
 // `./dev setup --cuda` puts it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace fusejit::codegen::cuda {
+
+// What a program must be compiled with, as NVRTC and nvcc spell it: arithmetic is as written, no contraction; that
+// denormals are kept and division and root correctly rounded is their default.
+inline constexpr std::array<std::string_view, 2> kRequiredOptions = {"--std=c++17", "--fmad=false"};
 
 // What ptxas said of one entry.
 struct Resources {

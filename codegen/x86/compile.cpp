@@ -39,6 +39,7 @@ Emitted emit(const ir::Kernel& kernel, const Target& target) {
     result.context = LlvmOwner(std::make_unique<llvm::LLVMContext>());
     result.module = LlvmOwner(std::make_unique<llvm::Module>(kernel.name, *result.context));
     emit_module(*result.module, kernel, result.arena, lanes, *result.facts);
+    check_module(*result.module, kernel);
   });
   return result;
 }
@@ -111,6 +112,27 @@ std::string assembly(const ir::Kernel& kernel, const Target& target) {
     if (c == '\n') text += "# ";
   }
   return text + "\n" + generate(*emitted.module, *emitted.facts, /*assembly=*/true);
+}
+
+std::string module_of(std::span<const SymbolKernel> kernels, const Target& target, Form form) {
+  const LlvmUse use;
+  check(use);
+  const MachineFacts& facts = machine_facts(target.isa);
+  LlvmOwner<llvm::LLVMContext> context;
+  LlvmOwner<llvm::Module> module;
+  std::string text;
+  calling_llvm([&] {
+    context = LlvmOwner(std::make_unique<llvm::LLVMContext>());
+    module = LlvmOwner(std::make_unique<llvm::Module>("fusejit", *context));
+    describe_machine(*module, facts);
+    for (const auto& [kernel, symbol] : kernels)
+      emit_module(*module, *kernel, layout(*kernel), lane_facts(*kernel), machine_facts(isa_of(*kernel, target)),
+                  symbol);
+    if (!kernels.empty()) check_module(*module, *kernels.back().kernel);
+    llvm::raw_string_ostream stream(text);
+    if (form == Form::llvm) module->print(stream, nullptr);
+  });
+  return form == Form::llvm ? text : generate(*module, facts, form == Form::assembly);
 }
 
 bool can_generate() { return bool(LlvmUse()); }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,16 @@ bool host_supports(Isa isa);
 // What people look at: LLVM IR text, and assembly with the kernel's text as comment.
 std::string llvm_text(const ir::Kernel& kernel, const Target& target);
 std::string assembly(const ir::Kernel& kernel, const Target& target);
+
+// Kernels for other tools. The functions of one are SYMBOL_phase_0, SYMBOL_phase_1, …; symbols differ.
+struct SymbolKernel {
+  const ir::Kernel* kernel;
+  std::string symbol;
+};
+enum class Form : std::uint8_t { llvm, assembly, object };
+// One module of all of them as LLVM IR, assembly or an ELF object, for a target of this instruction set. What LLVM's
+// own tools need to know (triple, layout of data, processor) is in it.
+std::string module_of(std::span<const SymbolKernel> kernels, const Target& target, Form form);
 // False once the process is ending, in the destructors of static objects and in threads that outlive main(): LLVM is
 // not there any more. compile() throws UnsupportedError then.
 bool can_generate();

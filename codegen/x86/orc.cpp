@@ -97,6 +97,12 @@ void fill(LinkedCode& result, Session& owner, const std::string& object, std::si
 
 }  // namespace
 
+void describe_machine(llvm::Module& module, const MachineFacts& facts) {
+  const LlvmOwner machine(target_machine(facts));
+  module.setTargetTriple(machine->getTargetTriple().str());
+  module.setDataLayout(machine->createDataLayout());
+}
+
 std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly, Effort effort) {
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream stream(bytes);

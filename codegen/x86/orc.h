@@ -14,6 +14,8 @@ class Module;
 
 namespace fusejit::codegen::x86 {
 
+// Triple and layout of data: what a module of this machine says of itself.
+void describe_machine(llvm::Module& module, const MachineFacts& facts);
 // The code generator's output, an ELF object or assembly text. Changes the module.
 std::string generate(llvm::Module& module, const MachineFacts& facts, bool assembly, Effort effort = Effort::full);
 

@@ -46,6 +46,7 @@ int why(const PlanOptions& options, Invocation& invocation);
 
 struct TextOptions : PlanOptions {
   std::string stage, kernel;
+  bool standalone = false;
 };
 // source, and asm, which is a stage.
 int put_stage(const TextOptions& options, Invocation& invocation);

@@ -95,6 +95,11 @@ void add_source(CLI::App& program, Invocation& invocation) {
           "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++); where "
           "none is said, cuda for a cuda target, else kernel")
       ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm", "cuda"}));
+  command.add_flag(
+      "--standalone", options->standalone,
+      "One file that a compiler takes as it stands, each different kernel once: cuda (for NVRTC, nvcc, or a "
+      "C++ compiler to check it) or llvm (for llc, opt, clang); it says the compiler's options and how each "
+      "kernel is launched");
   add_texts(command, options, invocation);
 }
 

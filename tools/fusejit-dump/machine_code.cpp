@@ -21,6 +21,11 @@ CodeFigures measure_x86(const ir::Kernel& kernel, const Target& target) {
 std::string x86_text(std::string_view stage, const ir::Kernel& kernel, const Target& target) {
   return stage == "llvm" ? codegen::x86::llvm_text(kernel, target) : codegen::x86::assembly(kernel, target);
 }
+std::string module_of(ModuleForm form, const std::vector<SymbolKernel>& kernels, const Target& target) {
+  std::vector<codegen::x86::SymbolKernel> list;
+  for (const SymbolKernel& one : kernels) list.push_back({one.kernel, one.symbol});
+  return codegen::x86::module_of(list, target, static_cast<codegen::x86::Form>(form));
+}
 #else
 constexpr bool kHasX86 = false;
 [[noreturn]] void no_generator(const Target& target) {
@@ -28,6 +33,7 @@ constexpr bool kHasX86 = false;
 }
 CodeFigures measure_x86(const ir::Kernel&, const Target& target) { no_generator(target); }
 std::string x86_text(std::string_view, const ir::Kernel&, const Target& target) { no_generator(target); }
+std::string module_of(ModuleForm, const std::vector<SymbolKernel>&, const Target& target) { no_generator(target); }
 #endif
 
 std::string cuda_program(const ir::Kernel& kernel) {
@@ -58,13 +64,22 @@ CodeFigures measure_code(const ir::Kernel& kernel, const Target& target) {
   return target.isa == Isa::cuda ? measure_cuda(kernel, target) : measure_x86(kernel, target);
 }
 
-std::string code_text(std::string_view stage, const ir::Kernel& kernel, const Target& target) {
+void check_stage(std::string_view stage, const Target& target) {
   const bool cuda = target.isa == Isa::cuda;
   FJ_CHECK(stage != (cuda ? "llvm" : "cuda"), "target {} has no stage {}; it has {}", target.str(), stage,
            cuda ? "cuda" : "llvm");
+}
+
+std::string code_text(std::string_view stage, const ir::Kernel& kernel, const Target& target) {
+  const bool cuda = target.isa == Isa::cuda;
+  check_stage(stage, target);
   if (!cuda) return x86_text(stage, kernel, target);
   return stage == "cuda" ? codegen::cuda::emit(kernel).text
                          : codegen::cuda::compile_to_ptx(cuda_program(kernel), target.compute_capability);
+}
+
+std::string x86_module(ModuleForm form, const std::vector<SymbolKernel>& kernels, const Target& target) {
+  return module_of(form, kernels, target);
 }
 
 }  // namespace fusejit::tools

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "fusejit/target.h"
 #include "ir/kernel/kernel.h"
@@ -23,7 +24,16 @@ struct CodeFigures {
 bool can_compile(const Target& target);
 // Throws UnsupportedError where this build or machine lacks the generator.
 CodeFigures measure_code(const ir::Kernel& kernel, const Target& target);
+// UserError for "cuda" and "llvm" where the target has the other.
+void check_stage(std::string_view stage, const Target& target);
 // "llvm" (x86), "cuda" (CUDA C++) or "asm" (assembly; cuda: PTX). UserError for a stage that the target does not have.
 std::string code_text(std::string_view stage, const ir::Kernel& kernel, const Target& target);
+// Kernels under their symbols (functions SYMBOL_phase_0, …) as one module for an x86 target.
+struct SymbolKernel {
+  const ir::Kernel* kernel;
+  std::string symbol;
+};
+enum class ModuleForm : std::uint8_t { llvm, assembly, object };
+std::string x86_module(ModuleForm form, const std::vector<SymbolKernel>& kernels, const Target& target);
 
 }  // namespace fusejit::tools

@@ -9,6 +9,7 @@
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
+#include "tools/fusejit-dump/standalone.h"
 #include "tools/fusejit-dump/table.h"
 
 namespace fusejit::tools {
@@ -62,11 +63,25 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
   return put(text(json));
 }
 
+int put_standalone(const TextOptions& options, Invocation& invocation) {
+  if (options.stage != "cuda" && options.stage != "llvm")
+    throw UsageError{
+        fmt::format("--standalone: stage {} is nothing that a compiler takes; cuda and llvm are", options.stage)};
+  const scheduler::Plan plan = make_plan(invocation, options).plan;
+  const bool cuda = plan.target.isa == Isa::cuda;
+  check_stage(options.stage, plan.target);
+  const std::vector<DifferentKernel> kernels = different_kernels(plan, select_steps(plan, options.kernel));
+  return put_whole(options, plan.name, plan.target,
+                   cuda ? standalone_cuda(plan, kernels) : standalone_llvm(plan, kernels));
+}
+
 }  // namespace
 
 int put_stage(const TextOptions& given, Invocation& invocation) {
   TextOptions options = given;
-  if (options.stage.empty()) options.stage = parse_target(options.target).isa == Isa::cuda ? "cuda" : "kernel";
+  if (options.stage.empty())
+    options.stage = parse_target(options.target).isa == Isa::cuda ? "cuda" : options.standalone ? "llvm" : "kernel";
+  if (options.standalone) return put_standalone(options, invocation);
   const bool of_graph = options.stage == "graph" || options.stage == "optimised";
   if (!of_graph && options.stage != "plan") return put_kernels(options, invocation);
   if (!options.kernel.empty()) throw UsageError{fmt::format("--kernel: stage {} is not a kernel's", options.stage)};

@@ -73,6 +73,34 @@ TEST(Compile, TextsShowTheKernel) {
   EXPECT_NE(codegen::x86::llvm_text(kernel, Target{}).find("define void @phase_0("), std::string::npos);
 }
 
+std::size_t count(const std::string& text, const std::string& word) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+// Two kernels of one name, one of them with two phases, as one module for other tools.
+TEST(Compile, AModuleHasManyKernelsByTheirSymbols) {
+  using codegen::x86::Form;
+  const ir::Kernel first = worked("toy/k_put_b.kir"), second = worked("toy/c_bn_train.kir");
+  const std::vector<codegen::x86::SymbolKernel> kernels = {{&first, "one"}, {&second, "two"}, {&first, "three"}};
+  const Target target{.isa = best_isa()};
+  const std::string llvm = codegen::x86::module_of(kernels, target, Form::llvm);
+  EXPECT_EQ(count(llvm, "\ntarget triple = \"x86_64-"), 1u);
+  EXPECT_EQ(count(llvm, "\ndefine void @"), 2 + second.phases.size());
+  for (const char* symbol : {"one_phase_0", "two_phase_0", "two_phase_1", "three_phase_0"}) {
+    EXPECT_EQ(count(llvm, std::string("define void @") + symbol + "("), 1u) << symbol;
+    EXPECT_EQ(count(codegen::x86::module_of(kernels, target, Form::assembly), std::string("\n") + symbol + ":"), 1u);
+    EXPECT_EQ(count(codegen::x86::module_of(kernels, target, Form::object), std::string("\0", 1) + symbol), 1u);
+  }
+  // The instructions are those that run.
+  const std::string alone = codegen::x86::assembly(first, target);
+  const std::string body = alone.substr(alone.find("phase_0:"), alone.find("retq") - alone.find("phase_0:"));
+  EXPECT_EQ(count(codegen::x86::module_of({kernels.data(), 1}, target, Form::assembly), body.substr(body.find('\t'))),
+            1u);
+  EXPECT_THROW(codegen::x86::module_of(kernels, Target{.isa = Isa::cuda}, Form::llvm), UnsupportedError);
+}
+
 // Without fast-math flags or contraction: a product and a sum stay two instructions.
 TEST(Compile, NothingIsContracted) {
   const ir::Kernel kernel = ir::parse_kernel(
