@@ -35,6 +35,11 @@ constexpr std::size_t index(Enum value) {
 std::string_view name(Activation activation) { return kActivationNames[index(activation)]; }
 std::string_view name(Role role) { return kRoles[index(role) - 1]; }
 
+std::array<std::int64_t, 4> strides_of(const Shape& shape, Layout layout) {
+  if (layout == Layout::nhwc) return {shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1]};
+  return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
+}
+
 Shape ConvolutionCall::y() const {
   return Shape{x[0], w[0], extent(x[2], padding[0], padding[2], dilation[0], w[2], stride[0]),
                extent(x[3], padding[1], padding[3], dilation[1], w[3], stride[1])};

@@ -117,5 +117,7 @@ enum class Role : std::int64_t {
   output_scale  // f32[channel]
 };
 std::string_view name(Role role);
+// In elements, by logical dim: what cuDNN is told of a tensor beside its shape.
+std::array<std::int64_t, 4> strides_of(const Shape& shape, Layout layout);
 
 }  // namespace fusejit::runtime::cudnn

@@ -15,11 +15,6 @@ DataType data_type(DType dtype) {
   return CUDNN_DATA_FLOAT;
 }
 
-std::array<std::int64_t, 4> strides_of(const Shape& shape, Layout layout) {
-  if (layout == Layout::nhwc) return {shape[1] * shape[2] * shape[3], 1, shape[3] * shape[1], shape[1]};
-  return {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
-}
-
 struct Attributes {
   DescriptorType type;
   Attribute convolution, x, w, y, alpha, beta;

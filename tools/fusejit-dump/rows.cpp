@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "tools/fusejit-dump/library_call.h"
+
 namespace fusejit::tools {
 
 std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile) {
@@ -38,6 +40,7 @@ std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step,
                                                                     : "writes";
     lines += fmt::format("{}   {:7} %p{:<2} = {}\n", comment, access, number, value.label);
   }
+  lines += call_lines(plan, step, comment);
   return lines;
 }
 

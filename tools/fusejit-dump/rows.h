@@ -22,7 +22,8 @@ struct Row {
 // Pointers into `plan`. UnsupportedError where kernels are to be compiled and cannot be.
 std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile);
 std::int64_t different(const std::vector<Row>& rows);
-// What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter.
+// What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter; of a step that a
+// library does, the call.
 std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment);
 // Those that moved most bytes first.
 std::vector<scheduler::Refusal> ranked_refusals(const scheduler::Plan& plan);

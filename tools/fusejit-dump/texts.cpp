@@ -6,6 +6,7 @@
 #include "ir/passes/passes.h"
 #include "scheduler/naming.h"
 #include "scheduler/schedule.h"
+#include "tools/fusejit-dump/library_call.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
@@ -53,8 +54,10 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
     std::string one = kernel_text(options.stage, kernel, plan.target);
     if (options.stage == "kernel") one = legend(plan, step, ";") + one;
     if (options.stage == "cuda") one = legend(plan, step, "//") + one;
+    if (options.stage == "asm") one = call_lines(plan, step, "//") + one;
     if (!options.json()) all += (all.empty() ? "" : "\n") + one;
-    if (options.json()) kernels.push_back({{"index", s}, {"name", step.name}, {"text", std::move(one)}});
+    if (options.json())
+      kernels.push_back({{"index", s}, {"name", step.name}, {"call", call_json(plan, step)}, {"text", std::move(one)}});
   }
   if (!options.json()) return put(all);
   Json json = heading(plan);

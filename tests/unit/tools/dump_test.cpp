@@ -184,6 +184,27 @@ TEST_F(Dump, LibraryStepsSayWhichEnginesDoThem) {
   EXPECT_FALSE(contains(two.out, "run time")) << two.out;
   const Outcome why = dump("why $conv.fj " + without);
   EXPECT_TRUE(contains(why.out, "only engines that cuDNN compiles at run time do forward f16:nhwc")) << why.out;
+
+  // And as text: the call in front of the kernel that says what it means.
+  const char* lines[] = {"done by one call of cuDNN (runtime-compiled engine); ",
+                         "  forward f16:nhwc x=[8,64,28,28] w=[64,64,3,3] stride=[1,1] padding=[1,1,1,1] "
+                         "dilation=[1,1] groups=1 bias silu\n",
+                         "    %0 = conv2d(%p0, %p1) {stride=[1,1], ",
+                         "  reads   x            = %x       f16[8,64,28,28]:nhwc, strides [50176,1,1792,64]\n",
+                         "  reads   bias         = %b       f16[1,64,1,1]:nhwc, strides [64,1,64,64]\n",
+                         "  writes  y            = "};
+  for (const char* stage : {"--stage cuda ", "--stage kernel ", "--standalone "}) {
+    const std::string source = text(std::string("source $conv.fj ") + stage + with);
+    for (const char* line : lines) EXPECT_TRUE(contains(source, line)) << line << source;
+    EXPECT_LT(source.find("done by one call"), source.find("kernel @conv2d_bias_add_silu("));
+  }
+  const Json kernels = Json::parse(text("source $conv.fj --format json " + without))["kernels"];
+  ASSERT_EQ(kernels.size(), 2u);
+  EXPECT_EQ(kernels[0]["call"]["engine"], "precompiled");
+  EXPECT_EQ(kernels[0]["call"]["tensors"][1]["role"], "w");
+  EXPECT_EQ(kernels[0]["call"]["tensors"][1]["strides"], Json({576, 1, 192, 64}));
+  EXPECT_TRUE(kernels[0]["call"]["tensors"][2]["written"].get<bool>());
+  EXPECT_TRUE(kernels[1]["call"].is_null());
 }
 
 TEST_F(Dump, ModelsAreSources) {
