@@ -51,6 +51,11 @@ struct TextOptions : PlanOptions {
 // source, and asm, which is a stage.
 int put_stage(const TextOptions& options, Invocation& invocation);
 
+struct ExtractOptions : PlanOptions {
+  std::string kernel, output;
+};
+int extract(const ExtractOptions& options, Invocation& invocation);
+
 struct GraphOptions : PlanOptions {
   std::string output, stage = "after";  // output: empty for standard output; format: empty for what its name says
 };

@@ -110,6 +110,19 @@ void add_asm(CLI::App& program, Invocation& invocation) {
             invocation);
 }
 
+void add_extract(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<ExtractOptions>();
+  CLI::App& command = *program.add_subcommand("extract", "One kernel of a SOURCE as a file for other tools");
+  add_plan_options(command, *options);
+  command.add_option("--kernel", options->kernel, "The kernel: its number in the plan, or its name");
+  add_output(
+      command, options->output,
+      "The file to write. Its suffix says what: .kir (loops); for x86 .ll (LLVM IR), .s (assembly, for llvm-mca), "
+      ".o (for objdump); for cuda .cu (CUDA C++), .ptx, .cubin (for cuobjdump, nvdisasm, ncu)");
+  command.get_option("--output")->required();
+  on_call(command, options, invocation, extract);
+}
+
 void add_graph(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<GraphOptions>();
   CLI::App& command = *program.add_subcommand("graph", "A picture of a SOURCE's plan, or of the SOURCE as recorded");
@@ -225,8 +238,8 @@ int put_help(const std::string& text) {
 void parse_command_line(int argc, char** argv, Invocation& invocation) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_graph, add_html, add_diff, add_time,
-                         add_timeline, add_repro, add_run})
+  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_extract, add_graph, add_html, add_diff,
+                         add_time, add_timeline, add_repro, add_run})
     add(program, invocation);
   try {
     program.parse(argc, argv);

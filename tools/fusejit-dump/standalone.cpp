@@ -59,17 +59,6 @@ std::string heading(const scheduler::Plan& plan, const std::vector<DifferentKern
                      plan.target.str(), plan.rules);
 }
 
-// The steps that run a kernel, each with what its parameters are there.
-std::string legends(const scheduler::Plan& plan, const DifferentKernel& one, const char* comment) {
-  std::string text;
-  for (const int s : one.steps) {
-    const std::string lines = legend(plan, plan.steps[static_cast<std::size_t>(s)], comment);
-    const std::size_t words = std::string_view(comment).size() + 1;
-    text += fmt::format("{} kernel {} of the plan, {}", comment, s, lines.substr(words));
-  }
-  return text;
-}
-
 std::string launches(const codegen::cuda::CudaSource& source) {
   std::string text;
   for (const codegen::cuda::CudaLaunch& l : source.launches)
@@ -82,6 +71,10 @@ std::string launches(const codegen::cuda::CudaSource& source) {
     text +=
         fmt::format("//   counter: {} bytes, zero before the first run, and zero after each\n", source.counter_bytes);
   return text;
+}
+
+codegen::cuda::CudaSource source_of(const DifferentKernel& one) {
+  return codegen::cuda::emit(*one.code.kernel, one.code.symbol.substr(symbol_of("").size()));
 }
 
 std::string cuda_heading(const scheduler::Plan& plan) {
@@ -130,6 +123,27 @@ std::vector<DifferentKernel> different_kernels(const scheduler::Plan& plan, cons
   return all;
 }
 
+std::string legends(const scheduler::Plan& plan, const DifferentKernel& one, const char* comment) {
+  std::string text;
+  for (const int s : one.steps) {
+    const std::string lines = legend(plan, plan.steps[static_cast<std::size_t>(s)], comment);
+    const std::size_t words = std::string_view(comment).size() + 1;
+    text += fmt::format("{} kernel {} of the plan, {}", comment, s, lines.substr(words));
+  }
+  return text;
+}
+
+std::vector<std::string> entries(const scheduler::Plan& plan, const DifferentKernel& one) {
+  std::vector<std::string> list;
+  if (plan.target.isa == Isa::cuda) {
+    for (const codegen::cuda::CudaLaunch& launch : source_of(one).launches) list.push_back(launch.entry);
+  } else {
+    for (std::size_t phase = 0; phase < one.code.kernel->phases.size(); ++phase)
+      list.push_back(fmt::format("{}_phase_{}", one.code.symbol, phase));
+  }
+  return list;
+}
+
 std::vector<SymbolKernel> codes(const std::vector<DifferentKernel>& kernels) {
   std::vector<SymbolKernel> list;
   for (const DifferentKernel& one : kernels) list.push_back(one.code);
@@ -141,8 +155,7 @@ std::string standalone_cuda(const scheduler::Plan& plan, const std::vector<Diffe
   text += kPlain;
   text += codegen::cuda::prelude();
   for (const DifferentKernel& one : kernels) {
-    const codegen::cuda::CudaSource source =
-        codegen::cuda::emit(*one.code.kernel, one.code.symbol.substr(symbol_of("").size()));
+    const codegen::cuda::CudaSource source = source_of(one);
     text += "\n" + legends(plan, one, "//") + launches(source) + source.text;
   }
   return text;

@@ -18,6 +18,10 @@ struct DifferentKernel {
 // Those that `steps` run, in the order of the plan.
 std::vector<DifferentKernel> different_kernels(const scheduler::Plan& plan, const std::vector<int>& steps);
 std::vector<SymbolKernel> codes(const std::vector<DifferentKernel>& kernels);
+// The functions of one in files: "kernel_layer0_conv2d_bn" or its launches (cuda), "kernel_layer0_conv2d_bn_phase_0".
+std::vector<std::string> entries(const scheduler::Plan& plan, const DifferentKernel& one);
+// The steps that run a kernel, each with what its parameters are there, as comment lines.
+std::string legends(const scheduler::Plan& plan, const DifferentKernel& one, const char* comment);
 
 // CUDA C++ for NVRTC and nvcc; where the compiler is none for CUDA, C++17.
 std::string standalone_cuda(const scheduler::Plan& plan, const std::vector<DifferentKernel>& kernels);
