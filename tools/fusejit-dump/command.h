@@ -64,7 +64,7 @@ int graph(const GraphOptions& options, Invocation& invocation);
 struct HtmlOptions : PlanOptions {
   std::string output;
   bool code = false, no_code = false;  // assembly or PTX of every kernel; neither: where there are few
-  bool measure = false;
+  bool measure = false;                // this machine and the plan on it
 };
 int html(const HtmlOptions& options, Invocation& invocation);
 

@@ -145,7 +145,9 @@ void add_html(CLI::App& program, Invocation& invocation) {
   command.add_flag("--asm", options->code,
                    "Assembly (on cuda PTX) and figures of every kernel, by default where there are fewer than 60");
   command.add_flag("--no-asm", options->no_code, "Neither");
-  command.add_flag("--measure", options->measure, "Measure this machine and draw how long its kernels take at least");
+  command.add_flag(
+      "--measure", options->measure,
+      "Run the plan on made-up arguments: how long each kernel takes on this machine, and how long it takes at least");
   on_call(command, options, invocation, html);
 }
 

@@ -29,8 +29,11 @@ std::string format_of(const GraphOptions& options) {
 
 int graph(const GraphOptions& options, Invocation& invocation) {
   if (!options.output.empty()) io::check_writable(options.output);
-  const Picture picture = options.stage == "before" ? picture_of(read_source(invocation, options).graph)
-                                                    : picture_of(make_plan(invocation, options).plan);
+  const Picture picture = [&] {
+    if (options.stage == "before") return picture_of(read_source(invocation, options).graph);
+    const Planned planned = make_plan(invocation, options);
+    return picture_of(planned.plan, planned.source.graph);
+  }();
   const std::string format = format_of(options);
   return put_into(options.output, format == "dot" ? dot(picture) : format == "html" ? page(picture) : svg(picture));
 }

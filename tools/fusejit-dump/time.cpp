@@ -2,62 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <thread>
 
-#include "ir/base/check.h"
-#include "runtime/profiler.h"
 #include "runtime/roofline.h"
 #include "scheduler/naming.h"
-#include "tools/fusejit-dump/running.h"
+#include "tools/fusejit-dump/measured.h"
 #include "tools/fusejit-dump/table.h"
 
 namespace fusejit::tools {
 namespace {
-
-struct Times {
-  std::vector<double> milliseconds;  // of each run
-  double median() const { return sorted()[milliseconds.size() / 2]; }
-  double lowest() const { return sorted().front(); }
-  double highest() const { return sorted().back(); }
-
- private:
-  std::vector<double> sorted() const {
-    std::vector<double> copy = milliseconds;
-    std::sort(copy.begin(), copy.end());
-    return copy;
-  }
-};
-
-struct Measured {
-  Times whole;
-  std::vector<Times> steps;  // as in the plan
-};
-
-double milliseconds(const runtime::ProfileEvent& event) { return static_cast<double>(event.end - event.begin) * 1e-6; }
-
-Measured measure(Running& running, int count) {
-  constexpr int kWarm = 2;  // caches fill, pages come
-  for (int i = 0; i < kWarm; ++i) running.step();
-  Measured measured;
-  measured.steps.resize(running.plan().steps.size());
-  runtime::Profiler& profiler = runtime::Profiler::the();
-  for (int i = 0; i < count; ++i) {
-    const std::int64_t began = profiler.start();
-    running.step();
-    measured.whole.milliseconds.push_back(static_cast<double>(runtime::Profiler::now() - began) * 1e-6);
-    const std::vector<runtime::ProfileEvent> events = profiler.events_since(began);
-    profiler.stop();
-    std::size_t s = 0;
-    for (const runtime::ProfileEvent& event : events) {
-      if (std::strcmp(event.category, "launch") == 0)
-        measured.steps.at(s++).milliseconds.push_back(milliseconds(event));
-    }
-    FJ_ASSERT(s == measured.steps.size(), "{} launches were noted of {}", s, measured.steps.size());
-  }
-  return measured;
-}
 
 struct Row {
   int step;

@@ -49,7 +49,7 @@ class Pictures(Case):
             self.assertEqual(sorted(boxes), list(range(len(plan.kernels))), source)
             for kernel in plan.kernels:
                 said = boxes[kernel["index"]].find(SVG + "title").text
-                for words in [f"{kernel['index']} {kernel['name']}", *kernel["ops"]]:
+                for words in [f"{kernel['index']} {kernel['name']}", *kernel["ops"], *kernel["written"]]:
                     self.assertIn(words, said, source)
             self.assertEqual(flows_of(svg), plan.flows(), source)
 

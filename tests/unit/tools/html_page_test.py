@@ -34,7 +34,8 @@ class Pages(Case):
             for kernel in shown["kernels"]:
                 row = rows[f"s{kernel['index']}"]
                 self.assertEqual(row[1].find("a").text, kernel["name"])
-                self.assertEqual(words(row[2]), ", ".join(kernel["ops"]))
+                self.assertEqual(words(row[2]), ", ".join(kernel["written"]))
+                self.assertEqual(row[2].get("title"), ", ".join(kernel["ops"]))
                 self.assertEqual([float(row[c].get("data-v")) for c in (3, 4)],
                                  [kernel["read_bytes"], kernel["written_bytes"]])
                 self.assertEqual(float(row[5].get("data-v")), float(f"{kernel['flop']:.9g}"))
@@ -101,7 +102,17 @@ class Pages(Case):
         self.assertIn("least ms", words(measured))
         self.assertNotIn("least ms", words(plain))
         rows = [row for row in measured.iter("tr") if (row.get("id") or "").startswith("s")]
-        self.assertTrue(rows and all(float(row[-1].get("data-v")) > 0 for row in rows))
+        self.assertTrue(rows)
+        for row in rows:
+            least, took, part = (float(cell.get("data-v")) for cell in row[-3:])
+            self.assertGreater(least, 0)
+            self.assertAlmostEqual(least / took, part, delta=1e-6 * part)
+        shown = next(s for s in measured.iter("section") if s.get("id") == "times")
+        self.assertEqual([rect for rect in plain.iter("section") if rect.get("id") == "times"], [])
+        svg = "{http://www.w3.org/2000/svg}"
+        widths = [float(r.get("width")) for r in shown.iter() if r.tag in ("rect", svg + "rect")]
+        self.assertEqual(len(widths), len(rows))
+        self.assertAlmostEqual(sum(widths), sum(float(row[-2].get("data-v")) for row in rows), delta=1e-4 * sum(widths))
         self.assertEqual(run("html", self.graph, "--measure", "--target", "cuda:sm_90").returncode, 1)
 
     def test_a_plan_without_kernels(self):

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/kernel/kernel.h"
+#include "scheduler/naming.h"
 #include "tools/fusejit-dump/markup.h"
 
 namespace fusejit::tools {
@@ -22,13 +23,13 @@ std::string flop_text(double flop) {
   return flop >= 1e9 ? fmt::format("{:.2f} GFLOP", flop / 1e9) : fmt::format("{:.2f} MFLOP", flop / 1e6);
 }
 
-Box box_of(const scheduler::PlanStep& step, std::size_t number) {
+Box box_of(const scheduler::PlanStep& step, std::size_t number, const ir::Graph& recorded) {
   Box box;
   box.title = fmt::format("{} {}", number, step.name);
-  box.words = step.ops;
+  box.words = scheduler::written_ops(step, recorded);
   box.note = fmt::format("{} in, {} out", bytes_text(step.read_bytes), bytes_text(step.written_bytes));
   if (step.flop > 0) box.note += ", " + flop_text(step.flop);
-  box.whole = fmt::format("{}\n{}\n{}", box.title, fmt::join(step.ops, "\n"), box.note);
+  box.whole = fmt::format("{}\n{}\n{}\n{}", box.title, fmt::join(box.words, "\n"), fmt::join(step.ops, ", "), box.note);
   box.kind = kind_of(step);
   return box;
 }
@@ -50,7 +51,8 @@ Picture picture_of(const ir::Graph& graph) {
     const int number = static_cast<int>(picture.boxes.size());
     Box box;
     box.title = fmt::format("%{} {}", number, ir::name(node->op));
-    box.words = {node.type().str()};
+    if (const std::string written = scheduler::written_op(*node); written != ir::name(node->op)) box.words = {written};
+    box.words.push_back(node.type().str());
     box.whole = ir::print_node(graph, *node);
     box.kind = kind_of(node->op);
     picture.boxes.push_back(std::move(box));
@@ -62,7 +64,7 @@ Picture picture_of(const ir::Graph& graph) {
   return picture;
 }
 
-Picture picture_of(const scheduler::Plan& plan, const std::vector<std::string>& links) {
+Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const std::vector<std::string>& links) {
   Picture picture;
   picture.title = fmt::format("@{} on {}, rules={}: {} kernels, {} moved", plan.name, plan.target.str(), plan.rules,
                               plan.steps.size(), bytes_text(plan.ledger_bytes()));
@@ -74,7 +76,7 @@ Picture picture_of(const scheduler::Plan& plan, const std::vector<std::string>& 
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const scheduler::PlanStep& step = plan.steps[s];
     const int number = static_cast<int>(s);
-    picture.boxes.push_back(box_of(step, s));
+    picture.boxes.push_back(box_of(step, s, recorded));
     if (s < links.size()) picture.boxes.back().link = links[s];
     const std::vector<ir::MemKind> kinds = accesses(step);
     // A value that the kernel reads in two places flows to it once; what it writes first and reads then does not flow.

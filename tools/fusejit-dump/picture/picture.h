@@ -13,7 +13,7 @@ namespace fusejit::tools {
 
 struct Box {
   std::string title;               // "4 conv2d_mean_var"
-  std::vector<std::string> words;  // its ops, or its type
+  std::vector<std::string> words;  // its ops as the user wrote them, its type
   std::string note;                // "12.4 MiB in, 49.1 MiB out"
   std::string whole;               // everything, for a pointer that rests on it
   std::string link;                // where a click leads; empty: nowhere
@@ -35,7 +35,7 @@ struct Picture {
 };
 
 Picture picture_of(const ir::Graph& graph);
-// A box of step s leads to `links[s]`; no links: nowhere.
-Picture picture_of(const scheduler::Plan& plan, const std::vector<std::string>& links = {});
+// Of the plan that was made of `recorded`. A box of step s leads to `links[s]`; no links: nowhere.
+Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const std::vector<std::string>& links = {});
 
 }  // namespace fusejit::tools

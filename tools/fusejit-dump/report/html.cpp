@@ -23,8 +23,8 @@ std::string page(const Report& report) {
   out += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n";
   out += fmt::format("<title>@{} on {}</title>\n<style>\n{}</style>\n</head>\n<body>\n", escaped(report.plan().name),
                      escaped(name(report.plan().target.isa)), std::string(page_style()) + kind_styles());
-  out += head_part(report) + "<main>\n" + bytes_part(report) + picture_part(report) + kernels_part(report) +
-         roofline_part(report) + refused_part(report) + code_part(report) + "</main>\n";
+  out += head_part(report) + "<main>\n" + bytes_part(report) + times_part(report) + picture_part(report) +
+         kernels_part(report) + roofline_part(report) + refused_part(report) + code_part(report) + "</main>\n";
   return out + fmt::format("<script>/*<![CDATA[*/\n{}/*]]>*/</script>\n</body>\n</html>\n", page_script());
 }
 
@@ -47,6 +47,9 @@ int html(const HtmlOptions& options, Invocation& invocation) {
           fmt::format("--measure: this machine is {}, the plan is for {}", Target::host().str(), plan.target.str())};
     const int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     report.machine = runtime::roofline(plan.target, threads);
+    constexpr int kSteps = 5;
+    Running running(planned.source, options, threads);
+    report.times = measure(running, kSteps);
   }
   return put_into(options.output, page(report));
 }

@@ -9,6 +9,7 @@
 
 #include "runtime/roofline.h"
 #include "tools/fusejit-dump/kinds.h"
+#include "tools/fusejit-dump/measured.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
 
@@ -20,17 +21,22 @@ struct Report {
   std::vector<Row> rows;
   bool compiled = false;                     // rows have figures of code, and code is shown
   std::optional<runtime::Roofline> machine;  // if it was measured
+  std::optional<Measured> times;             // and the plan run on it
 
   const scheduler::Plan& plan() const { return planned->plan; }
   std::int64_t bytes(std::size_t step) const { return rows[step].step->read_bytes + rows[step].step->written_bytes; }
   double flop() const;
   // The least time of a step, from its bytes and arithmetic: what the measured machine allows.
   double least_milliseconds(std::size_t step) const;
+  // Of a step that was measured: that time by what it took. Of all, the longest median.
+  double of_roof(std::size_t step) const;
+  double longest_milliseconds() const;
 };
 
 std::string head_part(const Report& report);      // title and totals
 std::string bytes_part(const Report& report);     // the ledger by kind, the bound, the arena over the steps
 std::string picture_part(const Report& report);   // the plan
+std::string times_part(const Report& report);     // where the time goes, if it was measured
 std::string kernels_part(const Report& report);   // a table
 std::string roofline_part(const Report& report);  // arithmetic against intensity
 std::string refused_part(const Report& report);   // what was not fused

@@ -118,6 +118,7 @@ std::string roofline_part(const Report& report) {
     std::string title = fmt::format("{} {}\n{:.3f} GFLOP, {:.2f} FLOP per byte, {}", s, step.name, step.flop / 1e9,
                                     intensity, bytes_text(report.bytes(s)));
     if (report.machine) title += fmt::format("\nat least {:.4f} ms", report.least_milliseconds(s));
+    if (report.times) title += fmt::format(", measured {:.4f}", report.times->steps[s].median());
     out += fmt::format(
         "<a href=\"#s{}\"><circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}</title></circle>"
         "</a>\n",

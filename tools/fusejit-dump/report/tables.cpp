@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "scheduler/naming.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/report/report.h"
 #include "tools/fusejit-dump/table.h"
@@ -32,6 +33,7 @@ std::vector<std::string> column_names(const Report& report) {
   if (report.compiled && cuda) names.insert(names.end(), {"registers", "spilled bytes", "shared bytes"});
   if (report.compiled && !cuda) names.insert(names.end(), {"IR instructions", "code bytes"});
   if (report.machine) names.push_back("least ms");
+  if (report.times) names.insert(names.end(), {"ms", "roof %"});
   return names;
 }
 
@@ -46,12 +48,14 @@ std::string kernel_row(const Report& report, std::size_t s, std::int64_t most) {
   const scheduler::PlanStep& step = *row.step;
   const KindLook& kind = look(kind_of(step));
   const std::string ops = escaped(fmt::format("{}", fmt::join(step.ops, ", ")));
+  const std::string written =
+      escaped(fmt::format("{}", fmt::join(scheduler::written_ops(step, report.planned->source.graph), ", ")));
   std::int64_t tasks = 0;
   for (const std::int64_t of_phase : row.cost.tasks) tasks = std::max(tasks, of_phase);
   std::string out = fmt::format("<tr id=\"s{0}\"><td class=\"n\" data-v=\"{0}\"><a href=\"#b{0}\">{0}</a></td>", s);
   out += fmt::format("<td class=\"name\"><span class=\"chip {}\" title=\"{}\"></span><a href=\"#k{}\">{}</a>{}</td>",
                      kind.style, kind.name, row.same_as, escaped(step.name), step.library ? " (library)" : "");
-  out += fmt::format("<td class=\"ops\" title=\"{0}\"><div>{0}</div></td>", ops);
+  out += fmt::format("<td class=\"ops\" title=\"{}\"><div>{}</div></td>", ops, written);
   out += mebibytes_cell(step.read_bytes, most) + mebibytes_cell(step.written_bytes, most);
   const double intensity = report.bytes(s) == 0 ? 0 : step.flop / static_cast<double>(report.bytes(s));
   out += number_cell(step.flop, fmt::format("{:.3f}", step.flop / 1e9));
@@ -60,6 +64,11 @@ std::string kernel_row(const Report& report, std::size_t s, std::int64_t most) {
   out += mebibytes_cell(alive, report.plan().arena_bytes) + code_cells(report, report.rows[row.same_as].code);
   if (report.machine)
     out += number_cell(report.least_milliseconds(s), fmt::format("{:.4f}", report.least_milliseconds(s)));
+  if (report.times) {
+    const double took = report.times->steps[s].median(), of_roof = report.of_roof(s);
+    out += number_cell(took, fmt::format("{:.4f}", took), took / report.longest_milliseconds());
+    out += number_cell(of_roof, fmt::format("{:.0f}", 100 * of_roof));
+  }
   return out + "</tr>\n";
 }
 

@@ -82,7 +82,10 @@ std::string head_part(const Report& report) {
   const std::pair<const char*, const char*> parts[] = {{"bytes", "Bytes"},       {"plan", "Plan"},
                                                        {"kernels", "Kernels"},   {"roofline", "Roofline"},
                                                        {"refused", "Not fused"}, {"code", "Code"}};
-  for (const auto& [id, title] : parts) out += fmt::format("<a href=\"#{}\">{}</a> ", id, title);
+  for (const auto& [id, title] : parts) {
+    out += fmt::format("<a href=\"#{}\">{}</a> ", id, title);
+    if (report.times && std::string_view(id) == "bytes") out += "<a href=\"#times\">Times</a> ";
+  }
   out +=
       fmt::format("</nav>\n</header>\n<p class=\"about\">{} on <code>{}</code>, rules={}</p>\n<div class=\"cards\">\n",
                   escaped(report.source), escaped(plan.target.str()), escaped(plan.rules));
@@ -105,6 +108,11 @@ std::string head_part(const Report& report) {
     out += card(fmt::format("{:.2f} ms", milliseconds),
                 fmt::format("at least, at {:.0f} GFLOP/s (f32) and {:.1f} GB/s as measured here",
                             report.machine->gflops, report.machine->gigabytes_per_second));
+  }
+  if (report.times) {
+    out += card(fmt::format("{:.2f} ms", report.times->whole.median()),
+                fmt::format("a step as measured here ({:.2f} to {:.2f})", report.times->whole.lowest(),
+                            report.times->whole.highest()));
   }
   return out + "</div>\n" + fallbacks_text(plan);
 }
@@ -142,8 +150,8 @@ std::string picture_part(const Report& report) {
       "<button data-zoom=\"1.25\">larger</button> <button data-zoom=\"1\">as drawn</button></p>\n";
   std::vector<std::string> links;
   for (const Row& row : report.rows) links.push_back(fmt::format("#k{}", row.same_as));
-  return out + "<div class=\"paper\" tabindex=\"0\">\n" + svg(picture_of(report.plan(), links)) +
-         "</div>\n</section>\n";
+  return out + "<div class=\"paper\" tabindex=\"0\">\n" +
+         svg(picture_of(report.plan(), report.planned->source.graph, links)) + "</div>\n</section>\n";
 }
 
 }  // namespace fusejit::tools
