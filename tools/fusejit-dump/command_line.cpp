@@ -24,7 +24,10 @@ void add_choices(CLI::App& command, PlanOptions& options) {
 }
 
 void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required = true) {
-  command.add_option("source", options.source, "A .fj file, or a built-in model: convnet@256:train")
+  command
+      .add_option("source", options.source,
+                  "A .fj file, a built-in model (convnet@256:train), or one of the plans of a run under FUSEJIT_RECORD "
+                  "(runs.fjs#2)")
       ->required(source_required);
   add_choices(command, options);
 }

@@ -12,10 +12,10 @@
 namespace fusejit::tools {
 
 struct Source {
-  ir::Graph graph;            // as recorded
-  std::vector<bool> donated;  // by parameter
+  ir::Graph graph;                        // as recorded
+  std::vector<bool> donated, fixed = {};  // by parameter; empty: none
 };
-// A .fj file or a built-in model.
+// A .fj file, a built-in model, or what a run planned: "runs.fjs", of several signatures "runs.fjs#2".
 Source read_source(Invocation& invocation, const PlanOptions& options);
 
 struct Planned {
@@ -23,6 +23,7 @@ struct Planned {
   scheduler::Plan plan;
 };
 Planned make_plan(Invocation& invocation, const PlanOptions& options);
+Planned make_plan(Source source, const PlanOptions& options);
 
 // Steps that --kernel selects: a number, a kernel's name, or (empty) all. UserError if there is none.
 std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& kernel);

@@ -31,7 +31,9 @@ std::unique_ptr<bool[]> flags(const std::vector<bool>& donated, std::size_t coun
 Running::Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks)
     : source_(std::move(source)),
       donated_(flags(source_.donated, source_.graph.parameters().size())),
-      session_(session_options(options, threads, std::move(checks))) {}
+      session_(session_options(options, threads, std::move(checks))) {
+  source_.fixed.clear();
+}
 
 void Running::prepare() {
   if (!plan_) plan_ = session_.plan(source_.graph, {donated_.get(), source_.graph.parameters().size()});

@@ -11,7 +11,8 @@ namespace fusejit::tools {
 
 class Running {
  public:
-  // UnsupportedError, DeviceError where this machine cannot run the plan.
+  // Nothing counts as fixed, so that every step runs every time. UnsupportedError, DeviceError where this machine
+  // cannot run the plan.
   Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks = {});
   // Plans and compiles.
   void prepare();
@@ -23,7 +24,7 @@ class Running {
   bool is_on_cpu() const { return !session_.options().results_on_device; }
 
  private:
-  const Source source_;
+  Source source_;
   const std::unique_ptr<bool[]> donated_;
   runtime::Session session_;
   std::vector<runtime::Buffer> arguments_;

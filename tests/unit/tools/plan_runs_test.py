@@ -2,11 +2,14 @@
 """fusejit-dump time, timeline and repro: what they say of a run, and that a folder of repro stands on its own."""
 
 import json
+import math
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import unittest
+import zipfile
 
 from dump_program import Case, run, text
 
@@ -108,6 +111,46 @@ class Runs(Case):
         answer = subprocess.run([folder / "build" / "repro"], capture_output=True, check=False)
         self.assertEqual(answer.returncode, 0, answer.stdout)
         self.check_graph(folder)
+
+    def test_what_a_run_planned_is_a_source(self):
+        """Signatures of FUSEJIT_RECORD, here of this program's own run."""
+        record = self.folder / "runs.fjs"
+        os.environ["FUSEJIT_RECORD"] = str(record)
+        try:
+            text("time", MODEL, "--steps", "1")
+            self.assertIn(b'"donated":[', record.read_bytes())
+            one = json.loads(text("list", record, "--format", "json"))
+            self.assertEqual(len(one["kernels"]), len(json.loads(text("list", MODEL, "--format", "json"))["kernels"]))
+            self.assertEqual(text("source", record), text("source", f"{record}#1"))
+            text("run", self.graph, "--inputs", self.inputs())
+        finally:
+            del os.environ["FUSEJIT_RECORD"]
+        answer = run("show", record)
+        self.assertEqual(answer.returncode, 2)
+        self.assertIn(b"holds 2 signatures, say which:", answer.stderr)
+        self.assertIn(b"runs.fjs#2  @g, 3 ops, for x86:", answer.stderr)
+        self.assertIn("matmul", text("show", f"{record}#2"))
+        text("html", f"{record}#1", "--measure", "--no-asm", "-o", self.folder / "page.html")
+        lines = record.read_bytes().splitlines(keepends=True)
+        bad = self.folder / "bad.fjs"
+        for content in (b"", b"\0\x7f<script>", lines[0][:100], lines[0].replace(b"conv2d", b"conv3d"), b"{}\n"):
+            bad.write_bytes(content)
+            answer = run("show", bad)
+            self.assertEqual((answer.returncode, answer.stdout), (2, b""), answer.stderr)
+        for code, source in ((5, self.folder / "none.fjs"), (2, f"{record}#3"), (5, f"{record}#x"), (5, f"{record}#0"),
+                             (5, f"{self.folder}/none.fjs#1")):
+            self.assertEqual(run("show", source).returncode, code, source)
+
+    def inputs(self):
+        path = self.folder / "in.npz"
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, shape in (("x", (64, 32)), ("w", (32, 16)), ("unused", (4,))):
+                header = str({"descr": "<f4", "fortran_order": False, "shape": shape}).encode()
+                header += b" " * (-(len(header) + 11) % 64) + b"\n"
+                elements = struct.pack("<f", 0.5) * math.prod(shape)
+                archive.writestr(name + ".npy",
+                                 b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + elements)
+        return path
 
     def test_repro_refuses(self):
         self.check_refusals("repro", "--kernel", "0", "-o", self.folder / "none")

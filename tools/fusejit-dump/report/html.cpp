@@ -32,7 +32,10 @@ std::string page(const Report& report) {
 
 int html(const HtmlOptions& options, Invocation& invocation) {
   if (!options.output.empty()) io::check_writable(options.output);
-  const Planned planned = make_plan(invocation, options);
+  static_cast<void>(parse_target(options.target));
+  Source source = read_source(invocation, options);
+  if (options.measure) source.fixed.clear();  // as it is run
+  const Planned planned = make_plan(std::move(source), options);
   const scheduler::Plan& plan = planned.plan;
   Report report;
   report.source = options.source;
