@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <unordered_set>
 #include <utility>
 
 #include "ir/base/check.h"
@@ -47,6 +48,26 @@ class BigThread {
   bool started_ = false;
 };
 
+// Until all are there, or given up. Says once what is still missing when the time is over.
+void wait_patiently(const std::vector<std::shared_future<KernelCache::Compiled>>& found,
+                    const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
+                    const std::vector<std::string>& names, const KernelCache::Patience& patience) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto over = start + patience.until;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (found[i].wait_until(over) == std::future_status::ready) continue;
+    std::unordered_set<const ir::Kernel*> missing;
+    for (std::size_t j = i; j < found.size(); ++j) {
+      if (found[j].wait_for(std::chrono::seconds(0)) != std::future_status::ready) missing.insert(kernels[j].get());
+    }
+    if (missing.empty()) return;
+    patience.say(fmt::format("{} of its kernels are still being compiled after {} s, the first is {}", missing.size(),
+                             std::chrono::round<std::chrono::seconds>(std::chrono::steady_clock::now() - start).count(),
+                             names.empty() ? kernels[i]->name : names[i]));
+    return;
+  }
+}
+
 }  // namespace
 
 bool KernelCache::can_compile() {
@@ -59,7 +80,7 @@ bool KernelCache::can_compile() {
 
 std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels,
                                                     const Target& target, int threads, Missing missing,
-                                                    const std::vector<std::string>& names) {
+                                                    const std::vector<std::string>& names, const Patience* patience) {
   std::vector<std::shared_future<Compiled>> found(kernels.size());
   std::vector<Job> jobs;
   std::unordered_map<const ir::Kernel*, std::size_t> first;  // the steps of a plan share kernels
@@ -85,6 +106,7 @@ std::vector<KernelCache::Compiled> KernelCache::get(const std::vector<std::share
          ++t) {
       workers.push_back(std::make_unique<BigThread>(work));
     }
+    if (patience) wait_patiently(found, kernels, names, *patience);
   } catch (...) {  // without memory for all of that, nobody may wait for what nobody makes
     for (Job& job : jobs) give_up(job);
     throw;

@@ -2,6 +2,8 @@
 // share one entry. A compile happens outside the lock, once per key, in parallel over the kernels of a plan.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -42,11 +44,16 @@ class KernelCache {
     compile_quickly,  // into slower code, which is not kept: the next one finds it missing again
     refuse            // UserError
   };
+  // What is said of a compilation that takes so long that a user wonders; the sentence has no name of the graph.
+  struct Patience {
+    std::chrono::milliseconds until = std::chrono::seconds(30);
+    std::function<void(const std::string& sentence)> say;
+  };
   // Machine code for every kernel, compiling what is missing on up to `threads` threads. Throws what the compiler
   // throws. `names`: of the steps that ask for them, for errors, profilers and debuggers; may be empty.
   std::vector<Compiled> get(const std::vector<std::shared_ptr<const ir::Kernel>>& kernels, const Target& target,
-                            int threads, Missing missing = Missing::compile,
-                            const std::vector<std::string>& names = {});
+                            int threads, Missing missing = Missing::compile, const std::vector<std::string>& names = {},
+                            const Patience* patience = nullptr);
   KernelCacheStatistics statistics() const;
   // False once the process is ending: then get() throws UnsupportedError for what is not there yet.
   static bool can_compile();

@@ -161,7 +161,9 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
                          : quick        ? KernelCache::Missing::compile_quickly
                                         : KernelCache::Missing::compile;
     try {
-      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), missing, names_of(made->plan));
+      KernelCache::Patience patience;
+      patience.say = [&](const std::string& sentence) { warn(graph.name(), "takes long to be ready", sentence); };
+      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), missing, names_of(made->plan), &patience);
     } catch (const UnsupportedError&) {
       if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
     }

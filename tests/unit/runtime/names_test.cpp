@@ -1,5 +1,6 @@
 // Names of layers are outside of every key: what was kept for one network serves another, which has its own names for
 // it. Errors say the layer.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "runtime/disk/disk_cache.h"
@@ -92,6 +93,29 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   EXPECT_TRUE(get({"a_bn1_relu"}).starts_with("a_bn1_relu: frozen: kernel @bn_relu would have to be compiled"))
       << get({"a_bn1_relu"});
   EXPECT_TRUE(get({}).starts_with("frozen: kernel @bn_relu")) << "whoever asks for a kernel alone";
+}
+
+// A compiler that takes long, or hangs, is said once, while it still does.
+TEST(Names, AreSaidOfALongCompilation) {
+  const Target host = Target::host();
+  if (host.isa == Isa::any) GTEST_SKIP() << "no code is generated for this machine";
+  const scheduler::Plan plan = scheduler::schedule(network("a.conv1", "a.bn1"), {host, "all", {}});
+  std::vector<std::shared_ptr<const ir::Kernel>> wanted;
+  std::vector<std::string> steps;
+  for (const scheduler::PlanStep& step : plan.steps) wanted.push_back(step.kernel), steps.push_back(step.name);
+  std::vector<std::string> said;
+  KernelCache::Patience patience;
+  patience.say = [&](const std::string& sentence) { said.push_back(sentence); };
+  KernelCache().get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
+  EXPECT_TRUE(said.empty()) << said[0];
+  patience.until = std::chrono::seconds(0);
+  KernelCache kernels;
+  kernels.get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0], fmt::format("{} of its kernels are still being compiled after 0 s, the first is a_conv1_pack",
+                                 wanted.size()));
+  kernels.get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
+  EXPECT_EQ(said.size(), 1u) << "they are there now";
 }
 
 // A plan without its kernels, and nothing may be compiled.
