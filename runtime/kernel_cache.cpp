@@ -152,11 +152,13 @@ void KernelCache::make(Job& job, const Target& target, Missing missing) {
     if (code) {
       try {
         return finish(job, codegen::x86::load(*code), true), true;
-      } catch (const DeviceError&) {  // an object that LLVM does not take is compiled again
+      } catch (const DeviceError& error) {  // an object that LLVM does not take is compiled again
         if (!codegen::x86::host_supports(isa)) throw;
+        disk_->refused(*key, error.what());
       }
+    } else if (entry) {
+      disk_->refused(*key, "it is no kernel's object");
     }
-    if (entry) disk_->remove(*key);
     return false;
   };
   if (disk_ && finds()) return;

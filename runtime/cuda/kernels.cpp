@@ -63,8 +63,9 @@ void CudaKernels::load(std::vector<Missing>& missing, bool frozen) {
             return std::make_shared<const LoadedKernel>(load_kernel(context, module, entry->source, entry->resources));
           });
         }
-      } catch (const DeviceError&) {  // its driver does not take it: it is compiled again
-        disk::remove_cuda_kernel(*disk_, key, entry->program);
+      } catch (const DriverError& error) {
+        if (error.code == kOutOfMemory) throw;  // there is nothing wrong with it
+        disk::refused_cuda_kernel(*disk_, key, entry->program, error.what());
       }
     }
     if (frozen && !kernel.loaded) {

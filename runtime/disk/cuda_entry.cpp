@@ -114,8 +114,8 @@ bool contains_cuda_kernel(DiskCache& cache, const CacheKey& key) {
   return entry && cache.contains(program_key(key, entry->program));
 }
 
-void remove_cuda_kernel(DiskCache& cache, const CacheKey& key, const std::string& program) {
-  cache.remove(program_of(program, key.part("sm")));
+void refused_cuda_kernel(DiskCache& cache, const CacheKey& key, const std::string& program, const std::string& why) {
+  cache.refused(program_of(program, key.part("sm")), why);
   cache.remove(key);
 }
 

@@ -33,7 +33,7 @@ std::optional<CudaKernelEntry> find_cuda_kernel(DiskCache& cache, const CacheKey
 std::string find_program(DiskCache& cache, const std::string& program, int compute_capability);
 // Whether both are there, without reading the program.
 bool contains_cuda_kernel(DiskCache& cache, const CacheKey& key);
-// Both, because the driver does not take them.
-void remove_cuda_kernel(DiskCache& cache, const CacheKey& key, const std::string& program);
+// Both are removed, because the driver does not take them.
+void refused_cuda_kernel(DiskCache& cache, const CacheKey& key, const std::string& program, const std::string& why);
 
 }  // namespace fusejit::runtime::disk

@@ -162,6 +162,11 @@ void DiskCache::remove(const CacheKey& key) noexcept {
   if (const Handle folder = open_shard(shard_of(key), false, why)) ::unlinkat(folder.get(), file_name(key).c_str(), 0);
 }
 
+void DiskCache::refused(const CacheKey& key, const std::string& why) {
+  remove(key);
+  say(said_refusal_, fmt::format("{}: {}; it is made again", file_name(key), why));
+}
+
 bool DiskCache::make_room(int shard, const Handle& folder, std::int64_t bytes, std::string& why) {
   const Bound most = {options_.most.bytes / kShards, options_.most.files / kShards};
   if (bytes > most.bytes || most.files < 1)

@@ -58,8 +58,9 @@ class DiskCache {
   Handle take_turn(const CacheKey& key);
   // Entries of the same kind and subject, wherever they are, and when they were last used (0: in a bundle).
   std::vector<std::pair<Entry, std::time_t>> neighbours(const CacheKey& key) const;
-  // Its bytes were as written, but of no use: the next one shall make it anew.
   void remove(const CacheKey& key) noexcept;
+  // Its bytes were as written, but who is to run them does not take them: it is removed, and the log says so once.
+  void refused(const CacheKey& key, const std::string& why);
 
   const DiskCacheOptions& options() const { return options_; }
   // root/v1
@@ -90,7 +91,7 @@ class DiskCache {
   std::vector<Bundle> bundles_;
   mutable std::mutex mutex_;  // of what follows
   std::string why_unusable_;
-  bool said_failure_ = false, said_damage_ = false;  // one line for each
+  bool said_failure_ = false, said_damage_ = false, said_refusal_ = false;  // one line for each
   DiskCacheStatistics statistics_;
   std::array<Shard, kShards> shards_;
   Turns turns_;

@@ -12,7 +12,7 @@
 namespace fusejit::test {
 namespace {
 
-constexpr CuResult kInvalidValue = 1, kInvalidImage = 200, kInvalidHandle = 400, kNotFound = 500;
+constexpr CuResult kInvalidValue = 1, kInvalidImage = 200, kNoBinaryForGpu = 209, kInvalidHandle = 400, kNotFound = 500;
 constexpr CuResult kCaptureUnsupported = 900, kCaptureIsolation = 905, kCapturedEvent = 907;
 constexpr CuResult kIllegalAddress = 700;
 constexpr std::int64_t kMostThreads = 1024;
@@ -192,6 +192,9 @@ CuResult FakeDriver::module_load_data(CuModule* module, const void* image) {
   if (capture_forbids("cuModuleLoadData")) return kCaptureUnsupported;
   const char* text = static_cast<const char*>(image);
   if (std::strncmp(text, kImageMark.data(), kImageMark.size()) != 0) return kInvalidImage;
+  constexpr std::string_view kFor = " for sm_";
+  const std::string_view rest = text + kImageMark.size();
+  if (rest.starts_with(kFor) && rest != fmt::format("{}{}", kFor, device_.compute_capability)) return kNoBinaryForGpu;
   if (device_.module_bytes > device_.memory_bytes - in_use_) return kOutOfMemory;
   in_use_ += device_.module_bytes;
   auto state = std::make_unique<ModuleState>();

@@ -131,5 +131,89 @@ TEST(LoadedKernels, OutliveTheProcessOnDisk) {
   EXPECT_EQ(fake.problems(), std::vector<std::string>());
 }
 
+std::vector<runtime::disk::Entry> entries_in(const std::string& folder) {
+  std::vector<runtime::disk::Entry> entries;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
+    if (file.path().extension() != ".entry") continue;
+    std::stringstream bytes;
+    bytes << std::ifstream(file.path()).rdbuf();
+    entries.push_back(runtime::disk::decode(bytes.str()).value());
+  }
+  return entries;
+}
+
+// A bundle made for two devices: each finds its own machine code and nothing else, and what its driver does not take is
+// made again, said once.
+TEST(LoadedKernels, OfABundleAreThoseOfTheDevice) {
+  const CacheFolder folder;
+  namespace disk = runtime::disk;
+  std::vector<std::shared_ptr<const ir::Kernel>> kernels;
+  for (const std::string& file : cuda_kernel_files())
+    kernels.push_back(std::make_shared<const ir::Kernel>(cuda_kernel(file)));
+  int programs = 0;
+  const auto compile = [&](std::string_view, int capability) {
+    ++programs;
+    return codegen::cuda::CudaBinary{capability, fmt::format("\x7f{}{}", "ELF for sm_", capability), {}, 0};
+  };
+  std::vector<std::string> said;
+  const auto of_process = [&](int capability, disk::DiskCacheOptions where, bool is_full = false) {
+    where.log = [&](const std::string& line) { said.push_back(line); };
+    const auto cache = std::make_shared<disk::DiskCache>(where);
+    FakeDevice described;
+    described.compute_capability = capability;
+    if (is_full) described.module_bytes = described.memory_bytes + 1;
+    FakeDriver fake(described);
+    for (const auto& kernel : kernels)
+      define_kernel(fake, kernel, codegen::cuda::emit(*kernel, runtime::cuda::entry_name(*kernel)));
+    const auto device = runtime::cuda::CudaDevice::open(fake.table(), 0);
+    runtime::cuda::CudaKernels there(device, compile, cache);
+    there.get(kernels, 2);
+    EXPECT_EQ(fake.problems(), std::vector<std::string>());
+    return there.statistics();
+  };
+  const auto count = static_cast<std::int64_t>(kernels.size());
+  const disk::DiskCacheOptions made{.folder = folder.path("made")};
+  of_process(80, made), of_process(90, made);
+  {
+    disk::BundleWriter writer(folder.path("both.fjb"));
+    for (const disk::Entry& entry : entries_in(made.folder)) writer.add(entry.key, encode(entry.key, entry.sections));
+    writer.finish();
+  }
+  programs = 0;
+  for (const int capability : {80, 90}) {
+    const auto found = of_process(capability, {.folder = folder.path("own"), .bundles = {folder.path("both.fjb")}});
+    EXPECT_EQ(found.loaded, count) << capability;
+    EXPECT_EQ(found.compiled, 0) << capability;
+  }
+  const auto other = of_process(86, {.folder = folder.path("own"), .bundles = {folder.path("both.fjb")}});
+  EXPECT_EQ(other.loaded, 0) << "there is none for it";
+  EXPECT_EQ(other.compiled, count);
+  EXPECT_TRUE(said.empty()) << said[0];
+
+  // Code that is filed under this device and is not for it.
+  std::int64_t changed = 0;
+  for (const disk::Entry& entry : entries_in(made.folder)) {
+    std::vector<disk::Section> sections = entry.sections;
+    for (disk::Section& section : sections) {
+      const std::size_t at = section.bytes.find("for sm_90");
+      if (at == std::string::npos) continue;
+      section.bytes.replace(at, 9, "for sm_80");
+      disk::DiskCache(made).put(entry.key, sections);
+      ++changed;
+    }
+  }
+  ASSERT_GT(changed, 0);
+  const auto mended = of_process(90, made);
+  EXPECT_EQ(mended.loaded, 0);
+  EXPECT_EQ(mended.compiled, count);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_NE(said[0].find("cuModuleLoadData"), std::string::npos) << said[0];
+  EXPECT_TRUE(said[0].ends_with("; it is made again")) << said[0];
+  EXPECT_EQ(of_process(90, made).loaded, count);
+  EXPECT_THROW(of_process(90, made, /*is_full=*/true), DeviceError);
+  EXPECT_EQ(of_process(90, made).loaded, count) << "a full device says nothing of what is kept";
+  EXPECT_EQ(said.size(), 1u);
+}
+
 }  // namespace
 }  // namespace fusejit::test
