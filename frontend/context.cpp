@@ -24,6 +24,7 @@ Context::Context() {
     log = [](std::string_view line) {
       std::fprintf(stderr, "fusejit: %.*s\n", static_cast<int>(line.size()), line.data());
     };
+    logs_fusions = std::string_view(wish) == "fusions";
   }
 }
 

@@ -37,6 +37,7 @@ struct Context {
 
   std::mutex log_mutex;
   std::function<void(std::string_view)> log;
+  bool logs_fusions = false;  // by the environment; set once
 
   std::shared_ptr<Engine> engine;  // under engine_mutex
   std::mutex engine_mutex;

@@ -92,6 +92,7 @@ runtime::SessionOptions session_options(const Options& options) {
   result.compile_in_background = one_of("compile", options.compile, {"foreground", "background"}) == 1;
   result.fall_back = one_of("fallback", options.fallback, {"error", "allow"}) == 1;
   result.log = [](const std::string& line) { log_line(line); };
+  result.log_fusions = options.log_fusions || context().logs_fusions;
   result.disk = runtime::disk::user_cache(options.cache, result.log);
   result.frozen = options.freeze || runtime::disk::is_frozen();
   result.timed_engines = one_of("tune", options.tune, {"none", "any"}) == 1 ? kTimedEngines : 1;

@@ -8,6 +8,7 @@
 #include "runtime/dump.h"
 #include "runtime/session_state.h"
 #include "runtime/signature.h"
+#include "scheduler/fusions.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
@@ -155,6 +156,11 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   }
   for (const scheduler::Fallback& fallback : made->plan.fallbacks)
     fell_back(graph.name(), fmt::format("runs {} ({}) in parts", fallback.layer, fallback.group), fallback.why);
+  if (options.log && options.log_fusions) {
+    const scheduler::Fusions fusions = scheduler::fusions_of(made->plan, graph);
+    for (const scheduler::Fusion& fusion : fusions.list) options.log(line_of(fusion));
+    if (!fusions.list.empty()) options.log(summary_of(fusions));
+  }
   if (options.engine == Engine::compiled && !on_cuda()) {
     const std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted = kernels_of(made->plan);
     const auto missing = options.frozen ? KernelCache::Missing::refuse

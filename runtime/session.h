@@ -54,6 +54,7 @@ struct SessionOptions {
   // with the same results. False: UnsupportedError instead, as in strict mode.
   bool fall_back = true;
   std::function<void(const std::string& line)> log = {};  // lost chances, each once; may be called by any thread
+  bool log_fusions = false;  // and what is fused, a line each (scheduler/fusions.h), as plans are made or loaded
 };
 
 // `options` for values that live on `device`, a CUDA device: plans run and results stay there, whatever the engine. The

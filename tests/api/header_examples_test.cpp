@@ -206,6 +206,15 @@ TEST_F(HeaderExamples, Profile) {
   std::filesystem::current_path(FUSEJIT_SOURCE_DIR);
 }
 
+TEST_F(HeaderExamples, Log) {
+  fj::set_log([](std::string_view line) { std::cout << line << '\n'; });
+  fj::set_options({.log_fusions = true});
+  fj::exp(fj::relu(fj::ones({64, 1024}).eval())).eval();
+  EXPECT_NE(printed_.str().find("fusion activation=relu,exp ops=2 "), std::string::npos) << printed_.str();
+  fj::set_log({});
+  fj::set_options({});
+}
+
 TEST_F(HeaderExamples, Train) {
   fj::nn::Linear net(2, 1);
   fj::optim::SGD opt(net.parameters(), {.lr = 0.1});

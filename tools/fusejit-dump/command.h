@@ -43,6 +43,7 @@ struct ShowOptions : PlanOptions {
 int show(const ShowOptions& options, Invocation& invocation);
 
 int why(const PlanOptions& options, Invocation& invocation);
+int fusions(const PlanOptions& options, Invocation& invocation);
 
 struct TextOptions : PlanOptions {
   std::string stage, kernel;

@@ -82,6 +82,22 @@ void add_why(CLI::App& program, Invocation& invocation) {
   on_call(command, options, invocation, why);
 }
 
+void add_fusions(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App& command = *program.add_subcommand(
+      "fusions", "A line for each kernel that computes several recorded ops: what they are, and the bytes saved");
+  add_plan_options(command, *options);
+  add_format(command, *options);
+  command.footer(
+      "A line has key=value pairs: what each op is in the kernel (contraction, bias_add, normalization, activation,\n"
+      "side_input, reduction, window, layout, elementwise, loss, update; gradients end in _grad) with the ops as\n"
+      "LAYER/OP, several joined by commas; then ops (recorded ones), kernel, and saved_bytes: of each value of the\n"
+      "recorded graph that is not written because nobody else needs it, and of each that an op of the same kernel "
+      "does\n"
+      "not read back. The last line sums up.");
+  on_call(command, options, invocation, fusions);
+}
+
 void add_texts(CLI::App& command, const std::shared_ptr<TextOptions>& options, Invocation& invocation) {
   add_plan_options(command, *options);
   add_format(command, *options);
@@ -243,8 +259,8 @@ int put_help(const std::string& text) {
 void parse_command_line(int argc, char** argv, Invocation& invocation) {
   CLI::App program("Runs graph files and shows what fusejit makes of them.", "fusejit-dump");
   program.require_subcommand(1);
-  for (const auto add : {add_list, add_show, add_why, add_source, add_asm, add_extract, add_graph, add_html, add_diff,
-                         add_time, add_timeline, add_repro, add_run})
+  for (const auto add : {add_list, add_show, add_why, add_fusions, add_source, add_asm, add_extract, add_graph,
+                         add_html, add_diff, add_time, add_timeline, add_repro, add_run})
     add(program, invocation);
   try {
     program.parse(argc, argv);

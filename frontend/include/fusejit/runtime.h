@@ -41,6 +41,8 @@ struct Options {
   // What is in no cache is a UserError that names it and what differs from the nearest entry, instead of being made: no
   // step waits for a compiler. FUSEJIT_FREEZE=1 does the same.
   bool freeze = false;
+  // The log has a line for each kernel that computes several recorded operations, as its plan is made or loaded.
+  bool log_fusions = false;
 };
 // Replaces the default session: caches start empty. Values computed so far stay. UserError for an unknown word,
 // DeviceError or UnsupportedError for a device that cannot be used; then nothing has changed.
@@ -101,8 +103,12 @@ struct Statistics {
 // line of the last one to stderr when the process ends.
 Statistics stats();
 
-// The log speaks of lost chances only (a split step, an argument that could not be donated, a fallback): a line each.
-// Silent unless a function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr.
+// The log speaks of lost chances (a split step, an argument that could not be donated, a fallback) and, on request, of
+// what is fused: a line each. Silent unless a function is set; FUSEJIT_LOG=1 in the environment sends lines to stderr,
+// FUSEJIT_LOG=fusions those on fusion too. Their form, `fusion contraction=conv1/conv2d activation=relu ops=2
+// kernel=conv1_relu saved_bytes=8192`, is that of docs/fusion.md.
+//   fj::set_log([](std::string_view line) { std::cout << line << '\n'; });
+//   fj::set_options({.log_fusions = true});
 void set_log(std::function<void(std::string_view line)> log);
 
 // A chain of recorded operations longer than this is evaluated on the spot, so that a loop that never asks for a value
