@@ -9,7 +9,7 @@ import unittest
 
 from dump_program import GRAPH, PROGRAM, Case, run, text
 
-CHEAP = [["list"], ["show"], ["why"], ["source"], ["source", "--stage", "optimised"],
+CHEAP = [["list"], ["show"], ["why"], ["fusions"], ["source"], ["source", "--stage", "optimised"],
          ["source", "--standalone", "--target", "cuda:sm_90"], ["source", "--target", "cuda:sm_80"], ["graph"],
          ["graph", "--stage", "before", "--format", "dot"], ["html", "--no-asm"], ["show", "--rules", "none"],
          ["show", "--grad", "x"]]
