@@ -66,6 +66,7 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   }
   e.out.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type, variable, bound_text(e, s.low, true, type),
                          bound_text(e, s.high, false, type)));
+  define_quotients(e, s.variable);
   const bool divergent = threads_differ(e, s.low) || threads_differ(e, s.high);
   e.divergent += divergent ? 1 : 0;
   emit_block(e, s.body, accumulation(e, s));
@@ -85,6 +86,7 @@ void emit_block_axis(Emitter& e, const ir::ForStmt& s) {
   const auto axis = static_cast<std::size_t>(s.binding) - static_cast<std::size_t>(ir::Binding::block_x);
   e.thread_variables.insert(s.variable);
   e.out.line(fmt::format("const int {} = {};", variable_name(e, s.variable), e.coordinates[axis]));
+  define_quotients(e, s.variable);
   e.covered[axis] = true;
   emit_block(e, s.body, tree_operands(e, s));
   e.covered[axis] = false;

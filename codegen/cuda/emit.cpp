@@ -95,6 +95,7 @@ void emit_phase(Emitter& e, const PhaseShape& shape, const PhaseShape& launch) {
   e.barriers = barriers(e.kernel, *shape.phase, e.tails);
   e.coordinates = coordinates(shape, launch);
   e.uses_thread = e.uses_thread || shape.block != launch.block;
+  name_quotients(e, *shape.phase);
   const ir::Block* body = &shape.phase->body;
   const bool grid_is_launch = shape.phase == launch.phase;
   for (;;) {
@@ -103,6 +104,7 @@ void emit_phase(Emitter& e, const PhaseShape& shape, const PhaseShape& launch) {
     e.ranges.enter(*loop);
     e.out.line(fmt::format("const int {} = {};", variable_name(e, loop->variable),
                            grid_is_launch ? fmt::format("blockIdx.{}", "xyz"[axis_of(loop->binding)]) : "0"));
+    define_quotients(e, loop->variable);
     body = &loop->body;
   }
   emit_block(e, *body);
@@ -177,7 +179,8 @@ std::string wrapped(std::string head, const std::vector<std::string>& list) {
   return head;
 }
 
-std::vector<std::string> parameters(const Emitter& e, const std::vector<PhaseShape>& phases, bool work, bool counter) {
+std::vector<std::string> parameter_list(const Emitter& e, const std::vector<PhaseShape>& phases, bool work,
+                                        bool counter) {
   std::vector<std::string> list;
   for (const ir::KernelParam& p : e.kernel.params) {
     if (p.memory < 0) continue;
@@ -239,8 +242,8 @@ std::string thread_number(const Extents& block) {
 }
 
 // Threads and, where a thread holds much (register tiles, what meets in a tree), the blocks that share a
-// multiprocessor: left to itself, ptxas saves registers for one block more and spills. Few registers are for small tiles
-// and for loops over lanes that end in a tree: they wait for memory, and more threads hide that.
+// multiprocessor: left to itself, ptxas saves registers for one block more and spills. Few registers are for small
+// tiles and for loops over lanes that end in a tree: they wait for memory, and more threads hide that.
 std::string launch_bounds(const Emitter& e, std::int64_t threads) {
   constexpr std::int64_t kRegisters = 65536, kFewWords = 32, kTreeWords = 48, kMany = 128;
   if (e.tree_words == 0 && e.local_words < kTileWords) return fmt::format("{}", threads);
@@ -273,7 +276,6 @@ std::string name(const Emitter& e, ir::ValueId id) {
   return fmt::format("{}{}", std::isdigit(static_cast<unsigned char>(text[1])) != 0 ? "v" : "", text.substr(1));
 }
 std::string variable_name(const Emitter& e, ir::VarId id) { return e.facts.names.variable(id).substr(1); }
-std::string memory_name(const Emitter& e, ir::MemId id) { return e.facts.names.memory(id).substr(1); }
 
 std::string text(const Emitter& e, const ir::Arg& arg) {
   if (arg.is_literal()) return literal(arg.literal);
@@ -309,7 +311,7 @@ void define(Emitter& e, ir::ValueId value, const std::string& expression) {
   }
 }
 
-CudaSource emit(const ir::Kernel& original, std::string_view given_name) {
+CudaSource emit(const ir::Kernel& original, std::string_view given_name, std::span<const ParameterName> parameters) {
   FJ_ASSERT(original.isa == Isa::cuda, "kernel {} is written for {}, not for cuda", original.name, name(original.isa));
   const ir::Kernel kernel = ir::renumbered(original);
   const KernelFacts facts(kernel);
@@ -327,6 +329,7 @@ CudaSource emit(const ir::Kernel& original, std::string_view given_name) {
   comment(kernel, source.text);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     Emitter e(facts);
+    name_parameters(e, parameters);
     e.out.open("{");
     emit_phases(e, launches[i]);
     e.out.close();
@@ -335,11 +338,13 @@ CudaSource emit(const ir::Kernel& original, std::string_view given_name) {
     ir::Writer head;
     head.open(wrapped(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(",
                                   launch_bounds(e, shape.threads()), launch.entry),
-                      parameters(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
+                      parameter_list(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
     work_pointers(e, head);
     launch.shared_bytes = shared_memory(e, head);
+    const std::string body = std::move(e.out).str().substr(2);  // without its own "{"
+    declare_strides(e, body, head);
     if (e.uses_thread) head.line(fmt::format("const int t = {};", thread_number(shape.block)));
-    source.text += std::move(head).str() + std::move(e.out).str().substr(2);  // without its own "{"
+    source.text += std::move(head).str() + body;
     source.launches.push_back(std::move(launch));
   }
   return source;

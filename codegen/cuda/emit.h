@@ -36,9 +36,18 @@ struct CudaSource {
   std::int64_t counter_bytes = 0;    // zero before the first run of the kernel; the kernel leaves them zero
 };
 
-// `name` is that of the entries, unique in a program; empty: the kernel's own. Throws UnsupportedError for what no
-// launch can do (more blocks or shared memory than any device has).
-CudaSource emit(const ir::Kernel& kernel, std::string_view name = {});
+// What a parameter is, for people: "dy", and what its dims are, "n", "row", "col", "c". Words that C++ has no meaning
+// for.
+struct ParameterName {
+  std::string name;
+  std::vector<std::string> axes;  // one a dim, or none
+};
+
+// `name` is that of the entries, unique in a program; empty: the kernel's own. `parameters`: what they are called in
+// the text, as far as is known; others are p0, p1, …. Nothing else depends on it, and what is run and kept on disk is
+// emitted without, so that a kernel's key says all of its text. Throws UnsupportedError for what no launch can do (more
+// blocks or shared memory than any device has).
+CudaSource emit(const ir::Kernel& kernel, std::string_view name = {}, std::span<const ParameterName> parameters = {});
 
 // The device functions that texts use.
 std::string_view prelude();

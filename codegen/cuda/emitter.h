@@ -1,5 +1,6 @@
-// The state of emitting one launch of a kernel as one CUDA function, and the steps over it: index.cpp writes index
-// expressions, memory.cpp reads and writes, lockstep.cpp the lanes of vector loops, control.cpp loops and branches.
+// The state of emitting one launch of a kernel as one CUDA function, and the steps over it: naming.cpp and
+// quotients.cpp say what things are called, index.cpp writes index expressions, memory.cpp reads and writes,
+// lockstep.cpp the lanes of vector loops, control.cpp loops and branches.
 //
 // Outside of vector loops a statement is a line of C++. In a vector loop the lanes run in lockstep: a value that
 // differs between them is an fj_lanes array, neighbouring elements are one vector access, and what lies between such
@@ -10,10 +11,12 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "codegen/arena.h"
+#include "codegen/cuda/emit.h"
 #include "codegen/cuda/tails.h"
 #include "codegen/lanes.h"
 #include "ir/base/text.h"
@@ -64,6 +67,15 @@ struct Emitter {
   std::array<bool, 3> covered = {};        // axes of the enclosing block loops
   int divergent = 0;                       // enclosing branches and loops that threads may take differently
 
+  // What things are called. Names of buffers and axes of theirs, where their owner said (naming.cpp); quotients and
+  // remainders of indices by the variable after which each is defined, and the names of all of them (quotients.cpp).
+  std::vector<std::string> memory_names = {};       // by MemId
+  std::vector<std::vector<std::string>> axes = {};  // by MemId: a name for each dim, or none
+  std::set<std::string> taken = {};
+  std::map<ir::VarId, std::vector<ir::IndexAtom>> quotients = {};
+  std::map<std::string, std::string> quotient_names = {};  // by quotient_key
+  int quotient_count = 0;                                  // of those that no axis names
+
   const ir::ForStmt* vector = nullptr;                     // the enclosing vector loop
   bool in_lane = false;                                    // inside a loop over its lanes
   std::map<const ir::Stmt*, std::string> bit_stores = {};  // b1 stores below a lane's `if`: the name of the bits
@@ -91,8 +103,27 @@ bool varies(const Emitter& e, const ir::Arg& arg);  // between lanes
 void define(Emitter& e, ir::ValueId value, const std::string& expression);
 void declare(Emitter& e, ir::ValueId value);
 
+// naming.cpp
+void name_parameters(Emitter& e, std::span<const ParameterName> given);
+// The name itself, or with a number behind it.
+std::string new_name(Emitter& e, const std::string& wish);
+// A factor in an index of the memory (-1: of none): its stride by name, "4*x_row", or a number.
+std::string factor_text(const Emitter& e, ir::MemId memory, std::int64_t factor);
+// The strides that the body names.
+void declare_strides(const Emitter& e, const std::string& body, ir::Writer& out);
+
+// quotients.cpp
+std::string quotient_key(const Emitter& e, const ir::IndexAtom& atom);
+void name_quotients(Emitter& e, const ir::Phase& phase);
+// To be called once the variable is defined.
+void define_quotients(Emitter& e, ir::VarId variable);
+
 // index.cpp
 std::string index_text(const Emitter& e, const ir::Index& index);
+// Of an element of the memory (-1: of none): strides have names.
+std::string place_text(const Emitter& e, const ir::Index& flat, ir::MemId memory);
+// The division itself, whatever it is called.
+std::string quotient_text(const Emitter& e, const ir::IndexAtom& atom);
 std::string compare_text(const Emitter& e, const ir::Compare& compare);
 bool fits_int(const Emitter& e, const ir::Index& index);
 ir::Index flatten(const Emitter& e, const ir::Place& place);

@@ -39,7 +39,8 @@ void gather_loads(Emitter& e, const ir::ForStmt& loop) {
     const std::int64_t extent = loop.high[0].constant();
     e.out.line(fmt::format("const fj_lanes<{}, {}> {} = fj_load<{}>({} + ({}));",
                            type_name(e.kernel.values[static_cast<std::size_t>(load->result)]), extent,
-                           name(e, load->result), extent, memory_name(e, load->place.memory), index_text(e, *first)));
+                           name(e, load->result), extent, memory_name(e, load->place.memory),
+                           place_text(e, *first, load->place.memory)));
     e.gathered[load->result] = loop.variable;
   }
 }

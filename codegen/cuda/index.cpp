@@ -49,6 +49,17 @@ bool is_int(const Emitter& e, const IndexAtom& atom) {
 std::string atom_text(const Emitter& e, const IndexAtom& atom) {
   if (atom.kind == AtomKind::variable) return variable_name(e, atom.id);
   if (atom.kind == AtomKind::value) return text(e, atom.id);
+  const auto named = e.quotient_names.find(quotient_key(e, atom));
+  if (named != e.quotient_names.end()) return named->second;
+  const std::string division = quotient_text(e, atom);
+  return division.back() == ')' ? division : "(" + division + ")";  // a call needs none
+}
+
+}  // namespace
+
+bool fits_int(const Emitter& e, const Index& index) { return magnitude(e, index) < kInt; }
+
+std::string quotient_text(const Emitter& e, const IndexAtom& atom) {
   const bool narrow = fits_int(e, *atom.inner);
   const auto range = atom.inner->interval(e.ranges);
   const bool quotient = atom.kind == AtomKind::quotient;
@@ -56,18 +67,16 @@ std::string atom_text(const Emitter& e, const IndexAtom& atom) {
                     atom.inner->terms()[0].coefficient == 1 && (narrow || !is_int(e, atom.inner->terms()[0].atom));
   const std::string inner = index_text(e, *atom.inner), divisor = fmt::format("{}{}", atom.divisor, narrow ? "" : "LL");
   if (range && range->low >= 0)
-    return fmt::format("({} {} {})", bare ? inner : fmt::format("({})", inner), quotient ? '/' : '%', divisor);
+    return fmt::format("{} {} {}", bare ? inner : fmt::format("({})", inner), quotient ? '/' : '%', divisor);
   return fmt::format("fj_floor_{}<{}>({}, {})", quotient ? "div" : "mod", narrow ? "int" : "long long", inner, divisor);
 }
 
-}  // namespace
-
-bool fits_int(const Emitter& e, const Index& index) { return magnitude(e, index) < kInt; }
-
-std::string index_text(const Emitter& e, const Index& index) {
-  const bool narrow = fits_int(e, index);
+std::string place_text(const Emitter& e, const Index& flat, ir::MemId memory) {
+  const bool narrow = fits_int(e, flat);
   std::string s;
-  for (const ir::IndexTerm& t : index.terms()) {
+  // In the canonical order of terms, and a number beside each stride: grouped by stride they read better, but ptxas
+  // found registers for fewer of them.
+  for (const ir::IndexTerm& t : flat.terms()) {
     if (s.empty()) {
       if (t.coefficient < 0) s += '-';
     } else {
@@ -76,7 +85,7 @@ std::string index_text(const Emitter& e, const Index& index) {
     const std::int64_t factor = std::abs(t.coefficient);
     const std::string atom = atom_text(e, t.atom);
     if (factor != 1) {
-      s += fmt::format("{}*{}{}", atom, factor, narrow ? "" : "LL");
+      s += fmt::format("{}*{}", atom, narrow ? factor_text(e, memory, factor) : fmt::format("{}LL", factor));
     } else if (narrow || !is_int(e, t.atom)) {
       s += atom;
     } else {
@@ -84,11 +93,13 @@ std::string index_text(const Emitter& e, const Index& index) {
     }
   }
   const char* suffix = narrow ? "" : "LL";
-  if (s.empty()) return fmt::format("{}{}", index.constant(), suffix);
-  if (index.constant() != 0)
-    s += fmt::format(" {} {}{}", index.constant() < 0 ? '-' : '+', std::abs(index.constant()), suffix);
+  if (s.empty()) return fmt::format("{}{}", flat.constant(), suffix);
+  if (flat.constant() != 0)
+    s += fmt::format(" {} {}{}", flat.constant() < 0 ? '-' : '+', std::abs(flat.constant()), suffix);
   return s;
 }
+
+std::string index_text(const Emitter& e, const Index& index) { return place_text(e, index, -1); }
 
 std::string compare_text(const Emitter& e, const ir::Compare& c) {
   static constexpr const char* kSigns[] = {"<", ">=", "=="};

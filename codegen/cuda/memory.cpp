@@ -20,16 +20,18 @@ std::string element(const Emitter& e, const ir::Place& place) {
   Index flat = flatten(e, place);
   if (e.lane_rows[static_cast<std::size_t>(place.memory)])
     flat = flat * e.lane_count() + Index::variable(e.vector->variable);
-  return fmt::format("{}[{}]", memory_name(e, place.memory), index_text(e, flat));
+  return fmt::format("{}[{}]", memory_name(e, place.memory), place_text(e, flat, place.memory));
 }
 
 // The address of lane 0, bits as bytes.
 std::string address(const Emitter& e, const ir::Place& place) {
   Index first = first_lane(e, place);
-  if (memory(e, place).dtype == DType::b1) first = first / 8;
+  const bool bits = memory(e, place).dtype == DType::b1;
+  if (bits) first = first / 8;
   return first.is_constant() && first.constant() == 0
              ? memory_name(e, place.memory)
-             : fmt::format("{} + ({})", memory_name(e, place.memory), index_text(e, first));
+             : fmt::format("{} + ({})", memory_name(e, place.memory),
+                           bits ? index_text(e, first) : place_text(e, first, place.memory));
 }
 
 // Stores outside of some block loop are done by the thread with index 0 on its axis.
@@ -94,9 +96,9 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
 void emit_load(Emitter& e, const ir::LoadStmt& s) {
   if (e.gathered.contains(s.result)) return;
   if (memory(e, s.place).dtype == DType::b1) {
-    return define(
-        e, s.result,
-        fmt::format("fj_load_bit({}, {})", memory_name(e, s.place.memory), index_text(e, flatten(e, s.place))));
+    return define(e, s.result,
+                  fmt::format("fj_load_bit({}, {})", memory_name(e, s.place.memory),
+                              place_text(e, flatten(e, s.place), s.place.memory)));
   }
   define(e, s.result, element(e, s.place));
 }

@@ -24,11 +24,13 @@
 // }
 extern "C" __global__ void __launch_bounds__(256) kernel_bias_relu_bits(const fj_bf16* __restrict__ p0,
     const float* __restrict__ p1, fj_bf16* __restrict__ p2, unsigned char* __restrict__ p3) {
+  constexpr int p0_s0 = 64;  // p0[1000, 64]
+  constexpr int p2_s0 = 64;  // p2[1000, 64]
   const int i0 = blockIdx.x;
   const int i1 = threadIdx.y;
   const int i2 = threadIdx.x;
   if (i0*32 + i1 < 1000) {
-    const fj_lanes<fj_bf16, 8> v0 = fj_load<8>(p0 + (i0*2048 + i1*64 + i2*8));
+    const fj_lanes<fj_bf16, 8> v0 = fj_load<8>(p0 + (i0*32*p0_s0 + i1*p0_s0 + i2*8));
     const fj_lanes<float, 8> v2 = fj_load<8>(p1 + (i2*8));
     fj_lanes<fj_bf16, 8> v5;
     fj_lanes<bool, 8> v7;
@@ -41,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel_bias_relu_bits(const fj
       const bool v6 = v3 <= 0.0f;
       v7[i3] = !v6;
     }
-    fj_store(p2 + (i0*2048 + i1*64 + i2*8), v5);
+    fj_store(p2 + (i0*32*p2_s0 + i1*p2_s0 + i2*8), v5);
     fj_store_bits<8>(p3 + (i0*256 + i1*8 + i2), v7);
   }
 }

@@ -45,6 +45,9 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
   float* const w0 = reinterpret_cast<float*>(work);
   float* const w1 = reinterpret_cast<float*>(work + 50176);
   __shared__ __align__(16) unsigned char pool[12288];
+  constexpr int p0_s0 = 128;  // p0[12544, 128]
+  constexpr int w0_s0 = 128;  // w0[98, 128]
+  constexpr int w1_s0 = 128;  // w1[98, 128]
   const int t = threadIdx.x + 32 * threadIdx.y;
   const int i0 = blockIdx.x;
   const int i1 = threadIdx.x;
@@ -56,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
   fj_lanes<float, 4> v4 = fj_splat<4>(0.0f);
   fj_lanes<float, 4> v5 = fj_splat<4>(0.0f);
   for (int i4 = 0; i4 < 16; ++i4) {
-    const fj_lanes<float, 4> v6 = fj_load<4>(p0 + (i0*16384 + i1*4 + i3*128 + i4*1024));
+    const fj_lanes<float, 4> v6 = fj_load<4>(p0 + (i0*128*p0_s0 + i1*4 + i3*p0_s0 + i4*8*p0_s0));
     const fj_lanes<float, 4> v7 = fj_load<4>(p0 + (i1*4));
     #pragma unroll
     for (int i2 = 0; i2 < 4; ++i2) {
@@ -72,8 +75,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
   }
   fj_reduce_block_lanes<fj_welford, 8, 32, 256, 4>(t, pool, v0, v1, v2);
   if (threadIdx.y == 0) {
-    fj_store(w0 + (i0*128 + i1*4), v1);
-    fj_store(w1 + (i0*128 + i1*4), v2);
+    fj_store(w0 + (i0*w0_s0 + i1*4), v1);
+    fj_store(w1 + (i0*w1_s0 + i1*4), v2);
   }
   if (!fj_last_block(t, counter, 98u)) return;
   if (t >= 128) return;
@@ -83,8 +86,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) kernel_bn_stats(const float
   float v10 = 0.0f;
   float v11 = 0.0f;
   for (int i7 = 0; i7 < 98; ++i7) {
-    const float v12 = w0[i6 + i7*128];
-    const float v13 = w1[i6 + i7*128];
+    const float v12 = w0[i6 + i7*w0_s0];
+    const float v13 = w1[i6 + i7*w1_s0];
     fj_welford::combine(v9, v10, v11, 128.0f, v12, v13);
   }
   const float v14 = v11 * 7.971939e-05f;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <regex>
 
 #include "fusejit/error.h"
 #include "tests/unit/cuda/kernels.h"
@@ -126,7 +127,7 @@ TEST(CudaEmit, RefusesGridsThatNoDeviceHas) {
 TEST(CudaEmit, IndicesBeyondIntAreLong) {
   // 2^31 elements are indices up to 2^31 - 1; one row more is too many.
   for (const auto& [rows, text] : std::map<std::int64_t, std::string>{
-           {1 << 20, "p0 + (i0*1024 + i1*4)"}, {(1 << 21) + 1, "p0 + (i0*1024LL + i1*4LL)"}, {1 << 22, "i0*1024LL"}}) {
+           {1 << 20, "p0 + (i0*p0_s0 + i1*4)"}, {(1 << 21) + 1, "p0 + (i0*1024LL + i1*4LL)"}, {1 << 22, "i0*1024LL"}}) {
     const CudaSource source = emit(ir::parse_kernel(
         fmt::format("kernel @k(%x: u32[{0},1024] read align 16, %y: u32[{0},1024] write align 16) on cuda {{ phase {{ "
                     "for %g in 0..{0} grid.x {{ for %t in 0..256 block.x {{ for %l in 0..4 vector {{ "
@@ -134,6 +135,77 @@ TEST(CudaEmit, IndicesBeyondIntAreLong) {
                     rows)));
     EXPECT_NE(source.text.find(text), std::string::npos) << source.text;
   }
+}
+
+// What is divided: a quotient's name, where its last variable is defined, and no division in the loops below.
+TEST(CudaEmit, QuotientsStandWhereTheirVariablesDo) {
+  const std::string text =
+      emit(ir::parse_kernel("kernel @k(%x: f32[8,8,40] read, %n: i32[256] read, %y: f32[256] write) on cuda { phase { "
+                            "for %g in 0..1 grid.x { for %t in 0..256 block.x { %k = load %n[%t] : i32 "
+                            "%s = for %a in 0..5 reduce add : f32 { %r = for %b in 0..8 reduce add : f32 { "
+                            "%0 = load %x[(%t / 32), %b, (%t + %a) % 40] : f32 "
+                            "%1 = load %x[(%t / 32), (%t / 4) % 8, %k % 40] : f32 "
+                            "%2 = add(%0, %1) : f32 yield %2 } yield %r } store %y[%t], %s } } } }"))
+          .text;
+  const std::size_t body = text.find("extern");
+  const auto at = [&](const std::string& line) { return text.find("\n" + line + "\n", body); };
+  const std::size_t thread = at("  const int i1 = threadIdx.x;"), outer = text.find("  for (int i2 = 0;", body),
+                    inner = text.find("    for (int i3 = 0;", body);
+  ASSERT_NE(inner, std::string::npos) << text;
+  for (const char* line : {"  const int q0 = i1 / 32;", "  const int q2 = (i1 / 4) % 8;"}) {
+    EXPECT_NE(at(line), std::string::npos) << line << text;
+    EXPECT_TRUE(thread < at(line) && at(line) < outer) << line << text;
+  }
+  const std::size_t sum = at("    const int q1 = (i1 + i2) % 40;");
+  EXPECT_TRUE(outer < sum && sum < inner) << text;
+  EXPECT_EQ(count(text.substr(inner), " / ") + count(text.substr(inner), " % "), 0u) << text;
+  EXPECT_EQ(count(text.substr(inner), "fj_floor_mod"), 1u) << "of a loaded number" << text;
+  EXPECT_NE(text.find("p0[i3*p0_s1 + q0*p0_s0 + q1]", inner), std::string::npos) << text;
+}
+
+// One constant for each stride that is used, and none for a number that happens to be written as a product.
+TEST(CudaEmit, StridesHaveNames) {
+  const std::string text =
+      emit(ir::parse_kernel("kernel @k(%x: f32[4,6,8,16] read, %y: f32[4,1,96] write) on cuda { phase { for %g in 0..4 "
+                            "grid.x { for %t in 0..12 block.x { for %a in 0..8 { %0 = load %x[%g, 2, %a, %t] : f32 "
+                            "store %y[%g, 0, %a*12 + %t], %0 } } } } }"))
+          .text;
+  EXPECT_NE(text.find("\n  constexpr int p0_s0 = 768, p0_s2 = 16;  // p0[4, 6, 8, 16]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  constexpr int p1_s0 = 96;  // p1[4, 1, 96]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("= p0[i0*p0_s0 + i1 + i2*p0_s2 + 256];"), std::string::npos) << text;
+  EXPECT_NE(text.find("p1[i0*p1_s0 + i1 + i2*12] ="), std::string::npos) << text;
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  return std::regex_replace(text, std::regex("\\b" + what + "(?=\\b|_s\\d|_bits)"), by);
+}
+
+// Names are names: the text is the same but for them. What cannot be one is not taken.
+TEST(CudaEmit, ParametersAreCalledAsTheirOwnerSays) {
+  using codegen::cuda::ParameterName;
+  for (const std::string& file : cuda_kernel_files()) {
+    const ir::Kernel kernel = cuda_kernel(file);
+    std::vector<ParameterName> names;
+    for (std::size_t i = 0; i < kernel.params.size(); ++i) names.push_back({fmt::format("x{}", char('a' + i)), {}});
+    std::string text = emit(kernel, "", names).text;
+    EXPECT_EQ(count(text.substr(text.find("extern")), " p0"), 0u) << text;
+    for (std::size_t i = 0; i < names.size(); ++i) text = replaced(text, names[i].name, fmt::format("p{}", i));
+    EXPECT_EQ(text, emit(kernel).text) << file;
+  }
+  const ir::Kernel kernel = ir::parse_kernel(
+      "kernel @k(%x: f32[6,4] read, %y: f32[6,4] write) on cuda { phase { for %g in 0..1 grid.x { for %t in 0..24 "
+      "block.x {"
+      " %0 = load %x[%t / 4, %t % 4] : f32 store %y[%t / 4, 3 - %t % 4], %0 } } } }");
+  for (const char* name : {"", "7", "a b", "t", "v3", "q0", "fj_load", "work", "a-b"}) {
+    EXPECT_EQ(emit(kernel, "", std::vector<ParameterName>{{name, {}}}).text, emit(kernel).text) << name;
+    EXPECT_EQ(count(emit(kernel, "", std::vector<ParameterName>{{"x", {}}, {"x", {}}}).text, "float* __restrict__ p1"),
+              1u);
+  }
+  const std::string text =
+      emit(kernel, "", std::vector<ParameterName>{{"x", {"row", "col"}}, {"y", {"row", "col"}}}).text;
+  for (const char* line : {"  const int row = i1 / 4;", "  const int col = i1 % 4;",
+                           "  constexpr int y_row = 4;  // y[6, 4]", "  y[row*y_row - col + 3] = v0;"})
+    EXPECT_NE(text.find(std::string("\n") + line + "\n"), std::string::npos) << line << text;
 }
 
 TEST(CudaEmit, NeighbouringLoadsOfAnUnrolledLoopAreOneAccess) {
