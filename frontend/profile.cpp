@@ -65,6 +65,7 @@ std::string joined(const std::vector<std::string>& ops) {
 
 std::string key_of(const ProfileEvent& event, ProfileBy by) {
   if (by == ProfileBy::phase) return is_launch(event) ? "launch" : event.category;
+  if (by == ProfileBy::layer) return event.layer.empty() ? "no layer" : event.layer;
   return by == ProfileBy::op ? anchor_of(event) : event.name + ": " + joined(event.ops);
 }
 
@@ -118,7 +119,10 @@ std::string Profile::table(ProfileBy by, int most) const {
     return text;
   }
   std::string text = fmt::format("{:>10} {:>6} {:>7} {:>9} {:>9} {:>8} {:>9} {:>6}  {}\n", "ms", "%", "calls",
-                                 "ms each", "MiB", "GB/s", "GFLOP/s", "roof %", by == ProfileBy::op ? "op" : "kernel");
+                                 "ms each", "MiB", "GB/s", "GFLOP/s", "roof %",
+                                 by == ProfileBy::op      ? "op"
+                                 : by == ProfileBy::layer ? "layer"
+                                                          : "kernel");
   const auto line = [&](const Row& row, const std::string& name) {
     const double ms = std::max(row.milliseconds, 1e-9);
     text += fmt::format("{:>10.3f} {:>6.1f} {:>7} {:>9.4f} {:>9.1f} {:>8.1f} {:>9.1f} {:>6}  {}\n", row.milliseconds,
@@ -160,7 +164,8 @@ void Profile::trace(const std::string& path) const {
                 {"dur", static_cast<double>(event.end - event.begin) * 1e-3}};
     if (!is_launch(event)) one["name"] = std::string(event.category) + " " + event.name;
     if (is_launch(event)) {
-      one["args"] = {{"ops", joined(event.ops)}, {"bytes", event.bytes}, {"gflop", event.flop * 1e-9}};
+      one["args"] = {
+          {"ops", joined(event.ops)}, {"layer", event.layer}, {"bytes", event.bytes}, {"gflop", event.flop * 1e-9}};
       list.push_back({{"name", "in use by plans"},
                       {"ph", "C"},
                       {"pid", 1},

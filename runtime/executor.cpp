@@ -151,8 +151,9 @@ class Run {
     step(s);
     const std::int64_t end = Profiler::now();
     const PlanStep& planned = plan_.steps[static_cast<std::size_t>(s)];
-    profiler.add({"launch", planned.name, begin, end, 0, planned.ops, planned.read_bytes + planned.written_bytes,
-                  planned.flop, scheduler::live_arena_bytes_after(plan_, s) + held_outside_});
+    profiler.add({"launch", planned.name, begin, end, 0, planned.ops, planned.layer,
+                  planned.read_bytes + planned.written_bytes, planned.flop,
+                  scheduler::live_arena_bytes_after(plan_, s) + held_outside_});
   }
 
   void step(int s) {

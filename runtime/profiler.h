@@ -18,6 +18,7 @@ struct ProfileEvent {
   int thread = 0;                   // numbered as they appear
   // Of a launch:
   std::vector<std::string> ops;
+  std::string layer;       // PlanStep::layer
   std::int64_t bytes = 0;  // read and written
   double flop = 0;
   std::int64_t live_bytes = 0;  // in use by the plan while it ran: arena, arguments, results
@@ -49,7 +50,7 @@ class ProfileScope {
     if (is_on_) begin_ = Profiler::now();
   }
   ~ProfileScope() {
-    if (is_on_) Profiler::the().add({category_, std::move(name_), begin_, Profiler::now(), 0, {}, 0, 0, 0});
+    if (is_on_) Profiler::the().add({category_, std::move(name_), begin_, Profiler::now(), 0, {}, {}, 0, 0, 0});
   }
   ProfileScope(const ProfileScope&) = delete;
   ProfileScope& operator=(const ProfileScope&) = delete;

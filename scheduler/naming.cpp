@@ -67,6 +67,12 @@ std::vector<Part> parts_of(const ir::Graph& graph, std::span<const int> values) 
   return parts;
 }
 
+// What a plan's text may quote.
+std::string printable(std::string text) {
+  for (char& c : text) c = c == '"' || c < ' ' || c > '~' ? '?' : c;
+  return text;
+}
+
 // What both paths begin with, whole names: "layer1.0" of "layer1.0.bn1" and "layer1.0.bn2".
 std::string_view common_path(std::string_view a, std::string_view b) {
   std::size_t end = 0;
@@ -180,6 +186,13 @@ std::string name_by_layer(const ir::Graph& graph, std::span<const int> values) {
   return name_of(parts, layer_of(parts));
 }
 
+std::string leading_layer(const ir::Graph& graph, std::span<const int> values) {
+  std::vector<Part> parts = parts_of(graph, values);
+  if (parts.empty()) return "";
+  put_leader_first(parts);
+  return std::string(parts[0].module);
+}
+
 RecordedNodes::RecordedNodes(const ir::Graph& recorded) {
   for (std::size_t i = 0; i < recorded.nodes().size(); ++i)
     by_serial_.emplace(recorded_serial(*recorded.nodes()[i]), static_cast<int>(i));
@@ -199,6 +212,7 @@ void name_steps(Plan& plan, const ir::Graph& recorded) {
   for (PlanStep& step : plan.steps) {
     const std::vector<int> values = values_of(step, recorded);
     step.name = values.empty() ? step.kernel->name : name_by_layer(recorded, values);
+    step.layer = printable(leading_layer(recorded, values));
     if (values.empty()) continue;
     if (step.kernel->name.starts_with(kPacking)) step.name += "_pack";
     if (step.kernel->name == ir::kNewLayout) step.name += "_layout";

@@ -23,6 +23,8 @@ std::vector<int> computed_nodes(const ir::Graph& graph, const std::vector<bool>&
 inline constexpr std::size_t kLongestName = 60;
 std::string name_by_ops(const ir::Graph& graph, std::span<const int> values);
 std::string name_by_layer(const ir::Graph& graph, std::span<const int> values);
+// Path of the one module that they are said to belong to: that of the anchor, else of what stands deepest.
+std::string leading_layer(const ir::Graph& graph, std::span<const int> values);
 
 // Kernels that write weights anew for another kernel are called so, and then the op.
 inline constexpr std::string_view kPacking = "pack_";
@@ -38,8 +40,8 @@ class RecordedNodes {
   std::unordered_map<std::uint64_t, int> by_serial_;
 };
 
-// Names all steps by their nodes of `recorded`: after scheduling, and after loading too, since a plan on disk was put
-// there by whoever came first, perhaps with other layers.
+// Names all steps, and their layers, by their nodes of `recorded`: after scheduling, and after loading too, since a
+// plan on disk was put there by whoever came first, perhaps with other layers.
 void name_steps(Plan& plan, const ir::Graph& recorded);
 
 // What the user wrote that a node stands for: "layer1.0.conv2 conv2d", "layer1.0 relu grad".

@@ -52,6 +52,7 @@ struct Fallback {
 
 struct PlanStep {
   std::string name;  // for people: the layer and what the user wrote (naming.h). Other steps may share the kernel
+  std::string layer;  // path of the module that it stands for, "layer1.0.conv2"; empty: none
   std::shared_ptr<const ir::Kernel> kernel;
   std::vector<int> values;       // plan value of each buffer parameter of the kernel
   std::vector<int> nodes;        // of the recorded graph: what they say is computed here, alone or among others

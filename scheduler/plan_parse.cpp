@@ -192,6 +192,7 @@ class PlanParser {
     if (tokens_.accept(",")) work(step);
     if (tokens_.accept("library")) library(step);
     if (tokens_.accept("of")) step.nodes = nodes();
+    if (tokens_.accept("in")) step.layer = quoted("a layer in quotes");
     if (tokens_.accept("computes")) step.ops = labels();
     plan_.steps.push_back(std::move(step));
   }

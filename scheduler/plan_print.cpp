@@ -4,7 +4,7 @@
 //   line     := "arena" n | "bound" n
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
-//               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["of" n {"," n}]
+//               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["of" n {"," n}] ["in" "layer"]
 //               ["computes" "label" {"," "label"}]
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "parts" "@"name "group" ":" "sentence"
@@ -12,8 +12,9 @@
 //   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n | "constant" "[" literals "]"
 //   life     := "unused" | "until" step | "steps" step ".." step
 //
-// A step's name is that of its layer, and "of" numbers the nodes of the recorded graph that it computes. Values, steps
-// and kernels are numbered from 0 in order. A kernel that several steps run stands there once.
+// A step's name is that of its layer, whose path is behind "in", and "of" numbers the nodes of the recorded graph that
+// it computes. Values, steps and kernels are numbered from 0 in order. A kernel that several steps run stands there
+// once.
 #include <unordered_map>
 
 #include "ir/base/check.h"
@@ -84,6 +85,7 @@ std::string step_text(const PlanStep& step) {
     text +=
         fmt::format(" library {} ({})", quoted(one_line(step.library->graph)), fmt::join(step.library->values, ", "));
   if (!step.nodes.empty()) text += fmt::format(" of {}", fmt::join(step.nodes, ", "));
+  if (!step.layer.empty()) text += " in " + quoted(step.layer);
   if (!step.ops.empty()) text += " computes " + quoted(step.ops);
   return text;
 }

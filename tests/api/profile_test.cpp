@@ -65,6 +65,37 @@ TEST(Profile, CountsEveryLaunchOfThePlanWithItsBytes) {
   fj::set_options({});
 }
 
+TEST(Profile, ByLayerIsByTheModuleThatRecorded) {
+  fj::set_options({.threads = 1});
+  Step step;
+  step();
+  fj::Profile profile;
+  step();
+  profile.stop();
+  const auto kernels = profile.rows(), layers = profile.rows(fj::ProfileBy::layer);
+  EXPECT_EQ(calls(layers), calls(kernels));
+  double all = 0, sum = 0;
+  std::int64_t bytes = 0, sum_bytes = 0;
+  for (const auto& row : kernels) all += row.milliseconds, bytes += row.bytes;
+  std::vector<std::string> names;
+  for (const auto& row : layers) {
+    names.push_back(row.name), sum += row.milliseconds, sum_bytes += row.bytes;
+    EXPECT_TRUE(row.ops.empty()) << "of a kernel only";
+  }
+  EXPECT_NEAR(sum, all, 1e-9);
+  EXPECT_EQ(sum_bytes, bytes);
+  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  // 0: the convolution, with the sums of the batch norm behind it; 1: its application with relu, and gradients; 4: the
+  // linear layer; the loss was called outside of all modules.
+  EXPECT_TRUE(has("0")) << ::testing::PrintToString(names);
+  EXPECT_TRUE(has("1")) << ::testing::PrintToString(names);
+  EXPECT_TRUE(has("4")) << ::testing::PrintToString(names);
+  EXPECT_TRUE(has("no layer")) << ::testing::PrintToString(names);
+  EXPECT_LE(names.size(), 6u) << ::testing::PrintToString(names);
+  EXPECT_NE(profile.table(fj::ProfileBy::layer).find("  layer\n"), std::string::npos);
+  fj::set_options({});
+}
+
 TEST(Profile, SaysWhatComesBeforeALaunch) {
   const fusejit::test::CacheFolder cache;
   for (const char* made : {"codegen", "disk"}) {
@@ -92,16 +123,18 @@ TEST(Profile, WritesATraceThatViewersRead) {
   profile.trace(path);
   std::ifstream file(path);
   const auto trace = nlohmann::json::parse(file);
-  std::int64_t launches = 0, counters = 0;
+  std::int64_t launches = 0, counters = 0, of_the_convolution = 0;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "C") counters += event["args"]["MiB"].get<double>() > 0;
     if (event["ph"] != "X") continue;
     EXPECT_GE(event["dur"].get<double>(), 0);
     EXPECT_GE(event["ts"].get<double>(), 0);
     launches += event["cat"] == "launch";
+    of_the_convolution += event["cat"] == "launch" && event["args"]["layer"] == "0";
   }
   EXPECT_EQ(launches, calls(profile.rows()));
   EXPECT_EQ(counters, launches);
+  EXPECT_GE(of_the_convolution, 2) << "forward and the gradient by its weights";
   EXPECT_THROW(profile.trace(folder.path("no/such/folder/t.json")), fj::FileError);
 }
 

@@ -17,7 +17,9 @@ namespace fusejit {
 enum class ProfileBy : std::uint8_t {
   kernel,  // launches of equal kernels for the same ops
   op,      // the op that a kernel is built around: convolutions, products, poolings, sums, the rest
-  phase    // recording, tracing, scheduling, the disk, code generation, running
+  layer,  // the module that recorded the ops, "layer1.0.conv2"; a kernel that several have a part in counts for that of
+          // its convolution or product, else for the innermost; "no layer" where no module was called
+  phase   // recording, tracing, scheduling, the disk, code generation, running
 };
 
 class Profile {

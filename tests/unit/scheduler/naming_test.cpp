@@ -168,6 +168,19 @@ TEST(NamesOfPlans, NameWhatIsFused) {
   for (const std::string& kernel : kernels) EXPECT_EQ(kernel.find("layer"), std::string::npos) << kernel;
 }
 
+// One that several have a part in is the convolution's, else the innermost's. A path may hold what a text may not.
+TEST(NamesOfPlans, EachStepBelongsToOneLayer) {
+  std::map<std::string, std::string> layers;
+  for (const PlanStep& step : plan_of("resnet50@1x3x64x64", "x86:avx2").steps) layers[step.name] = step.layer;
+  EXPECT_EQ(layers["layer1_0_conv2_bn_relu"], "layer1.0.conv2");
+  EXPECT_EQ(layers["layer1_1_conv3_bn_add_relu"], "layer1.1.conv3");
+  EXPECT_EQ(layers["layer1_0_conv2_pack"], "layer1.0.conv2");
+  const Value x = ir::parameter(kImage, "x");
+  const Value y = recorded("net.a\"\n\xc3", nullptr, Role::forward, [&] { return ir::build(Op::relu, {x}); });
+  const Plan plan = schedule(ir::capture("g", {x}, {y}), {Target::parse("x86:avx2"), "all", {}});
+  EXPECT_EQ(plan.steps[0].layer, "net.a???");
+}
+
 TEST(NamesOfPlans, OfUnfusedPlansAreTheRecordedOps) {
   std::set<std::string> names;
   for (const PlanStep& step : plan_of("resnet50@1x3x64x64", "x86:avx2", "none").steps) names.insert(step.name);
@@ -191,8 +204,10 @@ TEST(NamesOfPlans, FollowTheGraphAtHand) {
   EXPECT_EQ(plan.steps[0].kernel->name, "relu");
   plan = parse_plan(print(plan));
   EXPECT_EQ(plan.steps[0].name, "a_act_relu");
+  EXPECT_EQ(plan.steps[0].layer, "a.act");
   name_steps(plan, b);
   EXPECT_EQ(plan.steps[0].name, "b_act_relu");
+  EXPECT_EQ(plan.steps[0].layer, "b.act");
   EXPECT_EQ(written_ops(plan.steps[0], b), std::vector<std::string>{"b.act relu"});
 }
 

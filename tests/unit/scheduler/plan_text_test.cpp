@@ -18,7 +18,7 @@ void expect_equal(const PlanValue& a, const PlanValue& b) {
 
 void expect_equal(const PlanStep& a, const PlanStep& b) {
   EXPECT_TRUE(*a.kernel == *b.kernel) << ir::print(*a.kernel) << ir::print(*b.kernel);
-  EXPECT_EQ(std::tie(a.name, a.nodes), std::tie(b.name, b.nodes));
+  EXPECT_EQ(std::tie(a.name, a.layer, a.nodes), std::tie(b.name, b.layer, b.nodes));
   EXPECT_EQ(std::tie(a.values, a.ops, a.read_bytes, a.written_bytes, a.work_bytes, a.work_offset, a.flop),
             std::tie(b.values, b.ops, b.read_bytes, b.written_bytes, b.work_bytes, b.work_offset, b.flop))
       << a.kernel->name;
@@ -143,6 +143,12 @@ TEST(PlanText, RefusesAtTheRightPlace) {
       EXPECT_EQ(error.column, row.column) << row.by;
     }
   }
+}
+
+TEST(PlanText, HoldsTheLayerOfAStep) {
+  const std::string text = print(parse_plan(changed("flop 8", "flop 8 of 0 in \"layer1.0\"")));
+  EXPECT_EQ(parse_plan(text).steps[0].layer, "layer1.0");
+  EXPECT_EQ(print(parse_plan(text)), text);
 }
 
 TEST(PlanText, HoldsWhatALibraryMayDo) {
