@@ -84,8 +84,7 @@ void add_why(CLI::App& program, Invocation& invocation) {
 
 void add_fusions(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App& command = *program.add_subcommand(
-      "fusions", "A line for each kernel that computes several recorded ops: what they are, and the bytes saved");
+  CLI::App& command = *program.add_subcommand("fusions", "What was fused: the ops of each kernel and the bytes saved");
   add_plan_options(command, *options);
   add_format(command, *options);
   command.footer(
