@@ -61,8 +61,9 @@ const FileKind& kind_of_file(const std::string& path) {
   return *found;
 }
 
-Kernels select_kernel(const scheduler::Plan& plan, const std::string& kernel) {
-  Kernels kernels = different_kernels(plan, select_steps(plan, kernel));
+Kernels select_kernel(const Planned& planned, const std::string& kernel) {
+  const scheduler::Plan& plan = planned.plan;
+  Kernels kernels = different_kernels(planned, select_steps(plan, kernel));
   if (kernels.size() == 1) return kernels;
   std::vector<int> numbers;
   for (const DifferentKernel& one : kernels) numbers.push_back(one.steps[0]);
@@ -78,11 +79,12 @@ Kernels select_kernel(const scheduler::Plan& plan, const std::string& kernel) {
 
 int extract(const ExtractOptions& options, Invocation& invocation) {
   const FileKind& kind = kind_of_file(options.output);
-  const scheduler::Plan plan = make_plan(invocation, options).plan;
+  const Planned planned = make_plan(invocation, options);
+  const scheduler::Plan& plan = planned.plan;
   const bool cuda = plan.target.isa == Isa::cuda;
   FJ_CHECK(cuda ? kind.cuda : kind.x86, "-o {}: target {} has no {}; it has {}", options.output, plan.target.str(),
            kind.suffix, suffixes(cuda ? &FileKind::cuda : &FileKind::x86));
-  const Kernels one = select_kernel(plan, options.kernel);
+  const Kernels one = select_kernel(planned, options.kernel);
   const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(one[0].steps[0])];
   const std::string content = kind.content(plan, one);
   put_into(options.output, content);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ir/passes/passes.h"
+#include "scheduler/buffer_names.h"
 #include "tools/fusejit-dump/library_call.h"
 
 namespace fusejit::tools {
@@ -26,7 +28,27 @@ std::int64_t different(const std::vector<Row>& rows) {
   return count;
 }
 
-std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment) {
+std::vector<ParameterNames> parameter_names(const Planned& planned) {
+  const scheduler::Plan& plan = planned.plan;
+  std::vector<ParameterNames> names(plan.steps.size());
+  if (plan.target.isa != Isa::cuda) return names;
+  const ir::Graph optimised = ir::optimise(planned.source.graph, plan.target);
+  std::vector<std::vector<scheduler::BufferName>> buffers = scheduler::buffer_names(plan, optimised);
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const std::vector<ir::KernelParam>& params = plan.steps[s].kernel->params;
+    auto buffer = buffers[s].begin();
+    names[s].resize(params.size());
+    for (std::size_t i = 0; i < params.size(); ++i) {
+      if (params[i].memory < 0) continue;
+      names[s][i] = {std::move(buffer->name), std::move(buffer->axes)};
+      ++buffer;
+    }
+  }
+  return names;
+}
+
+std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment,
+                   const ParameterNames& names) {
   std::string lines = fmt::format("{} {}: {}\n", comment, step.name, fmt::join(step.ops, ", "));
   int number = -1;
   std::size_t buffer = 0;
@@ -38,7 +60,9 @@ std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step,
     const char* const access = memory.kind == ir::MemKind::read     ? "reads"
                                : memory.kind == ir::MemKind::update ? "updates"
                                                                     : "writes";
-    lines += fmt::format("{}   {:7} %p{:<2} = {}\n", comment, access, number, value.label);
+    const auto n = static_cast<std::size_t>(number);
+    const std::string called = n < names.size() && !names[n].name.empty() ? fmt::format("  ({})", names[n].name) : "";
+    lines += fmt::format("{}   {:7} %p{:<2} = {}{}\n", comment, access, number, value.label, called);
   }
   lines += call_lines(plan, step, comment);
   return lines;

@@ -74,7 +74,7 @@ std::string launches(const codegen::cuda::CudaSource& source) {
 }
 
 codegen::cuda::CudaSource source_of(const DifferentKernel& one) {
-  return codegen::cuda::emit(*one.code.kernel, one.code.symbol.substr(symbol_of("").size()));
+  return codegen::cuda::emit(*one.code.kernel, one.code.symbol.substr(symbol_of("").size()), one.names);
 }
 
 std::string cuda_heading(const scheduler::Plan& plan) {
@@ -101,7 +101,9 @@ std::string tasks(const DifferentKernel& one) {
 
 }  // namespace
 
-std::vector<DifferentKernel> different_kernels(const scheduler::Plan& plan, const std::vector<int>& steps) {
+std::vector<DifferentKernel> different_kernels(const Planned& planned, const std::vector<int>& steps) {
+  const scheduler::Plan& plan = planned.plan;
+  const std::vector<ParameterNames> names = parameter_names(planned);
   std::vector<DifferentKernel> all;
   std::unordered_map<std::string, std::size_t> known;
   std::set<std::string> taken;
@@ -112,7 +114,7 @@ std::vector<DifferentKernel> different_kernels(const scheduler::Plan& plan, cons
       const std::string name = symbol_of(step.name);
       std::string symbol = name;
       for (int i = 2; !taken.insert(symbol).second; ++i) symbol = fmt::format("{}_{}", name, i);
-      all.push_back({{step.kernel.get(), symbol}, {}});
+      all.push_back({{step.kernel.get(), symbol}, {}, names[s]});
     }
     all[at->second].steps.push_back(static_cast<int>(s));
   }
@@ -126,7 +128,9 @@ std::vector<DifferentKernel> different_kernels(const scheduler::Plan& plan, cons
 std::string legends(const scheduler::Plan& plan, const DifferentKernel& one, const char* comment) {
   std::string text;
   for (const int s : one.steps) {
-    const std::string lines = legend(plan, plan.steps[static_cast<std::size_t>(s)], comment);
+    const bool named = plan.target.isa == Isa::cuda && s == one.steps[0];
+    const std::string lines =
+        legend(plan, plan.steps[static_cast<std::size_t>(s)], comment, named ? one.names : ParameterNames());
     const std::size_t words = std::string_view(comment).size() + 1;
     text += fmt::format("{} kernel {} of the plan, {}", comment, s, lines.substr(words));
   }

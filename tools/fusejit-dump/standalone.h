@@ -8,15 +8,18 @@
 
 #include "scheduler/plan.h"
 #include "tools/fusejit-dump/machine_code.h"
+#include "tools/fusejit-dump/planned.h"
+#include "tools/fusejit-dump/rows.h"
 
 namespace fusejit::tools {
 
 struct DifferentKernel {
   SymbolKernel code;       // its symbol is an identifier, in the plan its alone: "kernel_layer0_conv2d_bn"
   std::vector<int> steps;  // that run it, all of the plan
+  ParameterNames names;    // cuda: of its parameters, in the first of these steps
 };
 // Those that `steps` run, in the order of the plan.
-std::vector<DifferentKernel> different_kernels(const scheduler::Plan& plan, const std::vector<int>& steps);
+std::vector<DifferentKernel> different_kernels(const Planned& planned, const std::vector<int>& steps);
 std::vector<SymbolKernel> codes(const std::vector<DifferentKernel>& kernels);
 // The functions of one in files: "kernel_layer0_conv2d_bn" or its launches (cuda), "kernel_layer0_conv2d_bn_phase_0".
 std::vector<std::string> entries(const scheduler::Plan& plan, const DifferentKernel& one);

@@ -45,15 +45,20 @@ int put_whole(const TextOptions& options, const std::string& graph, const Target
 }
 
 int put_kernels(const TextOptions& options, Invocation& invocation) {
-  const scheduler::Plan plan = make_plan(invocation, options).plan;
+  const Planned planned = make_plan(invocation, options);
+  const scheduler::Plan& plan = planned.plan;
+  const std::vector<ParameterNames> names = parameter_names(planned);
+  const bool cuda = options.stage == "cuda" && plan.target.isa == Isa::cuda;
   std::string all;
   Json kernels = Json::array();
   for (const int s : select_steps(plan, options.kernel)) {
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
     const ir::Kernel& kernel = *step.kernel;
-    std::string one = kernel_text(options.stage, kernel, plan.target);
-    if (options.stage == "kernel") one = legend(plan, step, ";") + one;
-    if (options.stage == "cuda") one = legend(plan, step, "//") + one;
+    const ParameterNames& called = names[static_cast<std::size_t>(s)];
+    std::string one =
+        cuda ? codegen::cuda::emit(kernel, {}, called).text : kernel_text(options.stage, kernel, plan.target);
+    if (options.stage == "kernel") one = legend(plan, step, ";", called) + one;
+    if (options.stage == "cuda") one = legend(plan, step, "//", called) + one;
     if (options.stage == "asm") one = call_lines(plan, step, "//") + one;
     if (!options.json()) all += (all.empty() ? "" : "\n") + one;
     if (options.json())
@@ -70,10 +75,11 @@ int put_standalone(const TextOptions& options, Invocation& invocation) {
   if (options.stage != "cuda" && options.stage != "llvm")
     throw UsageError{
         fmt::format("--standalone: stage {} is nothing that a compiler takes; cuda and llvm are", options.stage)};
-  const scheduler::Plan plan = make_plan(invocation, options).plan;
+  const Planned planned = make_plan(invocation, options);
+  const scheduler::Plan& plan = planned.plan;
   const bool cuda = plan.target.isa == Isa::cuda;
   check_stage(options.stage, plan.target);
-  const std::vector<DifferentKernel> kernels = different_kernels(plan, select_steps(plan, options.kernel));
+  const std::vector<DifferentKernel> kernels = different_kernels(planned, select_steps(plan, options.kernel));
   return put_whole(options, plan.name, plan.target,
                    cuda ? standalone_cuda(plan, kernels) : standalone_llvm(plan, kernels));
 }

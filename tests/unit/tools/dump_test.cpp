@@ -155,6 +155,12 @@ TEST_F(Dump, CudaCanBeReadAtEveryStage) {
   EXPECT_TRUE(contains(text("source --stage cuda" + cuda), "extern \"C\" __global__"));
   EXPECT_EQ(text("source" + cuda), text("source --stage cuda" + cuda));
   EXPECT_TRUE(contains(text("source" + cuda), "//   reads   %p0  = "));
+  // Buffers are called by what they are, also in what is compiled alone.
+  for (const char* command : {"source", "source --standalone"}) {
+    const std::string named = text(command + cuda);
+    for (const char* part : {" = %x  (x)\n", "const float* __restrict__ x,", "float* __restrict__ y) {"})
+      EXPECT_TRUE(contains(named, part)) << part << named;
+  }
   EXPECT_EQ(dump("source --stage llvm" + cuda).code, 2);
   EXPECT_EQ(dump("source --stage cuda $g.fj").code, 2);
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << codegen::cuda::nvrtc().why_not;

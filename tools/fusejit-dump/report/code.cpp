@@ -22,7 +22,8 @@ std::string without_loops(const std::string& code, std::string_view comment) {
   return code.substr(begin);
 }
 
-std::string kernel_text(const Report& report, std::size_t first, const std::vector<std::size_t>& steps) {
+std::string kernel_text(const Report& report, std::size_t first, const std::vector<std::size_t>& steps,
+                        const ParameterNames& names) {
   const scheduler::PlanStep& step = *report.rows[first].step;
   const ir::Kernel& kernel = *step.kernel;
   const Target& target = report.plan().target;
@@ -38,8 +39,8 @@ std::string kernel_text(const Report& report, std::size_t first, const std::vect
       "{}, {:.3f} GFLOP</span></summary>\n<p>{}</p>\n<div class=\"sides\">\n",
       first, look(kind_of(step)).style, escaped(kernel.name), steps.size() == 1 ? "kernel" : "kernels", numbers,
       bytes_text(report.bytes(first)), step.flop / 1e9, links);
-  out += panel("loops", legend(report.plan(), step, ";") + ir::print(kernel));
-  if (cuda) out += panel("CUDA C++", without_loops(code_text("cuda", kernel, target), "//"));
+  out += panel("loops", legend(report.plan(), step, ";", names) + ir::print(kernel));
+  if (cuda) out += panel("CUDA C++", without_loops(codegen::cuda::emit(kernel, {}, names).text, "//"));
   if (report.compiled)
     out += panel(cuda ? "PTX" : "assembly", without_loops(code_text("asm", kernel, target), cuda ? "//" : "#"));
   return out + "</div></details>\n";
@@ -50,10 +51,11 @@ std::string kernel_text(const Report& report, std::size_t first, const std::vect
 std::string code_part(const Report& report) {
   std::vector<std::vector<std::size_t>> steps(report.rows.size());
   for (std::size_t s = 0; s < report.rows.size(); ++s) steps[report.rows[s].same_as].push_back(s);
+  const std::vector<ParameterNames> names = parameter_names(*report.planned);
   std::string out = "<section id=\"code\">\n<h2>Code</h2>\n";
   if (!report.compiled) out += "<p>Written without --asm: no assembly, no PTX.</p>\n";
   for (std::size_t s = 0; s < steps.size(); ++s)
-    if (!steps[s].empty()) out += kernel_text(report, s, steps[s]);
+    if (!steps[s].empty()) out += kernel_text(report, s, steps[s], names[s]);
   return out + "</section>\n";
 }
 
