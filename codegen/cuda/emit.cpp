@@ -243,14 +243,15 @@ std::string thread_number(const Extents& block) {
 
 // Threads and, where a thread holds much (register tiles, what meets in a tree), the blocks that share a
 // multiprocessor: left to itself, ptxas saves registers for one block more and spills. Few registers are for small
-// tiles and for loops over lanes that end in a tree: they wait for memory, and more threads hide that.
+// tiles and for loops over lanes that end in a tree: they wait for memory, and more threads hide that. Of more blocks
+// than a multiprocessor has room for (16 in sm_86, elsewhere more) ptxas warns, and takes none of it.
 std::string launch_bounds(const Emitter& e, std::int64_t threads) {
-  constexpr std::int64_t kRegisters = 65536, kFewWords = 32, kTreeWords = 48, kMany = 128;
+  constexpr std::int64_t kRegisters = 65536, kFewWords = 32, kTreeWords = 48, kMany = 128, kMostBlocks = 16;
   if (e.tree_words == 0 && e.local_words < kTileWords) return fmt::format("{}", threads);
   const bool waits = e.tree_words == 0 || (e.lane_trees && e.tree_words <= kTreeWords);
   const bool few = waits && e.local_words <= kFewWords && threads > 128;
   const std::int64_t registers = !few ? kMany : threads < 256 ? 96 : 80;  // odd shapes need some for indices
-  return fmt::format("{}, {}", threads, std::max<std::int64_t>(1, kRegisters / (threads * registers)));
+  return fmt::format("{}, {}", threads, std::clamp<std::int64_t>(kRegisters / (threads * registers), 1, kMostBlocks));
 }
 
 void comment(const ir::Kernel& kernel, std::string& out) {

@@ -208,6 +208,24 @@ TEST(CudaEmit, ParametersAreCalledAsTheirOwnerSays) {
     EXPECT_NE(text.find(std::string("\n") + line + "\n"), std::string::npos) << line << text;
 }
 
+// A multiprocessor has room for no more blocks, however few threads they have.
+TEST(CudaEmit, BoundsNameNoMoreBlocksThanThereAre) {
+  for (const auto& [threads, bounds] :
+       std::map<int, std::string>{{8, "(8, 16)"}, {32, "(32, 16)"}, {128, "(128, 4)"}}) {
+    const std::string text =
+        emit(ir::parse_kernel(fmt::format(
+                 "kernel @k(%x: f32[{0},64] read, %y: f32[{0},64] write) on cuda {{ phase {{ for %g in 0..1 grid.x {{ "
+                 "for %t in 0..{0} block.x {{ local %l: f32[64] register for %a in 0..64 unroll {{ %0 = load %x[%t, "
+                 "%a] : "
+                 "f32 store %l[%a], %0 }} for %b in 0..64 unroll {{ %1 = load %l[%b] : f32 store %y[%t, %b], %1 }} }} "
+                 "}} "
+                 "}} }}",
+                 threads)))
+            .text;
+    EXPECT_EQ(count(text, "__launch_bounds__" + bounds), 1u) << text;
+  }
+}
+
 TEST(CudaEmit, NeighbouringLoadsOfAnUnrolledLoopAreOneAccess) {
   const auto source = [](const char* type, int stride, int shift, int align) {
     return emit(ir::parse_kernel(

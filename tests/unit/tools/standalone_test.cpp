@@ -152,6 +152,7 @@ TEST_F(Standalone, SaysHowItIsCompiledAndLaunched) {
   ASSERT_EQ(lines.size(), 1u);
   expect_done("cd " + folder_.string() + " && " + nvcc + " " + lines[0]);
   EXPECT_EQ(content(path("k.cubin")).substr(1, 3), "ELF");
+  EXPECT_EQ(content(path("log")).find("warning"), std::string::npos) << content(path("log"));
 }
 
 // Behind something that defines what a block and its threads do, the text runs.
