@@ -68,13 +68,14 @@ struct Emitter {
   int divergent = 0;                       // enclosing branches and loops that threads may take differently
 
   // What things are called. Names of buffers and axes of theirs, where their owner said (naming.cpp); quotients and
-  // remainders of indices by the variable after which each is defined, and the names of all of them (quotients.cpp).
+  // remainders of indices (and sums that several are of) by the variable after which each is defined, and the names of
+  // all of them (quotients.cpp).
   std::vector<std::string> memory_names = {};       // by MemId
   std::vector<std::vector<std::string>> axes = {};  // by MemId: a name for each dim, or none
   std::set<std::string> taken = {};
-  std::map<ir::VarId, std::vector<ir::IndexAtom>> quotients = {};
-  std::map<std::string, std::string> quotient_names = {};  // by quotient_key
-  int quotient_count = 0;                                  // of those that no axis names
+  std::map<ir::VarId, std::vector<ir::Index>> quotients = {};
+  std::map<std::string, std::string> quotient_names = {};  // by index_key
+  int quotient_count = 0, sum_count = 0;                   // of those that no axis names
 
   const ir::ForStmt* vector = nullptr;                     // the enclosing vector loop
   bool in_lane = false;                                    // inside a loop over its lanes
@@ -113,7 +114,7 @@ std::string factor_text(const Emitter& e, ir::MemId memory, std::int64_t factor)
 void declare_strides(const Emitter& e, const std::string& body, ir::Writer& out);
 
 // quotients.cpp
-std::string quotient_key(const Emitter& e, const ir::IndexAtom& atom);
+std::string index_key(const Emitter& e, const ir::Index& index);
 void name_quotients(Emitter& e, const ir::Phase& phase);
 // To be called once the variable is defined.
 void define_quotients(Emitter& e, ir::VarId variable);

@@ -49,7 +49,7 @@ bool is_int(const Emitter& e, const IndexAtom& atom) {
 std::string atom_text(const Emitter& e, const IndexAtom& atom) {
   if (atom.kind == AtomKind::variable) return variable_name(e, atom.id);
   if (atom.kind == AtomKind::value) return text(e, atom.id);
-  const auto named = e.quotient_names.find(quotient_key(e, atom));
+  const auto named = e.quotient_names.find(index_key(e, Index::of(atom)));
   if (named != e.quotient_names.end()) return named->second;
   const std::string division = quotient_text(e, atom);
   return division.back() == ')' ? division : "(" + division + ")";  // a call needs none
@@ -63,8 +63,9 @@ std::string quotient_text(const Emitter& e, const IndexAtom& atom) {
   const bool narrow = fits_int(e, *atom.inner);
   const auto range = atom.inner->interval(e.ranges);
   const bool quotient = atom.kind == AtomKind::quotient;
-  const bool bare = atom.inner->terms().size() == 1 && atom.inner->constant() == 0 &&
-                    atom.inner->terms()[0].coefficient == 1 && (narrow || !is_int(e, atom.inner->terms()[0].atom));
+  const bool bare = e.quotient_names.contains(index_key(e, *atom.inner)) ||
+                    (atom.inner->terms().size() == 1 && atom.inner->constant() == 0 &&
+                     atom.inner->terms()[0].coefficient == 1 && (narrow || !is_int(e, atom.inner->terms()[0].atom)));
   const std::string inner = index_text(e, *atom.inner), divisor = fmt::format("{}{}", atom.divisor, narrow ? "" : "LL");
   if (range && range->low >= 0)
     return fmt::format("{} {} {}", bare ? inner : fmt::format("({})", inner), quotient ? '/' : '%', divisor);
@@ -99,7 +100,10 @@ std::string place_text(const Emitter& e, const Index& flat, ir::MemId memory) {
   return s;
 }
 
-std::string index_text(const Emitter& e, const Index& index) { return place_text(e, index, -1); }
+std::string index_text(const Emitter& e, const Index& index) {
+  const auto named = e.quotient_names.find(index_key(e, index));
+  return named != e.quotient_names.end() ? named->second : place_text(e, index, -1);
+}
 
 std::string compare_text(const Emitter& e, const ir::Compare& c) {
   static constexpr const char* kSigns[] = {"<", ">=", "=="};

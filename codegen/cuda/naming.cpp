@@ -15,9 +15,9 @@ namespace {
 
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
-// Names that the text itself uses or may use: v7, i0, l1, w0, q2, and a few words.
+// Names that the text itself uses or may use: v7, i0, l1, w0, q2, m3, and a few words.
 bool is_reserved(const std::string& name) {
-  static const std::regex pattern("[ilpqvw][0-9].*|fj_.*|t|i|pool|work|counter|shared");
+  static const std::regex pattern("[ilmpqvw][0-9].*|fj_.*|t|i|pool|work|counter|shared");
   return std::regex_match(name, pattern);
 }
 

@@ -1,5 +1,5 @@
 // Quotients and remainders of indices, each computed once: where the last variable in it is defined, so that no loop
-// divides for what it does not change.
+// divides for what it does not change. A sum that is divided more than once has a name too.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,9 +32,11 @@ class Collector {
     for (std::size_t i = 0; i < found_.size(); ++i) name_shared(found_[i].atom);  // which may find more
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Found& a, const Found& b) { return height(a.atom) < height(b.atom); });
-    for (Found& one : found_) {
-      e_.quotient_names[quotient_key(e_, one.atom)] = name_of(one);
-      e_.quotients[one.variable].push_back(one.atom);
+    for (const Found& one : found_) count_sums(one.atom);
+    for (const Found& one : found_) {
+      name_sums(one.atom);
+      e_.quotient_names[index_key(e_, Index::of(one.atom))] = name_of(one);
+      e_.quotients[one.variable].push_back(Index::of(one.atom));
     }
   }
 
@@ -84,14 +86,18 @@ class Collector {
   }
 
   void add(const IndexAtom& atom) {
-    const std::string key = quotient_key(e_, atom);
+    const std::string key = index_key(e_, Index::of(atom));
     if (known_.contains(key)) return;
     const ir::VarId variable = last_variable(atom);
     if (variable < 0) return;
     known_.insert(key);
     found_.push_back({atom, variable});
-    for_each_inside(
-        atom, [&](const IndexAtom& inside) { inner_variables_[quotient_key(e_, inside)] = last_variable(inside); });
+    note_variables(atom);
+  }
+
+  void note_variables(const IndexAtom& atom) {
+    variables_[index_key(e_, Index::of(atom))] = last_variable(atom);
+    for_each_inside(atom, [&](const IndexAtom& inside) { note_variables(inside); });
   }
 
   template <class F>
@@ -105,11 +111,10 @@ class Collector {
     std::vector<IndexAtom> inside;
     for_each_inside(atom, [&](const IndexAtom& a) { inside.push_back(a); });
     for (const IndexAtom& a : inside) {
-      const std::string key = quotient_key(e_, a);
+      const std::string key = index_key(e_, Index::of(a));
       if (++parents_[key] != 2 || known_.contains(key)) continue;
       known_.insert(key);
-      found_.push_back({a, inner_variables_.at(key)});
-      for_each_inside(a, [&](const IndexAtom& b) { inner_variables_[quotient_key(e_, b)] = inner_variables_.at(key); });
+      found_.push_back({a, variables_.at(key)});
     }
   }
 
@@ -119,37 +124,57 @@ class Collector {
     for (std::size_t d = 0; d < axes.size(); ++d) {
       for (const ir::IndexTerm& t : place.index[d].terms()) {
         if (!divides(t.atom) || t.coefficient < 0) continue;
-        axes_.emplace(quotient_key(e_, t.atom), axes[d] + (t.coefficient == 1 ? "" : std::to_string(t.coefficient)));
+        axes_.emplace(index_key(e_, Index::of(t.atom)),
+                      axes[d] + (t.coefficient == 1 ? "" : std::to_string(t.coefficient)));
       }
     }
   }
 
+  // Divisions of the same sum: "m0 / 26" and "m0 % 26".
+  void count_sums(const IndexAtom& atom) {
+    ++divisions_[index_key(e_, *atom.inner)];
+    for_each_inside(atom, [&](const IndexAtom& a) {
+      if (!known_.contains(index_key(e_, Index::of(a)))) count_sums(a);
+    });
+  }
+  void name_sums(const IndexAtom& atom) {
+    for_each_inside(atom, [&](const IndexAtom& a) { name_sums(a); });
+    const std::string key = index_key(e_, *atom.inner);
+    if (atom.inner->atoms() < 2 || divisions_[key] < 2 || e_.quotient_names.contains(key)) return;
+    e_.quotient_names[key] = new_name(e_, fmt::format("m{}", e_.sum_count++));
+    e_.quotients[variables_.at(index_key(e_, Index::of(atom)))].push_back(*atom.inner);
+  }
+
   std::string name_of(const Found& one) {
-    const auto axis = axes_.find(quotient_key(e_, one.atom));
+    const auto axis = axes_.find(index_key(e_, Index::of(one.atom)));
     return new_name(e_, axis != axes_.end() ? axis->second : fmt::format("q{}", e_.quotient_count++));
   }
 
   Emitter& e_;
   std::vector<const ir::ForStmt*> loops_;
   std::vector<Found> found_;
-  std::set<std::string> known_;             // keys of found_
+  std::set<std::string> known_;              // keys of found_
   std::map<std::string, std::string> axes_;  // what is known of a quotient's meaning, by key
   std::map<std::string, int> parents_;
-  std::map<std::string, ir::VarId> inner_variables_;
+  std::map<std::string, int> divisions_;        // by key of what is divided
+  std::map<std::string, ir::VarId> variables_;  // the innermost of each, also of what stands inside others
 };
 
 }  // namespace
 
-std::string quotient_key(const Emitter& e, const IndexAtom& atom) { return e.facts.names.index(Index::of(atom)); }
+std::string index_key(const Emitter& e, const Index& index) { return e.facts.names.index(index); }
 
 void name_quotients(Emitter& e, const ir::Phase& phase) { Collector(e).run(phase); }
 
 void define_quotients(Emitter& e, ir::VarId variable) {
   const auto found = e.quotients.find(variable);
   if (found == e.quotients.end()) return;
-  for (const IndexAtom& atom : found->second) {
-    e.out.line(fmt::format("const {} {} = {};", fits_int(e, *atom.inner) ? "int" : "long long",
-                           e.quotient_names.at(quotient_key(e, atom)), quotient_text(e, atom)));
+  for (const Index& index : found->second) {
+    const IndexAtom& first = index.terms()[0].atom;
+    const bool quotient = index == Index::of(first) && divides(first);
+    e.out.line(fmt::format("const {} {} = {};", fits_int(e, quotient ? *first.inner : index) ? "int" : "long long",
+                           e.quotient_names.at(index_key(e, index)),
+                           quotient ? quotient_text(e, first) : place_text(e, index, -1)));
   }
 }
 

@@ -163,6 +163,22 @@ TEST(CudaEmit, QuotientsStandWhereTheirVariablesDo) {
   EXPECT_NE(text.find("p0[i3*p0_s1 + q0*p0_s0 + q1]", inner), std::string::npos) << text;
 }
 
+// What is divided more than once, and compared, is added up once.
+TEST(CudaEmit, SumsThatAreDividedHaveNames) {
+  const std::string text =
+      emit(ir::parse_kernel(
+               "kernel @k(%x: f32[10,10,26] read, %y: f32[2600] write) on cuda { phase { for %g in 0..11 grid.x "
+               "{ for %t in 0..256 block.x { if %g*256 + %t < 2600 { "
+               "%0 = load %x[(%g*256 + %t) % 10, ((%g*256 + %t) / 10) % 10, (%g*256 + %t) / 100] : f32 "
+               "store %y[%g*256 + %t], %0 } } } } }"))
+          .text;
+  EXPECT_NE(text.find("\n  const int i1 = threadIdx.x;\n  const int m0 = i0*256 + i1;\n"), std::string::npos) << text;
+  EXPECT_EQ(count(text, " = m0 / 100;\n"), 1u) << text;
+  EXPECT_EQ(count(text, " = m0 % 10;\n"), 1u) << text;
+  EXPECT_EQ(count(text, " = (m0 / 10) % 10;\n"), 1u) << text;
+  EXPECT_EQ(count(text, "  if (m0 < 2600) {\n"), 1u) << text;
+}
+
 // One constant for each stride that is used, and none for a number that happens to be written as a product.
 TEST(CudaEmit, StridesHaveNames) {
   const std::string text =
