@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
-#include <regex>
+#include <iterator>
+#include <string_view>
 
 #include "codegen/cuda/emitter.h"
 
@@ -17,8 +18,10 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 
 // Names that the text itself uses or may use: v7, i0, l1, w0, q2, m3, and a few words.
 bool is_reserved(const std::string& name) {
-  static const std::regex pattern("[ilmpqvw][0-9].*|fj_.*|t|i|pool|work|counter|shared");
-  return std::regex_match(name, pattern);
+  constexpr std::string_view kNumbered = "ilmpqvw", kWords[] = {"t", "i", "pool", "work", "counter", "shared"};
+  const bool numbered = name.size() > 1 && kNumbered.find(name[0]) != std::string_view::npos && is_digit(name[1]);
+  return numbered || name.starts_with("fj_") ||
+         std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
 }
 
 bool is_identifier(const std::string& name) {
