@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "fusejit/runtime.h"
@@ -79,9 +80,10 @@ int thread_count() {
 std::vector<Profile::Row> Profile::rows(ProfileBy by) const {
   const std::vector<ProfileEvent> events = state_->so_far();
   std::map<std::string, Row> rows;
+  std::set<const Row*> on_device;
   bool any_launch = false;
   for (const ProfileEvent& event : events) {
-    any_launch |= is_launch(event);
+    any_launch |= is_launch(event) && !event.on_device;
     if (by != ProfileBy::phase && !is_launch(event)) continue;
     Row& row = rows[key_of(event, by)];
     if (by == ProfileBy::kernel) row.name = event.name, row.ops = event.ops;
@@ -89,13 +91,14 @@ std::vector<Profile::Row> Profile::rows(ProfileBy by) const {
     row.milliseconds += static_cast<double>(event.end - event.begin) * 1e-6;
     row.bytes += event.bytes;
     row.gflop += event.flop * 1e-9;
+    if (event.on_device) on_device.insert(&row);
   }
   const runtime::Roofline roof =
       any_launch && by != ProfileBy::phase ? runtime::roofline(Target::host(), thread_count()) : runtime::Roofline();
   std::vector<Row> sorted;
   for (auto& [key, row] : rows) {
     if (row.name.empty()) row.name = key;
-    if (roof.gigabytes_per_second > 0 && row.milliseconds > 0) {
+    if (roof.gigabytes_per_second > 0 && row.milliseconds > 0 && !on_device.contains(&row)) {
       const double memory = static_cast<double>(row.bytes) * 1e-6 / roof.gigabytes_per_second;
       const double arithmetic = roof.gflops > 0 ? row.gflop * 1e3 / roof.gflops : 0;
       row.of_roofline = std::max(memory, arithmetic) / row.milliseconds;
@@ -153,13 +156,20 @@ std::int64_t Profile::peak_bytes() const {
 void Profile::trace(const std::string& path) const {
   using Json = nlohmann::json;
   Json list = Json::array();
-  for (const ProfileEvent& event : state_->so_far()) {
+  constexpr int kDeviceTrack = 1000;  // its kernels run beside what the threads do
+  const auto is_on_device = [](const ProfileEvent& event) { return event.on_device; };
+  const std::vector<ProfileEvent> events = state_->so_far();
+  if (std::any_of(events.begin(), events.end(), is_on_device)) {
+    list.push_back(
+        {{"name", "thread_name"}, {"ph", "M"}, {"pid", 1}, {"tid", kDeviceTrack}, {"args", {{"name", "CUDA device"}}}});
+  }
+  for (const ProfileEvent& event : events) {
     const double begin = static_cast<double>(event.begin - state_->began) * 1e-3;
     Json one = {{"name", event.name},
                 {"cat", event.category},
                 {"ph", "X"},
                 {"pid", 1},
-                {"tid", event.thread},
+                {"tid", event.on_device ? kDeviceTrack : event.thread},
                 {"ts", begin},
                 {"dur", static_cast<double>(event.end - event.begin) * 1e-3}};
     if (!is_launch(event)) one["name"] = std::string(event.category) + " " + event.name;

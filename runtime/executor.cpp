@@ -153,7 +153,7 @@ class Run {
     const PlanStep& planned = plan_.steps[static_cast<std::size_t>(s)];
     profiler.add({"launch", planned.name, begin, end, 0, planned.ops, planned.layer,
                   planned.read_bytes + planned.written_bytes, planned.flop,
-                  scheduler::live_arena_bytes_after(plan_, s) + held_outside_});
+                  scheduler::live_arena_bytes_after(plan_, s) + held_outside_, false});
   }
 
   void step(int s) {

@@ -22,6 +22,7 @@ struct ProfileEvent {
   std::int64_t bytes = 0;  // read and written
   double flop = 0;
   std::int64_t live_bytes = 0;  // in use by the plan while it ran: arena, arguments, results
+  bool on_device = false;       // a CUDA device's, as its events tell
 };
 
 class Profiler {

@@ -5,6 +5,8 @@
 
 #include "ir/base/check.h"
 #include "ir/kernel/walk.h"
+#include "runtime/cuda/step_times.h"
+#include "runtime/profiler.h"
 
 namespace fusejit::runtime::cuda {
 
@@ -228,12 +230,13 @@ void CudaExecutor::clear_counters() {
 }
 
 // Puts everything on the stream, or on that of `capture`, and then the graph nodes of the launches into `nodes`.
-void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes) {
+void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes, StepTimes* times) {
   DeviceContext& context = device_->context();
   const auto& entry = context.driver().launch_kernel;
   const CuStream stream = capture ? capture->stream() : device_->stream();
   context.enter();
   for (const Table::Action& action : table_->actions) {
+    if (times) times->begin(*action.step);
     if (action.library) {
       const std::span<const CuPointer> words(table_->words.data() + action.first, action.count);
       action.library->execute(stream, words.first(action.count - 1), words.back());
@@ -252,10 +255,12 @@ void CudaExecutor::launch_all(Capture* capture, std::vector<CuGraphNode>* nodes)
   }
 }
 
-void CudaExecutor::launch_one_by_one() {
+void CudaExecutor::launch_one_by_one(bool is_profiled) {
   const std::int64_t before = launched_;
+  StepTimes times(*device_, *plan_);
   try {
-    launch_all(nullptr, nullptr);
+    launch_all(nullptr, nullptr, is_profiled ? &times : nullptr);
+    times.note();
   } catch (const DeviceError& error) {
     if (!overwrites_ || launched_ == before || device_->context().lost()) throw;
     throw DeviceError(fmt::format("{}; the step had begun: load the values again that it replaces", error.what()));
@@ -336,7 +341,8 @@ void CudaExecutor::run(std::span<const Buffer> arguments, std::span<const Buffer
   ++statistics_.runs;
   counters_clear_ = false;
   bool done = false;
-  if (graphs_wanted_ && statistics_.why_no_graph.empty()) {
+  const bool is_profiled = Profiler::the().is_on();
+  if (graphs_wanted_ && !is_profiled && statistics_.why_no_graph.empty()) {
     try {
       done = run_as_graph();
     } catch (const DeviceError& error) {
@@ -347,7 +353,7 @@ void CudaExecutor::run(std::span<const Buffer> arguments, std::span<const Buffer
       keep_graphs(0);
     }
   }
-  if (!done) launch_one_by_one();
+  if (!done) launch_one_by_one(is_profiled);
   counters_clear_ = true;
 }
 

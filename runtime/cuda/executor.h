@@ -5,7 +5,8 @@
 // graph, in which arguments of kernels that differ (scalars, and buffers that moved) are changed in place. A few graphs
 // are kept, so that buffers which take turns are no reason to capture anew. A plan that overwrites arguments is
 // captured at its first run if it has no library calls (which may not be captured before they ran once): then either
-// all of the run is launched or nothing, and an error leaves the arguments as they were.
+// all of the run is launched or nothing, and an error leaves the arguments as they were. While a profile is taken,
+// steps are launched one by one with an event between them, and a run is waited for.
 #pragma once
 
 #include <memory>
@@ -39,6 +40,8 @@ struct ExecutorStatistics {
   std::string why_no_graph;  // set once a capture of library calls failed: runs launch step by step from then on
 };
 
+class StepTimes;
+
 class CudaExecutor {
  public:
   // One step of `steps` for each of the plan. Puts the plan's constants on the device. Throws DeviceError.
@@ -64,8 +67,8 @@ class CudaExecutor {
             CuPointer arena);
   void upload_small(std::span<const Buffer> arguments);
   void clear_counters();
-  void launch_all(Capture* capture, std::vector<CuGraphNode>* nodes);
-  void launch_one_by_one();
+  void launch_all(Capture* capture, std::vector<CuGraphNode>* nodes, StepTimes* times = nullptr);
+  void launch_one_by_one(bool is_profiled);
   bool run_as_graph();
   std::unique_ptr<CapturedRun> capture(const std::vector<CuPointer>& library_words);
   void replay(CapturedRun& captured);

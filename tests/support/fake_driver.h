@@ -78,6 +78,11 @@ class FakeDriver {
     const std::lock_guard lock(mutex_);
     kernels_[entry] = std::move(kernel);
   }
+  // How long an entry that is defined takes, as events measure it.
+  void set_milliseconds(const std::string& entry, float milliseconds) {
+    const std::lock_guard lock(mutex_);
+    kernels_.at(entry).milliseconds = milliseconds;
+  }
 
   // The k-th call from now (1: the next) returns `code` and does nothing, unless it gives something back or waits: that
   // is done all the same. A sticky code makes every later call return it too.

@@ -22,7 +22,7 @@ struct Measured {
   std::vector<Times> steps;  // as in the plan
 };
 
-// So many steps, after some that are not counted. On the cpu.
+// So many steps, after some that are not counted.
 Measured measure(Running& running, int count);
 
 }  // namespace fusejit::tools

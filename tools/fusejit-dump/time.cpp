@@ -26,7 +26,8 @@ std::vector<Row> rows_of(const scheduler::Plan& plan, const Measured& measured, 
     Row row{static_cast<int>(s), &plan.steps[s], &measured.steps[s], 0};
     const double memory = static_cast<double>(row.bytes()) * 1e-6 / roof.gigabytes_per_second;
     const double arithmetic = roof.gflops > 0 ? row.planned->flop * 1e-6 / roof.gflops : 0;
-    if (const double took = row.times->median(); took > 0) row.of_roofline = std::max(memory, arithmetic) / took;
+    if (const double took = row.times->median(); took > 0 && roof.gigabytes_per_second > 0)
+      row.of_roofline = std::max(memory, arithmetic) / took;
     rows.push_back(row);
   }
   return rows;
@@ -72,7 +73,7 @@ std::string table_text(const Running& running, const scheduler::Plan& plan, cons
                      fmt::format("{:.1f}", 100 * median / std::max(all, 1e-9)),
                      fmt::format("{:.2f}", bytes / (1 << 20)), fmt::format("{:.1f}", bytes / took * 1e-6),
                      fmt::format("{:.1f}", row.planned->flop / took * 1e-6),
-                     fmt::format("{:.0f}", 100 * row.of_roofline),
+                     running.is_on_cpu() ? fmt::format("{:.0f}", 100 * row.of_roofline) : "-",
                      fmt::format("{}", fmt::join(scheduler::written_ops(*row.planned, running.source().graph), ", "))});
   }
   std::string text = fmt::format("@{} on {}, rules={}, {} threads: medians of {} steps\n", plan.name, plan.target.str(),
@@ -89,14 +90,13 @@ std::string table_text(const Running& running, const scheduler::Plan& plan, cons
 }  // namespace
 
 int time_kernels(const TimeOptions& options, Invocation& invocation) {
-  if (parse_target(options.target).isa == Isa::cuda)
-    throw UnsupportedError("time: a CUDA device runs a plan as a whole; fusejit bench times that, Nsight its kernels");
   Running running(read_source(invocation, options), options, options.threads);
   const Measured measured = measure(running, options.steps);
   const scheduler::Plan& plan = running.plan();
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const runtime::Roofline roof = runtime::roofline(Target::host(), threads);
+  // Of a CUDA device it is not known.
+  const runtime::Roofline roof = running.is_on_cpu() ? runtime::roofline(Target::host(), threads) : runtime::Roofline();
   const std::vector<Row> rows = rows_of(plan, measured, roof);
   return put(options.json() ? json_text(running, plan, measured, rows, roof, threads)
                             : table_text(running, plan, measured, rows, roof, threads));

@@ -40,10 +40,11 @@ class Profile {
     std::int64_t bytes = 0;   // that they read and wrote
     double gflop = 0;
     // The least time that this machine takes for the bytes or for the arithmetic, whichever is longer, by the time it
-    // took; 0: not known. Above 1: the bytes were in a cache.
+    // took; 0: not known, as on CUDA devices. Above 1: the bytes were in a cache.
     double of_roofline = 0;
   };
-  // The longest first. On a CUDA device a plan is one row.
+  // The longest first. On a CUDA device times are those of its events; while a profile is taken, kernels are launched
+  // one by one, which is slower than the graph that a step is otherwise.
   std::vector<Row> rows(ProfileBy by = ProfileBy::kernel) const;
   // Those as text, the first `most` of them, and what they are together.
   std::string table(ProfileBy by = ProfileBy::kernel, int most = 30) const;

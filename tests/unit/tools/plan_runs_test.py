@@ -48,7 +48,7 @@ class Runs(Case):
         self.assertIn("medians of 2 steps", table)
         self.assertIn("matmul", table)
         self.check_refusals("time")
-        self.assertEqual(run("time", MODEL, "--target", "cuda:sm_90").returncode, 4)
+        self.assertIn(run("time", MODEL, "--target", "cuda:sm_90", "--steps", "1").returncode, (0, 6))
         self.assertEqual(run("time", MODEL, "--steps", "0").returncode, 1)
 
     def test_timeline_has_every_part(self):
