@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "ir/kept_names.h"
 #include "runtime/fork.h"
 
 namespace fusejit {
@@ -32,8 +33,9 @@ Context& context() {
   // Never destroyed: tensors with static lifetime may outlive every other static object.
   static Context& the = *[] {
     Context* made = new Context;
-    runtime::hold_at_fork({&made->engine_mutex, &made->graph_mutex, &made->generator_mutex, &made->log_mutex},
-                          renew_waiting_place);
+    runtime::hold_at_fork(
+        {&made->engine_mutex, &made->graph_mutex, &made->generator_mutex, &made->log_mutex, &ir::kept_names_mutex()},
+        renew_waiting_place);
     return made;
   }();
   return the;

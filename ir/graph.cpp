@@ -209,6 +209,11 @@ const std::shared_ptr<const Graph::Held>& Graph::nothing() {
   return *held;
 }
 
+namespace {
+// A child that is forked while another thread makes it would wait for that for ever.
+[[maybe_unused]] const Graph& made_before_any_fork = *new Graph;
+}  // namespace
+
 int Graph::index_of(const Node* node) const {
   const int index = held_->index.find(node);
   FJ_ASSERT(index >= 0, "graph @{} does not hold this node ({})", name(), node ? fusejit::ir::name(node->op) : "none");

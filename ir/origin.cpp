@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/kept_names.h"
 #include "ir/node.h"
 
 namespace fusejit::ir {
@@ -14,11 +15,22 @@ thread_local Origin current;  // needs no destructor: what is static may record 
 
 }  // namespace
 
-const char* kept_name(std::string_view text) {
+// Both are made before anybody can fork: a child would wait for ever for a thread that was about to make them.
+std::mutex& kept_names_mutex() {
   static std::mutex& mutex = *new std::mutex;
+  return mutex;
+}
+
+static std::unordered_set<std::string>& kept_names() {
   static auto& names = *new std::unordered_set<std::string>;
-  const std::lock_guard lock(mutex);
-  return names.emplace(text).first->c_str();
+  return names;
+}
+
+[[maybe_unused]] static const auto& made_before_any_fork = (kept_names_mutex(), kept_names());
+
+const char* kept_name(std::string_view text) {
+  const std::lock_guard lock(kept_names_mutex());
+  return kept_names().emplace(text).first->c_str();
 }
 
 const Origin& current_origin() { return current; }

@@ -8,6 +8,8 @@
 #include <set>
 #include <string_view>
 
+#include "scheduler/contents.h"
+
 namespace fusejit::scheduler {
 namespace {
 
@@ -62,17 +64,15 @@ const Node* node_of(const ir::Graph& graph, std::string_view label) {
   return rest == fmt::format(" {}", ir::name(node->op)) ? node : nullptr;
 }
 
-using Contents = std::vector<const Node*>;  // by plan value: what is in it now; null: unknown
-
 class Namer {
  public:
-  Namer(const Plan& plan, const PlanStep& step, const ir::Graph& graph, const Contents& contents)
-      : plan_(plan), step_(step), graph_(graph) {
+  Namer(const PlanStep& step, const ir::Graph& graph, const Contents& contents) : graph_(graph) {
     for (const ir::KernelParam& param : step.kernel->params)
       if (param.memory >= 0) memories_.push_back(&step.kernel->memories[static_cast<std::size_t>(param.memory)]);
     std::vector<const Node*> open;
     for (std::size_t i = 0; i < memories_.size(); ++i) {
-      nodes_.push_back(contents[static_cast<std::size_t>(step.values[i])]);
+      labels_.push_back(contents[step.values[i]]);
+      nodes_.push_back(node_of(graph, labels_.back()));
       if (nodes_[i] && (!largest_ || nodes_[i]->type.elements() > largest_->type.elements())) largest_ = nodes_[i];
       if (is_read(i) && nodes_[i]) read_.insert(nodes_[i]);
       if (!is_read(i) && nodes_[i]) open.push_back(nodes_[i]);
@@ -95,40 +95,9 @@ class Namer {
     return names;
   }
 
-  // What is overwritten holds a result that no other buffer takes, and that is computed from what was there.
-  void leave(Contents& contents) const {
-    for (std::size_t i = 0; i < memories_.size(); ++i) {
-      if (memories_[i]->kind != ir::MemKind::update) continue;
-      const Node* now = nullptr;
-      int found = 0;
-      for (const std::string& op : step_.ops) {
-        const Node* node = node_of(graph_, op);
-        const bool elsewhere = std::find(nodes_.begin(), nodes_.end(), node) != nodes_.end();
-        const bool fits = node && !elsewhere && node->type.bytes() == value(i).bytes;
-        if (fits && nodes_[i] && (node == anchor_ ? step_.ops.size() == 1 : reaches(*node, *nodes_[i])))
-          now = node, ++found;
-      }
-      contents[static_cast<std::size_t>(step_.values[i])] = found == 1 ? now : nullptr;
-    }
-  }
-
  private:
-  bool reaches(const Node& from, const Node& to) const {
-    std::vector<const Node*> open{&from};
-    std::set<const Node*> seen;
-    for (std::size_t i = 0; i < open.size(); ++i) {
-      if (open[i] == &to) return true;
-      if (read_.contains(open[i])) continue;
-      for (const ir::Operand& operand : open[i]->operands)
-        if (!operand.is_number() && seen.insert(operand.value.get()).second) open.push_back(operand.value.get());
-    }
-    return false;
-  }
-
-  const PlanValue& value(std::size_t i) const { return plan_.values[static_cast<std::size_t>(step_.values[i])]; }
-  const std::string& label(std::size_t i) const { return value(i).label; }
   bool is_read(std::size_t i) const { return memories_[i]->kind != ir::MemKind::write; }
-  bool is_packed(std::size_t i) const { return label(i).ends_with(kPacked); }
+  bool is_packed(std::size_t i) const { return labels_[i].ends_with(kPacked); }
 
   // The nodes between what is written and what is read.
   void walk(std::vector<const Node*> open) {
@@ -229,10 +198,9 @@ class Namer {
     return dims == memories_[i]->dims ? names : std::vector<std::string>();
   }
 
-  const Plan& plan_;
-  const PlanStep& step_;
   const ir::Graph& graph_;
   std::vector<const ir::Memory*> memories_;  // by buffer
+  std::vector<std::string> labels_;          // by buffer
   std::vector<const Node*> nodes_;           // by buffer; null: unknown
   std::set<const Node*> read_;
   std::vector<const Node*> computed_;
@@ -244,17 +212,15 @@ class Namer {
 }  // namespace
 
 std::vector<std::vector<BufferName>> buffer_names(const Plan& plan, const ir::Graph& optimised) {
-  Contents contents;
-  for (const PlanValue& value : plan.values) contents.push_back(node_of(optimised, value.label));
+  Contents contents(plan);
   std::vector<std::vector<BufferName>> names;
   for (const PlanStep& step : plan.steps) {
     if (plan.rules == "none") {  // labels are those of another graph
       names.emplace_back(step.values.size());
       continue;
     }
-    const Namer namer(plan, step, optimised, contents);
-    names.push_back(namer.run());
-    namer.leave(contents);
+    names.push_back(Namer(step, optimised, contents).run());
+    contents.pass(step);
   }
   return names;
 }

@@ -14,8 +14,8 @@ struct BufferName {
   std::string name;               // "dy"; one buffer of the step has it. Empty: nothing is known
   std::vector<std::string> axes;  // of the kernel's dims, "n", "row", "col", "c"; empty where they are not those
 };
-// For each step one for each of its values. `optimised` is the graph that the plan was made of (passes.h, optimise). Of a
-// plan without fusion nothing is known.
+// For each step one for each of its values. `optimised` is the graph that the plan was made of (passes.h, optimise). Of
+// a plan without fusion nothing is known.
 std::vector<std::vector<BufferName>> buffer_names(const Plan& plan, const ir::Graph& optimised);
 
 }  // namespace fusejit::scheduler

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "scheduler/contents.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -65,7 +66,7 @@ void expect_explained(const Plan& plan) {
   };
   throw InternalError(fmt::format("plan @{}: {} of {} edges have no refusal: {} reads {} of {}", plan.name,
                                   edges.size(), edges_of(plan).size(), said(first.consumer),
-                                  plan.values[at(first.value)].label, said(first.producer)));
+                                  Contents(plan, plan.steps[at(first.consumer)])[first.value], said(first.producer)));
 }
 
 }  // namespace fusejit::scheduler

@@ -122,6 +122,8 @@ void drop_unused(Draft& draft) {
   draft.values = std::move(kept);
   for (PlanStep& step : draft.steps) {  // a library's values are some of its kernel's
     for (int& v : step.values) v = moved[static_cast<std::size_t>(v)];
+    for (Overwritten& overwritten : step.overwrites)
+      overwritten.value = moved[static_cast<std::size_t>(overwritten.value)];
     if (!step.library) continue;
     for (int& v : step.library->values) v = moved[static_cast<std::size_t>(v)];
   }

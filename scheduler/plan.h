@@ -29,7 +29,7 @@ enum class Storage : std::uint8_t {
 struct PlanValue {
   DType dtype = DType::f32;
   std::int64_t bytes = 0;
-  std::string label;  // the graph's name of it: "%x", "%12", "%w packed"
+  std::string label;  // the graph's name of what it holds first: "%x", "%12 add", "%w packed" (contents.h: and later)
   Storage storage = Storage::arena;
   int index = -1;
   std::int64_t offset = -1;             // arena
@@ -50,12 +50,19 @@ struct Fallback {
   std::string why;
 };
 
+// A value that a step updates in place, and what it holds from then on.
+struct Overwritten {
+  int value;
+  std::string label;  // "%93 add"
+};
+
 struct PlanStep {
-  std::string name;  // for people: the layer and what the user wrote (naming.h). Other steps may share the kernel
+  std::string name;   // for people: the layer and what the user wrote (naming.h). Other steps may share the kernel
   std::string layer;  // path of the module that it stands for, "layer1.0.conv2"; empty: none
   std::shared_ptr<const ir::Kernel> kernel;
-  std::vector<int> values;       // plan value of each buffer parameter of the kernel
-  std::vector<int> nodes;        // of the recorded graph: what they say is computed here, alone or among others
+  std::vector<int> values;  // plan value of each buffer parameter of the kernel
+  std::vector<int> nodes;   // of the recorded graph: what they say is computed here, alone or among others
+  std::vector<Overwritten> overwrites;
   std::vector<std::string> ops;  // what it computes, for people: "%0 conv2d", "%2 maximum" of the optimised graph
   std::int64_t read_bytes = 0;   // distinct bytes, work included (kernel-ir.md §9)
   std::int64_t written_bytes = 0;

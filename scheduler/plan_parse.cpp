@@ -193,8 +193,17 @@ class PlanParser {
     if (tokens_.accept("library")) library(step);
     if (tokens_.accept("of")) step.nodes = nodes();
     if (tokens_.accept("in")) step.layer = quoted("a layer in quotes");
+    if (tokens_.accept("over")) step.overwrites = overwrites();
     if (tokens_.accept("computes")) step.ops = labels();
     plan_.steps.push_back(std::move(step));
+  }
+  std::vector<Overwritten> overwrites() {
+    std::vector<Overwritten> list;
+    do {
+      const int value = index("value", plan_.values.size());
+      list.push_back({value, quoted("a label in quotes")});
+    } while (tokens_.accept(","));
+    return list;
   }
   void work(PlanStep& step) {
     tokens_.expect("work");

@@ -86,6 +86,8 @@ std::string step_text(const PlanStep& step) {
         fmt::format(" library {} ({})", quoted(one_line(step.library->graph)), fmt::join(step.library->values, ", "));
   if (!step.nodes.empty()) text += fmt::format(" of {}", fmt::join(step.nodes, ", "));
   if (!step.layer.empty()) text += " in " + quoted(step.layer);
+  for (std::size_t i = 0; i < step.overwrites.size(); ++i)
+    text += fmt::format("{} {} {}", i == 0 ? " over" : ",", step.overwrites[i].value, quoted(step.overwrites[i].label));
   if (!step.ops.empty()) text += " computes " + quoted(step.ops);
   return text;
 }

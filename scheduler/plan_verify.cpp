@@ -7,6 +7,7 @@
 //   P5 door       every parameter and result has storage of its own kind, with its number
 //   P6 library    what a library may do in place of a kernel is a graph with one result, on values of the step
 //   P7 derived    a derived value is written by its first step alone, from its parameter and constants alone
+//   P8 contents   a step says what it leaves in each value that it updates, and in no other
 #include <algorithm>
 #include <map>
 
@@ -41,11 +42,19 @@ class Verifier {
   void check_step(int s) const {
     const PlanStep& step = plan_.steps[static_cast<std::size_t>(s)];
     std::size_t next = 0;
+    std::vector<int> updated, told;
     for (const ir::KernelParam& param : step.kernel->params) {
       if (param.memory < 0) continue;
       if (next == step.values.size()) fail("P1", "step {} has too few values", s);
-      check_use(s, step, step.kernel->memories[static_cast<std::size_t>(param.memory)], value(step.values[next++]));
+      const ir::Memory& memory = step.kernel->memories[static_cast<std::size_t>(param.memory)];
+      if (memory.kind == ir::MemKind::update) updated.push_back(step.values[next]);
+      check_use(s, step, memory, value(step.values[next++]));
     }
+    for (const Overwritten& overwritten : step.overwrites) told.push_back(overwritten.value);
+    std::sort(updated.begin(), updated.end()), std::sort(told.begin(), told.end());
+    if (updated != told)
+      fail("P8", "step {} says what it leaves in {} and updates {}", s, fmt::join(told, ", "),
+           fmt::join(updated, ", "));
     if (next != step.values.size()) fail("P1", "step {} has too many values", s);
     std::vector<int> sorted = step.values;
     std::sort(sorted.begin(), sorted.end());

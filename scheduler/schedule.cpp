@@ -234,7 +234,9 @@ class Scheduler {
     } catch (const Error& error) {
       return failed(group, error);
     }
+    std::vector<Overwritten> overwrites;
     for (const auto& [node, over] : context.in_place) {
+      overwrites.push_back({value_of_[at(over)], label(graph_, node)});
       value_of_[at(node)] = value_of_[at(over)], plan_owned_[at(node)] = plan_owned_[at(over)];
     }
     const int first_extra = static_cast<int>(draft_.values.size());
@@ -258,6 +260,7 @@ class Scheduler {
                                          last ? ops : std::vector<std::string>{lowered.extras[0].label}));
       draft_.steps.back().nodes = last ? nodes : std::vector<int>{group.anchor};
     }
+    draft_.steps.back().overwrites = std::move(overwrites);
     if (library) give_to_library(g, draft_.steps.back());
   }
 

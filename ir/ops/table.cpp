@@ -34,6 +34,9 @@ const Table& table() {
   return table;
 }
 
+// A child that is forked while another thread makes it would wait for that for ever.
+[[maybe_unused]] const Table& made_before_any_fork = table();
+
 }  // namespace
 
 const OpDef& op_def(Op op) {

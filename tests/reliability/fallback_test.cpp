@@ -125,6 +125,9 @@ TEST(Ladder, AnyObjectOnDiskMayBeOfNoUse) {
     EXPECT_EQ(ran.statistics.kernels_loaded, cold.statistics.kernels_compiled - 1) << path;
     EXPECT_EQ(ran.statistics.fallbacks, 0) << path;
     EXPECT_EQ(bytes_of(path), good) << "made again, to the byte";
+    ASSERT_EQ(log.size(), 1u) << "each process says it once";
+    EXPECT_TRUE(log[0].ends_with("; it is made again")) << log[0];
+    log.clear();
   }
   EXPECT_EQ(kernels, cold.statistics.kernels_compiled);
   EXPECT_TRUE(log.empty()) << log[0];

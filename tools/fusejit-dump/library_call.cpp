@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "runtime/cudnn/step.h"
+#include "scheduler/contents.h"
 
 namespace fusejit::tools {
 
@@ -17,13 +18,13 @@ LibraryCall library_call(const scheduler::Plan& plan, const scheduler::PlanStep&
                    made.call.str(),
                    ir::print(op.graph),
                    {}};
+  const scheduler::Contents contents(plan, step);
   for (std::size_t i = 0; i < op.values.size(); ++i) {
     const bool written = i == op.graph.parameters().size();
     Type type = written ? op.graph.results()[0].type() : op.graph.parameters()[i].type();
     if (type.shape.rank() != 4) type.shape = Shape{1, type.shape.elements(), 1, 1};
     type.layout = made.call.layout;
-    call.tensors.push_back({std::string(runtime::cudnn::name(made.roles[i])),
-                            plan.values[static_cast<std::size_t>(op.values[i])].label, type,
+    call.tensors.push_back({std::string(runtime::cudnn::name(made.roles[i])), contents[op.values[i]], type,
                             runtime::cudnn::strides_of(type.shape, type.layout), written});
   }
   return call;

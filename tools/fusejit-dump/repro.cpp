@@ -13,6 +13,7 @@
 #include "ir/base/check.h"
 #include "ir/kernel/interp.h"
 #include "ir/passes/passes.h"
+#include "scheduler/contents.h"
 #include "tools/fusejit-dump/arrays.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/meaning.h"
@@ -96,13 +97,15 @@ void write_buffers(const Folder& folder, const scheduler::Plan& plan, const sche
                    const Snapshot& shot, Repro& repro) {
   const std::vector<Bytes> meant = interpreted(step, shot);
   repro.is_interpreted = !meant.empty();
+  const scheduler::Contents contents(plan, step);
   std::size_t b = 0;
   for (const ir::KernelParam& param : step.kernel->params) {
     if (param.memory < 0) continue;
+    const std::string& label = contents[step.values[b]];
     const auto v = static_cast<std::size_t>(step.values[b]);
     const ir::MemKind kind = step.kernel->memories[static_cast<std::size_t>(param.memory)].kind;
-    const std::string file = fmt::format("buffers/{}_{}", b, file_name(plan.values[v].label));
-    ReproBuffer buffer{plan.values[v].label, plan.values[v].dtype, plan.values[v].bytes, "", ""};
+    const std::string file = fmt::format("buffers/{}_{}", b, file_name(label));
+    ReproBuffer buffer{label, plan.values[v].dtype, plan.values[v].bytes, "", ""};
     if (kind != ir::MemKind::write) folder.write(buffer.before = file + ".before.bin", shot.before[v]);
     if (kind != ir::MemKind::read)
       folder.write(buffer.after = file + ".after.bin", meant.empty() ? shot.after[v] : meant[b]);

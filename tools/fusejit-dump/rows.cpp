@@ -7,6 +7,7 @@
 
 #include "ir/passes/passes.h"
 #include "scheduler/buffer_names.h"
+#include "scheduler/contents.h"
 #include "tools/fusejit-dump/library_call.h"
 
 namespace fusejit::tools {
@@ -50,19 +51,24 @@ std::vector<ParameterNames> parameter_names(const Planned& planned) {
 std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment,
                    const ParameterNames& names) {
   std::string lines = fmt::format("{} {}: {}\n", comment, step.name, fmt::join(step.ops, ", "));
+  const scheduler::Contents contents(plan, step);
+  scheduler::Contents after = contents;
+  after.pass(step);
   int number = -1;
   std::size_t buffer = 0;
   for (const ir::KernelParam& param : step.kernel->params) {
     ++number;
     if (param.memory < 0) continue;
-    const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(step.values[buffer++])];
+    const int value = step.values[buffer++];
     const ir::Memory& memory = step.kernel->memories[static_cast<std::size_t>(param.memory)];
     const char* const access = memory.kind == ir::MemKind::read     ? "reads"
                                : memory.kind == ir::MemKind::update ? "updates"
                                                                     : "writes";
     const auto n = static_cast<std::size_t>(number);
+    const bool changes = contents[value] != after[value];
+    const std::string held = contents[value] + (changes ? " -> " + after[value] : "");
     const std::string called = n < names.size() && !names[n].name.empty() ? fmt::format("  ({})", names[n].name) : "";
-    lines += fmt::format("{}   {:7} %p{:<2} = {}{}\n", comment, access, number, value.label, called);
+    lines += fmt::format("{}   {:7} %p{:<2} = {}{}\n", comment, access, number, held, called);
   }
   lines += call_lines(plan, step, comment);
   return lines;

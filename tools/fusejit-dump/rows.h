@@ -25,8 +25,9 @@ struct Row {
 std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile);
 std::int64_t different(const std::vector<Row>& rows);
 using ParameterNames = std::vector<codegen::cuda::ParameterName>;  // by parameter of a kernel
-// What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter; of a step that a
-// library does, the call. `names`: what a text in CUDA C++ calls the parameters, said behind each.
+// What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter with what it
+// holds, and then holds; of a step that a library does, the call. `names`: what a text in CUDA C++ calls the
+// parameters, said behind each.
 std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment,
                    const ParameterNames& names = {});
 // Those names, by step: what its buffers are (scheduler/buffer_names.h). None where the target is not CUDA's.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "runtime/cudnn/step.h"
+#include "scheduler/contents.h"
 #include "scheduler/naming.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
@@ -23,7 +24,8 @@ Json kernel_json(const Planned& planned, const Row& row, std::size_t index, bool
   const scheduler::Plan& plan = planned.plan;
   const scheduler::PlanStep& step = *row.step;
   Json values = Json::array();
-  for (const int v : step.values) values.push_back(plan.values[static_cast<std::size_t>(v)].label);
+  const scheduler::Contents contents(plan, step);
+  for (const int v : step.values) values.push_back(contents[v]);
   Json json = {{"index", index},
                {"name", step.name},
                {"kernel", step.kernel->name},

@@ -74,6 +74,8 @@ class Plan:
             r'^  value \d+ "([^"]*)": \w+, (\d+) bytes, (\w+)(?: [^,\n]*|\[[^\n]*\])*, (?:steps (\d+)\.\.|\w)', outline, re.M)]
         self.steps = [[int(v) for v in used.split(",") if v.strip()]
                       for used in re.findall(r"^  step \d+ kernel \d+ @\w+\(([^)]*)\)", outline, re.M)]
+        self.left = [{int(v): label for v, label in re.findall(r'(\d+) "([^"]*)"', (re.search(r' over ((?:,? ?\d+ "[^"]*")+)', line) or ["", ""])[1])}
+                     for line in re.findall(r"^  step .*$", outline, re.M)]
         self.results = [int(v) for v in re.search(r"^  return ?(.*)$", outline, re.M)[1].split(",") if v.strip()]
         self.kernels = json.loads(text("list", "--format", "json", *source))["kernels"]
         texts = json.loads(text("source", "--stage", "kernel", "--format", "json", *source))["kernels"]
@@ -81,16 +83,18 @@ class Plan:
 
     def flows(self):
         """Sorted (from, to, label, bytes): the last writer of each value and who reads it then; -1 is the rim."""
-        writer, flows = {}, set()
+        writer, flows, held = {}, set(), [label for label, *_ in self.values]
         for step, (used, kernel) in enumerate(zip(self.steps, self.texts)):
             signature = re.search(r"^kernel @\w+\((.*)\) on ", kernel, re.M)[1]
             access = re.findall(r"%p\d+: \w+\[[^\]]*\] (read|write|update)", signature)
             assert len(access) == len(used), signature
             for value, how in zip(used, access):
                 if how != "write" and self.values[value][3] != step:
-                    flows.add((writer.get(value, -1), step, value))
+                    flows.add((writer.get(value, -1), step, value, held[value]))
             for value, how in zip(used, access):
                 if how != "read":
                     writer[value] = step
-        found = [(a, b, *self.values[v][:2]) for a, b, v in flows]
-        return sorted(found + [(writer.get(v, -1), -1, *self.values[v][:2]) for v in self.results])
+            for value, label in self.left[step].items():
+                held[value] = label
+        found = [(a, b, label, self.values[v][1]) for a, b, v, label in flows]
+        return sorted(found + [(writer.get(v, -1), -1, held[v], self.values[v][1]) for v in self.results])

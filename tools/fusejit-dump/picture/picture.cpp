@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/kernel/kernel.h"
+#include "scheduler/contents.h"
 #include "scheduler/naming.h"
 #include "tools/fusejit-dump/markup.h"
 
@@ -69,9 +70,10 @@ Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const
   picture.title = fmt::format("@{} on {}, rules={}: {} kernels, {} moved", plan.name, plan.target.str(), plan.rules,
                               plan.steps.size(), bytes_text(plan.ledger_bytes()));
   std::vector<int> writer(plan.values.size(), -1);
+  scheduler::Contents contents(plan);
   const auto flow = [&](int value, int to) {
-    const scheduler::PlanValue& v = plan.values[static_cast<std::size_t>(value)];
-    picture.flows.push_back({writer[static_cast<std::size_t>(value)], to, v.label, v.bytes});
+    const auto v = static_cast<std::size_t>(value);
+    picture.flows.push_back({writer[v], to, contents[value], plan.values[v].bytes});
   };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const scheduler::PlanStep& step = plan.steps[s];
@@ -88,6 +90,7 @@ Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const
     }
     for (std::size_t i = 0; i < kinds.size(); ++i)
       if (kinds[i] != ir::MemKind::read) writer[static_cast<std::size_t>(step.values[i])] = number;
+    contents.pass(step);
   }
   for (const int result : plan.results) flow(result, -1);
   return picture;
