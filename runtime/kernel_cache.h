@@ -76,7 +76,7 @@ class KernelCache {
   void give_up(Job& job) noexcept;
 
   // Of machine code, and what the linker keeps of a kernel beside it. A kernel that a plan has stays with the plan.
-  static constexpr std::int64_t kMostBytes = 256 << 20, kOwnBytes = 16 << 10;
+  static constexpr std::int64_t kMostBytes = 256 << 20, kOwnBytes = 32 << 10;
   const std::shared_ptr<disk::DiskCache> disk_;
   mutable std::mutex mutex_;
   ir::LruCache<Compiled> kernels_;

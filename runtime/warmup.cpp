@@ -32,6 +32,7 @@ struct Walk {
   const bool make;
   WarmPlan found = {};
   std::set<std::string> known = {};  // kernel texts
+  std::set<std::shared_ptr<const ir::Kernel>> seen = {};
   std::vector<disk::CacheKey> keys = {};
 
   bool has_code(const disk::CacheKey& key) const {
@@ -44,6 +45,7 @@ struct Walk {
         ++found.library_calls;
         continue;
       }
+      if (!seen.insert(step.kernel).second) continue;
       std::string text = ir::kernel_key_text(*step.kernel);
       if (!known.insert(text).second) continue;
       ++found.kernels;

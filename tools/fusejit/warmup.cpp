@@ -48,6 +48,7 @@ class Warmup {
     std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
       return items_[a].signature.milliseconds > items_[b].signature.milliseconds;
     });
+    if (!options_.check) workers_.start();
     for (const std::size_t i : order) add_plan(i);
     const auto over = [this] { return options_.budget_seconds > 0 && seconds() > options_.budget_seconds; };
     const bool whole = workers_.run([&] { return interrupted || over(); }, [this] { show(); });

@@ -134,6 +134,13 @@ void Workers::end(Worker& worker, const std::string& why) {
   item->answered({{"error", why}, {"code", kInternal}});
 }
 
+void Workers::start() {
+  while (static_cast<int>(workers_.size()) < count_) workers_.push_back(std::make_unique<Worker>());
+  for (const auto& worker : workers_) {
+    if (worker->process < 0) static_cast<void>(start(*worker));  // who cannot be started is tried again with its work
+  }
+}
+
 bool Workers::run(const std::function<bool()>& stops, const std::function<void()>& tick) {
   while (static_cast<int>(workers_.size()) < count_) workers_.push_back(std::make_unique<Worker>());
   for (;;) {

@@ -22,6 +22,9 @@ class Workers {
   Workers(std::vector<std::string> command, int count, double timeout_seconds);
   ~Workers();
 
+  // Starts all of them, so that they have loaded their libraries when there is work; otherwise each is when it gets
+  // some.
+  void start();
   // To be done after what was added before. `front`: before it.
   void add(Json item, Answered answered, bool front = false);
   // Until everything is answered, or `stops` says so: then what is begun is waited for, and the rest is dropped. `tick`
