@@ -1,4 +1,5 @@
-// The lock of kept_name() (origin.h), for whoever forks: a child must not find it taken by a thread that it does not have.
+// The lock of kept_name() (origin.h), for whoever forks: a child must not find it taken by a thread that it does not
+// have.
 #pragma once
 
 #include <mutex>

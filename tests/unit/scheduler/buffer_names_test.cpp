@@ -47,8 +47,7 @@ TEST(BufferNames, AreThoseOfTheOpTable) {
        "  %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[4,3,3,3]:nhwc\n  return "
        "%0\n}\n",
        {"dy x dw"}},
-      {"graph @g(%p: f32[64,32], %q: f32[32,16]) {\n  %0 = matmul(%p, %q) : f32[64,16]\n  return %0\n}\n",
-       {"b a y"}},
+      {"graph @g(%p: f32[64,32], %q: f32[32,16]) {\n  %0 = matmul(%p, %q) : f32[64,16]\n  return %0\n}\n", {"b a y"}},
       {"graph @g(%x: f32[64,32]) {\n  %0 = mean(%x) {dim=[0]} : f32[32]\n  %1 = var(%x) {dim=[0]} : f32[32]\n"
        "  return %0, %1\n}\n",
        {"x mean var"}},
