@@ -98,11 +98,8 @@ std::vector<Profile::Row> Profile::rows(ProfileBy by) const {
   std::vector<Row> sorted;
   for (auto& [key, row] : rows) {
     if (row.name.empty()) row.name = key;
-    if (roof.gigabytes_per_second > 0 && row.milliseconds > 0 && !on_device.contains(&row)) {
-      const double memory = static_cast<double>(row.bytes) * 1e-6 / roof.gigabytes_per_second;
-      const double arithmetic = roof.gflops > 0 ? row.gflop * 1e3 / roof.gflops : 0;
-      row.of_roofline = std::max(memory, arithmetic) / row.milliseconds;
-    }
+    if (row.milliseconds > 0 && !on_device.contains(&row))
+      row.of_roofline = roof.least_milliseconds(row.bytes, row.gflop * 1e9) / row.milliseconds;
     sorted.push_back(std::move(row));
   }
   std::stable_sort(sorted.begin(), sorted.end(),

@@ -7,19 +7,12 @@
 
 #include "ir/base/check.h"
 #include "scheduler/contents.h"
+#include "scheduler/uses.h"
 
 namespace fusejit::scheduler {
 namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-template <class F>
-void for_each_use(const PlanStep& step, F&& found) {
-  auto value = step.values.begin();
-  for (const ir::KernelParam& param : step.kernel->params) {
-    if (param.memory >= 0) found(*value++, step.kernel->memories[at(param.memory)].kind);
-  }
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/draft.h"
+#include "scheduler/uses.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -134,12 +135,9 @@ void drop_unused(Draft& draft) {
 std::vector<int> count_writers(const Plan& plan) {
   std::vector<int> writers(plan.values.size());
   for (const PlanStep& step : plan.steps) {
-    auto value = step.values.begin();
-    for (const ir::KernelParam& param : step.kernel->params) {
-      if (param.memory < 0) continue;
-      const bool writes = step.kernel->memories[static_cast<std::size_t>(param.memory)].kind != ir::MemKind::read;
-      writers[static_cast<std::size_t>(*value++)] += writes;
-    }
+    for_each_use(step, [&](int value, ir::MemKind kind) {
+      writers[static_cast<std::size_t>(value)] += kind != ir::MemKind::read;
+    });
   }
   return writers;
 }

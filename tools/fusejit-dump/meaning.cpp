@@ -7,6 +7,7 @@
 
 #include "scheduler/contents.h"
 #include "scheduler/group.h"
+#include "scheduler/uses.h"
 
 namespace fusejit::tools {
 namespace {
@@ -22,11 +23,7 @@ struct Binding {
 };
 std::vector<Binding> bindings_of(const scheduler::PlanStep& step) {
   std::vector<Binding> bindings;
-  for (const ir::KernelParam& param : step.kernel->params) {
-    if (param.memory < 0) continue;
-    bindings.push_back(
-        {step.values[bindings.size()], step.kernel->memories[static_cast<std::size_t>(param.memory)].kind});
-  }
+  scheduler::for_each_use(step, [&](int value, MemKind kind) { bindings.push_back({value, kind}); });
   return bindings;
 }
 

@@ -14,6 +14,7 @@
 #include "ir/kernel/interp.h"
 #include "ir/passes/passes.h"
 #include "scheduler/contents.h"
+#include "scheduler/uses.h"
 #include "tools/fusejit-dump/arrays.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/meaning.h"
@@ -99,11 +100,9 @@ void write_buffers(const Folder& folder, const scheduler::Plan& plan, const sche
   repro.is_interpreted = !meant.empty();
   const scheduler::Contents contents(plan, step);
   std::size_t b = 0;
-  for (const ir::KernelParam& param : step.kernel->params) {
-    if (param.memory < 0) continue;
-    const std::string& label = contents[step.values[b]];
-    const auto v = static_cast<std::size_t>(step.values[b]);
-    const ir::MemKind kind = step.kernel->memories[static_cast<std::size_t>(param.memory)].kind;
+  scheduler::for_each_use(step, [&](int value, ir::MemKind kind) {
+    const std::string& label = contents[value];
+    const auto v = static_cast<std::size_t>(value);
     const std::string file = fmt::format("buffers/{}_{}", b, file_name(label));
     ReproBuffer buffer{label, plan.values[v].dtype, plan.values[v].bytes, "", ""};
     if (kind != ir::MemKind::write) folder.write(buffer.before = file + ".before.bin", shot.before[v]);
@@ -111,7 +110,7 @@ void write_buffers(const Folder& folder, const scheduler::Plan& plan, const sche
       folder.write(buffer.after = file + ".after.bin", meant.empty() ? shot.after[v] : meant[b]);
     repro.buffers.push_back(std::move(buffer));
     ++b;
-  }
+  });
 }
 
 // Each op by itself, by the graph interpreter where that is quick enough.

@@ -24,10 +24,8 @@ std::vector<Row> rows_of(const scheduler::Plan& plan, const Measured& measured, 
   std::vector<Row> rows;
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     Row row{static_cast<int>(s), &plan.steps[s], &measured.steps[s], 0};
-    const double memory = static_cast<double>(row.bytes()) * 1e-6 / roof.gigabytes_per_second;
-    const double arithmetic = roof.gflops > 0 ? row.planned->flop * 1e-6 / roof.gflops : 0;
-    if (const double took = row.times->median(); took > 0 && roof.gigabytes_per_second > 0)
-      row.of_roofline = std::max(memory, arithmetic) / took;
+    if (const double took = row.times->median(); took > 0)
+      row.of_roofline = roof.least_milliseconds(row.bytes(), row.planned->flop) / took;
     rows.push_back(row);
   }
   return rows;

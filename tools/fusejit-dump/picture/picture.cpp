@@ -7,18 +7,11 @@
 #include "ir/kernel/kernel.h"
 #include "scheduler/contents.h"
 #include "scheduler/naming.h"
+#include "scheduler/uses.h"
 #include "tools/fusejit-dump/markup.h"
 
 namespace fusejit::tools {
 namespace {
-
-// By buffer of the step's kernel.
-std::vector<ir::MemKind> accesses(const scheduler::PlanStep& step) {
-  std::vector<ir::MemKind> kinds;
-  for (const ir::KernelParam& param : step.kernel->params)
-    if (param.memory >= 0) kinds.push_back(step.kernel->memories[static_cast<std::size_t>(param.memory)].kind);
-  return kinds;
-}
 
 std::string flop_text(double flop) {
   return flop >= 1e9 ? fmt::format("{:.2f} GFLOP", flop / 1e9) : fmt::format("{:.2f} MFLOP", flop / 1e6);
@@ -80,16 +73,15 @@ Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const
     const int number = static_cast<int>(s);
     picture.boxes.push_back(box_of(step, s, recorded));
     if (s < links.size()) picture.boxes.back().link = links[s];
-    const std::vector<ir::MemKind> kinds = accesses(step);
     // A value that the kernel reads in two places flows to it once; what it writes first and reads then does not flow.
     std::unordered_set<int> read;
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-      const int value = step.values[i];
+    scheduler::for_each_use(step, [&](int value, ir::MemKind kind) {
       const bool own = plan.values[static_cast<std::size_t>(value)].first_step == number;
-      if (kinds[i] != ir::MemKind::write && !own && read.insert(value).second) flow(value, number);
-    }
-    for (std::size_t i = 0; i < kinds.size(); ++i)
-      if (kinds[i] != ir::MemKind::read) writer[static_cast<std::size_t>(step.values[i])] = number;
+      if (kind != ir::MemKind::write && !own && read.insert(value).second) flow(value, number);
+    });
+    scheduler::for_each_use(step, [&](int value, ir::MemKind kind) {
+      if (kind != ir::MemKind::read) writer[static_cast<std::size_t>(value)] = number;
+    });
     contents.pass(step);
   }
   for (const int result : plan.results) flow(result, -1);

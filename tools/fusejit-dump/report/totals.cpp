@@ -71,9 +71,7 @@ double Report::flop() const {
 }
 
 double Report::least_milliseconds(std::size_t step) const {
-  const double moving = static_cast<double>(bytes(step)) / machine->gigabytes_per_second;
-  const double computing = machine->gflops > 0 ? rows[step].step->flop / machine->gflops : 0;
-  return std::max(moving, computing) * 1e-6;
+  return machine->least_milliseconds(bytes(step), rows[step].step->flop);
 }
 
 std::string head_part(const Report& report) {
