@@ -181,6 +181,8 @@ class Value;         // ir/node.h
 struct Operand;      // ir/node.h: a Value or a number
 struct GradContext;  // ir/passes/grad.h
 struct EvalContext;  // ir/interp.h
+struct Node;         // ir/node.h
+struct Contraction;  // ir/contraction.h
 
 // What `infer` sees: operands' types (numbers have none) and completed attributes. Throws UserError with the shapes.
 struct InferContext {
@@ -213,6 +215,8 @@ struct ViewDim {
 };
 // One entry per dim of operand 0.
 using ViewMapFn = std::vector<ViewDim> (*)(const Attrs& attrs, const Shape& operand, const Shape& result);
+// What an anchor computes as sums of products (ir/contraction.h); where all of them together are the result.
+using ContractionsFn = std::vector<Contraction> (*)(const Node& node);
 // Whole-tensor meaning for reduce, view, anchor, source rows and as oracle of composites.
 using TensorEvalFn = void (*)(const EvalContext& context);
 
@@ -254,6 +258,8 @@ struct OpDef {
   TensorEvalFn evaluate = nullptr;    // all other families
   Combiner combiner = Combiner::add;  // reduce
   ViewMapFn view_map = nullptr;       // views of one operand but reshape, which keeps the row-major order
+
+  ContractionsFn contractions = nullptr;  // anchors that are sums of products
 
   unsigned images = 0;        // anchors: bit 0 result, bit i + 1 operand i is an image [N,C,H,W]
   bool tiled = false;         // anchor that runs as a register tile: convolutions, matrix products

@@ -1,0 +1,99 @@
+#include "ir/contraction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "ir/node.h"
+
+namespace fusejit::ir {
+
+std::int64_t DimSum::coefficient_of(int dim) const {
+  for (const Term& term : terms)
+    if (term.dim == dim) return term.coefficient;
+  return 0;
+}
+
+namespace {
+
+bool any_mentions(const std::vector<DimSum>& index, int dim) {
+  return std::any_of(index.begin(), index.end(), [&](const DimSum& sum) { return sum.coefficient_of(dim) != 0; });
+}
+
+}  // namespace
+
+bool ContractionOperand::mentions(int dim) const { return any_mentions(index, dim); }
+
+bool ContractionOperand::may_leave(int d, const std::vector<ContractionDim>& dims) const {
+  const DimSum& sum = index[static_cast<std::size_t>(d)];
+  std::int64_t low = sum.constant, high = sum.constant;
+  for (const DimSum::Term& term : sum.terms) {
+    const std::int64_t reach =
+        term.coefficient * std::max<std::int64_t>(dims[static_cast<std::size_t>(term.dim)].extent - 1, 0);
+    (reach < 0 ? low : high) += reach;
+  }
+  return low < 0 || high >= extents[static_cast<std::size_t>(d)];
+}
+
+bool Contraction::result_mentions(int dim) const { return any_mentions(result, dim); }
+
+int Contraction::find(const std::string& name) const {
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (dims[d].name == name) return static_cast<int>(d);
+  return -1;
+}
+
+std::int64_t Contraction::outputs() const {
+  std::int64_t product = 1;
+  for (const ContractionDim& dim : dims) product *= dim.reduced ? 1 : dim.extent;
+  return product;
+}
+
+std::int64_t Contraction::terms() const {
+  std::int64_t product = 1;
+  for (const ContractionDim& dim : dims) product *= dim.reduced ? dim.extent : 1;
+  return product;
+}
+
+std::vector<Contraction> contractions_of(const Node& node) {
+  const OpDef& row = op_def(node.op);
+  FJ_ASSERT(row.contractions != nullptr, "{} is no contraction", row.name);
+  std::vector<Contraction> all = row.contractions(node);
+  std::erase_if(all, [](const Contraction& c) { return c.outputs() == 0; });
+  return all;
+}
+
+namespace {
+
+std::string str(const DimSum& sum, const std::vector<ContractionDim>& dims) {
+  std::string text;
+  const auto add = [&](std::int64_t coefficient, const std::string& of) {
+    const std::int64_t size = coefficient < 0 ? -coefficient : coefficient;
+    text += coefficient < 0 ? (text.empty() ? "-" : " - ") : (text.empty() ? "" : " + ");
+    text += of.empty() ? std::to_string(size) : size == 1 ? of : fmt::format("{}*{}", of, size);
+  };
+  for (const DimSum::Term& term : sum.terms) add(term.coefficient, dims[static_cast<std::size_t>(term.dim)].name);
+  if (sum.constant != 0 || text.empty()) add(sum.constant, "");
+  return text;
+}
+
+std::string str(const std::vector<DimSum>& index, const std::vector<ContractionDim>& dims) {
+  std::string text;
+  for (const DimSum& sum : index) text += (text.empty() ? "" : ", ") + str(sum, dims);
+  return "[" + text + "]";
+}
+
+}  // namespace
+
+std::string str(const Contraction& c) {
+  std::string parallel, reduced;
+  for (const ContractionDim& dim : c.dims) {
+    std::string& list = dim.reduced ? reduced : parallel;
+    list += fmt::format("{}{} {}", list.empty() ? "" : ", ", dim.name, dim.extent);
+  }
+  return fmt::format("out{} += a{} * b{}; {} | {}", str(c.result, c.dims), str(c.a.index, c.dims),
+                     str(c.b.index, c.dims), parallel, reduced);
+}
+
+}  // namespace fusejit::ir
