@@ -14,6 +14,7 @@
 #include "ir/graph.h"
 #include "ir/kernel/kernel.h"
 #include "scheduler/refusal.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
 
@@ -70,6 +71,7 @@ struct PlanStep {
   std::int64_t work_offset = -1;  // in the arena, for this step alone
   double flop = 0;
   std::optional<LibraryOp> library;
+  std::vector<Schedule> schedules;  // of its anchor: one for each of the contractions that it is made of
 };
 
 struct Plan {

@@ -5,16 +5,16 @@
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
 //               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["of" n {"," n}] ["in" "layer"]
-//               ["computes" "label" {"," "label"}]
+//               ["computes" "label" {"," "label"}] schedule*
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "parts" "@"name "group" ":" "sentence"
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
 //   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n | "constant" "[" literals "]"
 //   life     := "unused" | "until" step | "steps" step ".." step
 //
-// A step's name is that of its layer, whose path is behind "in", and "of" numbers the nodes of the recorded graph that
-// it computes. Values, steps and kernels are numbered from 0 in order. A kernel that several steps run stands there
-// once.
+// A schedule is written as schedule/schedule.h says. A step's name is that of its layer, whose path is behind "in", and
+// "of" numbers the nodes of the recorded graph that it computes. Values, steps and kernels are numbered from 0 in
+// order. A kernel that several steps run stands there once.
 #include <unordered_map>
 
 #include "ir/base/check.h"
@@ -127,8 +127,10 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
     out.line(fmt::format("value {} {}: {}, {} bytes, {}, {}", v, quoted(value.label), name(value.dtype), value.bytes,
                          storage_text(value), life_text(value)));
   }
-  for (std::size_t s = 0; s < plan.steps.size(); ++s)
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     out.line(fmt::format("step {} kernel {} {}", s, kernels.of_step[s], step_text(plan.steps[s])));
+    for (const Schedule& schedule : plan.steps[s].schedules) out.line("  " + print(schedule));
+  }
   out.line(numbers("parameters", plan.parameters));
   out.line(numbers("return", plan.results));
   for (const Fallback& fallback : plan.fallbacks)

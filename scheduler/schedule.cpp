@@ -217,8 +217,8 @@ class Scheduler {
     const Group& group = grouping_.groups[at(g)];
     if (group.stores.empty() && group.reductions.empty() && group.finals.empty()) return;  // dropped
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
-    LowerContext context{graph_, grouping_,   options_.target, library, graph_.value_count(),
-                         {},     plan_owned_, steps_.kernels()};
+    LowerContext context{graph_,      grouping_,        options_.target,    library, graph_.value_count(), {},
+                         plan_owned_, steps_.kernels(), options_.reschedule};
     if (in_place_ && !library) {  // a call reads its operands while it writes
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);
@@ -261,6 +261,7 @@ class Scheduler {
       draft_.steps.back().nodes = last ? nodes : std::vector<int>{group.anchor};
     }
     draft_.steps.back().overwrites = std::move(overwrites);
+    draft_.steps.back().schedules = std::move(lowered.schedules);
     if (library) give_to_library(g, draft_.steps.back());
   }
 

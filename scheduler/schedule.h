@@ -17,6 +17,8 @@ struct ScheduleOptions {
       {};  // per parameter; empty: none. Never changed: laid out for its readers once, not each run
   // A group whose kernel cannot be made is made from its parts (Plan::fallbacks). Never in strict mode.
   bool fall_back = true;
+  // Another schedule in place of the chosen one, where it is legal; else UserError with the rule that it breaks.
+  Reschedule reschedule = {};
   // For tests: throws where a kernel is to count as one that cannot be made.
   std::function<void(const ir::Kernel&)> inspect = {};
 };

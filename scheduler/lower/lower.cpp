@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "scheduler/lower/anchors.h"
+#include "scheduler/lower/contraction.h"
 #include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/kept_maxima.h"
 #include "scheduler/lower/loops.h"
@@ -11,10 +11,7 @@ namespace fusejit::scheduler {
 namespace {
 
 LoweredGroup lower_x86(const LowerContext& context, const Group& group) {
-  if (group.anchor >= 0) {
-    const bool packs = ir::op_def(context.graph.value(group.anchor)->op).packs_second;
-    return packs ? *lower_tiled(context, group) : lower_weight_grad(context, group);
-  }
+  if (group.anchor >= 0) return *lower_contractions(context, group, 0);
   const int overlapping = overlapping_pool_grad(context, group);
   GroupKernel kernel(context, group, overlapping < 0);
   group.reductions.empty() ? emit_pointwise(kernel, overlapping) : emit_reduction(kernel, overlapping);
@@ -25,13 +22,10 @@ LoweredGroup lower_x86(const LowerContext& context, const Group& group) {
 
 // Nothing if some access cannot be `lanes` elements wide.
 std::optional<LoweredGroup> lower_cuda(const LowerContext& context, const Group& group, int lanes) {
-  if (group.anchor >= 0 && ir::op_def(context.graph.value(group.anchor)->op).packs_second)
-    return lower_tiled(context, group, lanes);
-  GroupKernel kernel(context, group, group.anchor < 0, lanes);
+  if (group.anchor >= 0) return lower_contractions(context, group, lanes);
+  GroupKernel kernel(context, group, true, lanes);
   const std::int64_t last = kernel.space().axes.empty() ? 1 : kernel.space().axes.back().extent;
-  if (group.anchor >= 0) {
-    cuda::emit_weight_grad(kernel, *context.graph.value(group.anchor), lanes);
-  } else if (last % lanes != 0 && (kernel.space().axes.size() > 1 || !group.reductions.empty())) {
+  if (last % lanes != 0 && (kernel.space().axes.size() > 1 || !group.reductions.empty())) {
     return std::nullopt;  // only a flat kernel has a tail
   } else {
     group.reductions.empty() ? cuda::emit_pointwise(kernel, lanes) : cuda::emit_reduction(kernel, lanes);

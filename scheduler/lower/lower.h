@@ -9,6 +9,7 @@
 #include "fusejit/target.h"
 #include "ir/kernel/kernel_set.h"
 #include "scheduler/group.h"
+#include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
 
@@ -26,6 +27,7 @@ struct LoweredKernel {
 
 struct LoweredGroup {
   std::vector<LoweredKernel> kernels;
+  std::vector<Schedule> schedules;  // of the last one, if it has an anchor
   std::vector<ExtraValue> extras;
 };
 
@@ -38,6 +40,7 @@ struct LowerContext {
   std::map<int, int> in_place;          // stored value -> value whose memory it overwrites in this very kernel
   const std::vector<bool>& plan_owned;  // by graph value: 64-byte aligned memory of the plan
   ir::KernelSet& finished;              // kernels of groups before this one
+  const Reschedule& reschedule;         // empty, or what to do instead of the chosen schedule
 };
 
 LoweredGroup lower(const LowerContext& context, const Group& group);

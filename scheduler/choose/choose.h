@@ -1,0 +1,25 @@
+// candidates: schedules for a contraction, best first. The only place where it is decided how something is computed;
+// all of it follows from the contraction, the target's nominal numbers and what is fused to it.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::scheduler {
+
+// What is computed beside the contraction.
+struct FusedWork {
+  DType compute = DType::f32;
+  bool sums = false;               // the epilogue reduces over the results
+  std::int64_t elements_read = 0;  // values that the epilogue reads element by element
+  // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they
+  // are; the second operand is in memory, and its elements for one result after the other lie side by side.
+  std::int64_t lanes = 1;
+  bool library = false;
+  bool b_lies_by_outputs = false;
+};
+
+std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,216 @@
+// CUDA without a library. A thread holds a tile of pixels times one vector of outputs; threads side by side (block.x)
+// take the vectors of a block of weights, so weights load coalesced and inputs are broadcast. Tiles are shared out to
+// block.y and the grid. Sums of an epilogue stay with the thread until its share is done.
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/choose/roles.h"
+#include "scheduler/choose/tuning.h"
+#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/long_sum.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+using cuda::divisor_up_to;
+using cuda::floor_power_of_two;
+using cuda::kBlock;
+using cuda::share;
+using cuda::share_out;
+using cuda::Shares;
+
+class Chooser {
+ public:
+  Chooser(const ir::Contraction& c, const FusedWork& fused)
+      : c_(c), fused_(fused), roles_(roles_of(c)), lanes_(fused.lanes) {
+    along_groups_ = runs_along_groups(roles_, c);
+    vector_ = along_groups_ ? roles_.groups.front() : roles_.outputs;
+    s_.vector = name(vector_), s_.lanes = lanes_;
+  }
+
+  Schedule run() {
+    c_.b.weights ? tiles_of_pixels() : along_groups_ ? sums_along_groups() : tiles_of_weights();
+    return s_;
+  }
+
+ private:
+  const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
+  std::int64_t extent(int d) const { return c_.dims[static_cast<std::size_t>(d)].extent; }
+  std::int64_t product(const std::vector<int>& dims) const {
+    std::int64_t all = 1;
+    for (const int d : dims) all *= extent(d);
+    return all;
+  }
+  std::vector<std::string> names(const std::vector<int>& dims) const {
+    std::vector<std::string> list;
+    for (const int d : dims) list.push_back(name(d));
+    return list;
+  }
+  void task(Bound bound, std::vector<std::string> dims, std::int64_t step = 0) {
+    s_.tasks.push_back({std::move(dims), step, 0, bound});
+  }
+
+  // Blocks of outputs: as many vectors side by side as `most`.
+  void outputs_of_block(std::int64_t most, std::int64_t vectors) {
+    vectors_ = vectors > 0 ? vectors : std::min(most, quotient_up(extent(vector_), lanes_));
+    blocks_ = quotient_up(extent(vector_), vectors_ * lanes_);
+  }
+  void grid_of_outputs() {
+    if (blocks_ > 1) task(Bound::grid_y, {s_.vector}, vectors_ * lanes_);
+  }
+  void block_of_outputs() { task(Bound::block_x, {s_.vector}); }
+
+  void tiles_of_pixels() {
+    const std::vector<int>& pixels = roles_.pixels;
+    const int q = pixels.back();
+    const std::int64_t width = extent(q);
+    std::int64_t most = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / lanes_);
+    // ptxas has all pixels' loads of an epilogue in flight, beside its sums: it spilled for the eighth pixel of two
+    // arrays and for the seventh of four.
+    if (fused_.sums) most = std::min(most, tuning::kMostPixelsOfThread - std::min<std::int64_t>(fused_.elements_read / 2, 2));
+    const std::int64_t vectors = quotient_up(extent(vector_), lanes_);
+    const bool adjoin = roles_.adjoin && !along_groups_ && product(roles_.groups) > 1;
+    outputs_of_block(tuning::kVectorsOfBlock, adjoin ? divisor_up_to(vectors, tuning::kVectorsOfBlock) : 0);
+    std::int64_t held = divisor_up_to(width, most);
+    // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
+    if (!fused_.sums && held < most / 2) held = quotient_up(width, quotient_up(width, most));
+    if (held > 1) s_.tile = {{{name(q)}, held}};
+
+    const std::vector<int> apart = along_groups_ ? std::vector<int>{roles_.outputs} : roles_.groups;
+    std::int64_t items = quotient_up(width, held);
+    for (const int d : pixels)
+      if (d != q) items *= extent(d);
+    const std::int64_t threads = floor_power_of_two(std::min(tuning::kThreadsOfTiles / vectors_, 2 * items - 1));
+    Shares shares = share(items, threads, blocks_ * product(apart), 1);
+    if (!fused_.sums) shares = {items, threads, threads, quotient_up(items, threads)};
+
+    const std::vector<int> channel_dims = channels_of(roles_, c_);
+    const int channel = channel_dims.empty() ? -1 : channel_dims.back();
+    const std::int64_t channels = channel < 0 ? 1 : extent(channel), taps = channels > 0 ? c_.terms() / channels : 0;
+    const bool is_long = taps == 1 && is_long_chain(channels / tuning::kLongProduct, fused_.compute);
+    const std::int64_t cut = fused_.sums ? 0 : channels_of_part(blocks_ * shares.parts, channels, taps, is_long);
+
+    if (cut > 0) {
+      task(Bound::grid_z, {name(channel)}, cut);
+    } else if (product(apart) > 1) {
+      task(Bound::grid_z, names(apart));
+    }
+    grid_of_outputs();
+    const std::vector<std::string> together = names(pixels);
+    task(Bound::grid_x, together, shares.chunk);
+    if (!fused_.sums && shares.threads > 1) task(Bound::block_y, together);
+    block_of_outputs();
+    if (fused_.sums && shares.threads > 1) s_.inner.push_back({together, 0, shares.threads, Bound::block_y});
+    if (fused_.sums || shares.threads == 1) s_.inner.push_back({together});
+    for (const int d : roles_.sums) {
+      if (d == channel) continue;
+      if (extent(d) > 1) s_.inner.push_back({{name(d)}});
+    }
+    if (channel >= 0 && channels > 1) {
+      const std::int64_t unrolled = std::min(channels, tuning::kUnrolledChannels);
+      s_.unroll = {{{name(channel)}, unrolled}};
+      s_.unroll_within = true;
+      if (channels > unrolled) s_.inner.push_back({{name(channel)}});
+    }
+    if (is_long) s_.flush = {{name(channel)}, kBlockTerms};
+    if (cut > 0) {
+      s_.combine = together;
+      s_.combine.push_back(name(roles_.outputs));
+    }
+    const bool whole = extent(vector_) % (vectors_ * lanes_) == 0;
+    const bool as_it_is = fused_.b_lies_by_outputs && !adjoin && whole && !along_groups_;
+    if (c_.terms() > 0 && !fused_.library && !as_it_is) s_.pack_b = vectors_ * lanes_;
+  }
+
+  // Where pixels and outputs give a device too few blocks, channels are shared out too: so many a part; 0: all.
+  std::int64_t channels_of_part(std::int64_t blocks, std::int64_t channels, std::int64_t taps, bool is_long) const {
+    const std::int64_t steps = channels / tuning::kUnrolledChannels;
+    if (blocks >= tuning::kFewBlocks || product(roles_.groups) > 1 || fused_.library || steps < 2) return 0;
+    // What the parts leave is no more than what all of them read.
+    const std::int64_t pixels = product(roles_.pixels), outputs = extent(roles_.outputs);
+    std::int64_t elements = 1;
+    for (const std::int64_t e : c_.a.extents) elements *= e;
+    const std::int64_t read = elements + channels * taps * outputs;
+    const std::int64_t parts =
+        std::min({quotient_up(tuning::kFewBlocks, blocks), taps * channels / tuning::kLeastProductsOfPart, steps,
+                  read / (pixels * outputs)});
+    if (parts < 2) return 0;
+    const Shares shares = share_out(steps, 1, parts);
+    std::int64_t chunk = shares.chunk;
+    if (is_long) chunk = in_blocks({steps, chunk, shares.parts}, kBlockTerms / tuning::kUnrolledChannels).chunk;
+    return chunk >= steps ? 0 : chunk * tuning::kUnrolledChannels;
+  }
+
+  // A thread holds some channels times one vector of outputs for one tap while the rows of its part pass.
+  void tiles_of_weights() {
+    const int channel = roles_.pixels.back();
+    std::vector<int> items_of = roles_.groups;
+    items_of.insert(items_of.end(), roles_.pixels.begin(), roles_.pixels.end());
+    outputs_of_block(tuning::kVectorsOfBlock, 0);
+    const std::int64_t held = divisor_up_to(extent(channel), tuning::kChannelsOfThread);
+    if (held > 1) s_.tile = {{{name(channel)}, held}};
+    const std::int64_t items = product(items_of) / held;
+    // With groups no thread without an item: the quotient that is the group would lose its bound.
+    const std::int64_t most = std::min(items, kBlock / vectors_);
+    const std::int64_t threads = product(roles_.groups) > 1 ? divisor_up_to(items, most) : most;
+    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
+    const Shares shares =
+        share(extent(n) * extent(p), 1, quotient_up(items, threads) * blocks_, tuning::kLeastRowsOfPart);
+    if (shares.parts > 1) task(Bound::grid_z, names({n, p}), shares.chunk);
+    grid_of_outputs();
+    task(Bound::grid_x, names(items_of), threads);
+    if (threads > 1) task(Bound::block_y, names(items_of));
+    block_of_outputs();
+    if (threads == 1) s_.outer.push_back({names(items_of)});
+    s_.inner.push_back({names({n, p})});
+    if (extent(q) > 1) s_.inner.push_back({{name(q)}});
+    s_.combine = names(roles_.pixels);
+    for (const int d : roles_.groups) s_.combine.push_back(name(d));
+    s_.combine.push_back(s_.vector);
+  }
+
+  // A thread holds some taps of one vector of groups while the rows of its share pass; threads meet in trees.
+  void sums_along_groups() {
+    const int r = roles_.pixels[0], s = roles_.pixels[1], channel = roles_.pixels[2];
+    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
+    const std::int64_t taps = extent(r) * extent(s), apart = extent(roles_.outputs) * extent(channel);
+    outputs_of_block(tuning::kVectorsOfBlock, 0);
+    const std::int64_t rows = extent(n) * extent(p);
+    const Shares shares = share(rows, floor_power_of_two(std::min(kBlock / vectors_, rows)),
+                                blocks_ * apart * quotient_up(taps, tuning::kTapsOfThread), tuning::kLeastRowsOfThread);
+    if (apart > 1) task(Bound::grid_z, names({roles_.outputs, channel}));
+    if (shares.parts > 1) task(Bound::grid_y, names({n, p}), shares.chunk);
+    if (blocks_ > 1) {
+      task(Bound::grid_x, {s_.vector}, vectors_ * lanes_);
+    } else {
+      task(Bound::grid_x, {s_.vector}, vectors_ * lanes_);
+    }
+    block_of_outputs();
+    if (taps > 1) {
+      s_.tile = {{names({r, s}), std::min(tuning::kTapsOfThread, taps)}};
+      s_.inner.push_back({s_.tile[0].dims});
+    }
+    if (shares.threads > 1) s_.inner.push_back({names({n, p}), 0, shares.threads, Bound::block_y});
+    s_.inner.push_back({names({n, p})});
+    if (extent(q) > 1) s_.inner.push_back({{name(q)}});
+    s_.combine = names({r, s, roles_.groups.front(), roles_.outputs, channel});
+  }
+
+  const ir::Contraction& c_;
+  const FusedWork& fused_;
+  const Roles roles_;
+  const std::int64_t lanes_;
+  bool along_groups_ = false;
+  int vector_ = -1;
+  std::int64_t vectors_ = 1, blocks_ = 1;
+  Schedule s_;
+};
+
+}  // namespace
+
+std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused) {
+  return {Chooser(contraction, fused).run()};
+}
+
+}  // namespace fusejit::scheduler

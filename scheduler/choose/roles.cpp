@@ -1,0 +1,64 @@
+#include "scheduler/choose/roles.h"
+
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/choose/tuning.h"
+
+namespace fusejit::scheduler {
+
+std::int64_t power_of_two_in(std::int64_t n, std::int64_t most) {
+  std::int64_t power = 1;
+  while (power < most && n % (2 * power) == 0) power *= 2;
+  return power;
+}
+
+Roles roles_of(const ir::Contraction& c) {
+  Roles roles;
+  for (std::size_t i = 0; i < c.dims.size(); ++i) {
+    const int d = static_cast<int>(i);
+    if (c.dims[i].reduced) {
+      roles.sums.push_back(d);
+    } else if (!c.b.mentions(d)) {
+      roles.pixels.push_back(d);
+    } else if (c.a.mentions(d)) {
+      roles.groups.push_back(d);
+    } else {
+      if (roles.outputs >= 0) roles.groups.push_back(roles.outputs);  // a batch of one operand for many of the other
+      roles.outputs = d;
+    }
+  }
+  FJ_ASSERT(roles.outputs >= 0, "no dim of the second operand alone in {}", str(c));
+  for (const ir::DimSum& sum : c.result) {
+    for (const int g : roles.groups)
+      roles.adjoin |= sum.coefficient_of(g) != 0 && sum.coefficient_of(roles.outputs) != 0;
+  }
+  return roles;
+}
+
+std::vector<int> channels_of(const Roles& roles, const ir::Contraction& c) {
+  std::vector<int> channels;
+  for (const int d : roles.sums) {
+    const bool is_tap = std::any_of(c.a.index.begin(), c.a.index.end(), [&](const ir::DimSum& sum) {
+      return sum.coefficient_of(d) != 0 && std::any_of(roles.pixels.begin(), roles.pixels.end(),
+                                                       [&](int pixel) { return sum.coefficient_of(pixel) != 0; });
+    });
+    if (!is_tap) channels.push_back(d);
+  }
+  return channels;
+}
+
+bool runs_along_groups(const Roles& roles, const ir::Contraction& c) {
+  std::int64_t groups = 1;
+  for (const int d : roles.groups) groups *= c.dims[static_cast<std::size_t>(d)].extent;
+  const std::int64_t outputs = c.dims[static_cast<std::size_t>(roles.outputs)].extent;
+  if (!roles.adjoin || groups == 1 || power_of_two_in(outputs, tuning::kLeastLanes) == tuning::kLeastLanes)
+    return false;
+  return groups > tuning::kFewGroups || outputs < 2 * tuning::kLeastLanes;
+}
+
+std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
+  return target.isa == Isa::cuda ? cuda_candidates(contraction, fused) : x86_candidates(contraction, target, fused);
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,32 @@
+// What choosers for all targets read off a contraction: the dims by their part in it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "scheduler/choose/choose.h"
+
+namespace fusejit::scheduler {
+
+struct Roles {
+  std::vector<int> groups;  // parallel, of both operands, or of the second and not its innermost
+  std::vector<int> pixels;  // parallel, of the first alone, outermost first
+  int outputs = -1;         // parallel, of the second alone, innermost
+  std::vector<int> sums;    // reduced
+  bool adjoin = false;      // the outputs of one group lie behind those of another, as a convolution's
+};
+Roles roles_of(const ir::Contraction& contraction);
+
+// Reduced dims that make no window with a parallel one, but for groups: the channels.
+std::vector<int> channels_of(const Roles& roles, const ir::Contraction& contraction);
+// Groups have too few outputs for vectors of them (depthwise): lanes run along the groups.
+bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
+
+// Largest power of two up to `most` that divides n.
+std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);
+inline std::int64_t quotient_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
+
+std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
+std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused);
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,55 @@
+// Every constant that a chooser was tuned with, and where it was measured. Processors: Zen 4 (one 512-bit FMA a cycle),
+// Sapphire Rapids and Zen 5 (two); 2 cores each, batch 16, f32, the layers of ResNet-50 and MobileNet-v2.
+#pragma once
+
+#include <cstdint>
+
+namespace fusejit::scheduler::tuning {
+
+// --- x86, register tiles
+
+// Pixels of a tile that is two vectors wide. With two FMAs a cycle the weights stream from L2 at 128 / pixels bytes a
+// cycle, so more is better up to what LLVM keeps without spilling (14 x 2: Sapphire Rapids); with one, 8 x 2 is within
+// a point of the best tile on every layer (Zen 4).
+inline constexpr std::int64_t kMostPixels = 14;
+inline constexpr std::int64_t kFewPixels = 8;
+// Fewer channels: every product has an address of its own, and what LLVM keeps of them takes registers (stem, Zen 4).
+inline constexpr std::int64_t kFewChannels = 8;
+// Channels without a loop: 8 lose up to one point on 3x3, 2 are as good below 28 accumulators (Sapphire Rapids).
+inline constexpr std::int64_t kUnrolledChannels = 4;
+// Terms of a window's row that are unrolled where neighbouring results share inputs.
+inline constexpr std::int64_t kMostUnrolledTerms = 32;
+// An access narrower than this does not pay: lanes run along groups instead (depthwise).
+inline constexpr std::int64_t kLeastLanes = 4;
+// Fewer groups than this are not looped over by lanes.
+inline constexpr std::int64_t kFewGroups = 4;
+// Products for one result, below which memory is what a tile waits for (depthwise, 1x1 on 56x56).
+inline constexpr std::int64_t kFewProducts = 256;
+// A sum over channels that is so many times as long as another long chain is cut (numerics, not speed: long_sum.h).
+inline constexpr std::int64_t kLongProduct = 64;
+
+// --- x86, weight gradients
+
+// Pixels that pass by a tile of weights before the next one has its turn: less, and reading and writing the tile shows
+// (7x7 maps, Sapphire Rapids).
+inline constexpr std::int64_t kLeastPixelsOfBlock = 96;
+
+// --- CUDA (registers, spills and accesses as ptxas reports them for sm_80 to sm_120; times on an H100: docs/gpu.md)
+
+// Pixels of a thread's tile, and values of it: a quarter of the registers, as many as its loads in flight take.
+inline constexpr std::int64_t kMostPixelsOfThread = 8;
+inline constexpr std::int64_t kMostValuesOfThread = 32;
+// Threads of a block of tiles, which take many registers.
+inline constexpr std::int64_t kThreadsOfTiles = 128;
+// Vectors of outputs side by side: 64 outputs of 16 bytes a thread, four whole lines.
+inline constexpr std::int64_t kVectorsOfBlock = 16;
+// Fewer blocks leave multiprocessors idle; a part of a cut sum has at least so many products.
+inline constexpr std::int64_t kFewBlocks = 256;
+inline constexpr std::int64_t kLeastProductsOfPart = 32;
+// Weight gradients: channels, or taps of a depthwise one, of a thread; rows of a part, of a thread.
+inline constexpr std::int64_t kChannelsOfThread = 8;
+inline constexpr std::int64_t kTapsOfThread = 9;
+inline constexpr std::int64_t kLeastRowsOfPart = 4;
+inline constexpr std::int64_t kLeastRowsOfThread = 2;
+
+}  // namespace fusejit::scheduler::tuning

@@ -1,0 +1,293 @@
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/choose/roles.h"
+#include "scheduler/choose/tuning.h"
+#include "scheduler/lower/long_sum.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+int registers_of(const Target& target) {
+  return target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16 ? 32 : 16;
+}
+
+class Chooser {
+ public:
+  Chooser(const ir::Contraction& c, const Target& target, const FusedWork& fused)
+      : c_(c), target_(target), fused_(fused), roles_(roles_of(c)) {
+    const int most = target.lanes32() / (fused.compute == DType::f64 ? 2 : 1);
+    const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups);
+    along_groups_ = runs_along_groups(roles_, c);
+    s_.lanes = most;
+    if (roles_.adjoin && groups > 1) {  // lanes along the outputs of a group where they divide them
+      const std::int64_t even = power_of_two_in(outputs, most);
+      if (even >= tuning::kLeastLanes) s_.lanes = static_cast<int>(even);
+    }
+    vector_ = along_groups_ ? roles_.groups.front() : roles_.outputs;
+    s_.vector = name(vector_);
+  }
+
+  Schedule run() {
+    c_.b.weights ? tiles_of_pixels() : along_groups_ ? sums_along_groups() : tiles_of_weights();
+    return s_;
+  }
+
+ private:
+  const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
+  std::int64_t extent(int d) const { return d < 0 ? 1 : c_.dims[static_cast<std::size_t>(d)].extent; }
+  std::int64_t product(const std::vector<int>& dims) const {
+    std::int64_t all = 1;
+    for (const int d : dims) all *= extent(d);
+    return all;
+  }
+  // The dim of the first operand's index that this one makes together with another, which is `tap`; its coefficient.
+  struct Window {
+    int axis = -1, other = -1;
+    std::int64_t stride = 1, in = 1;
+    bool leaves = false;
+  };
+  Window window_of(int d) const {
+    Window window{-1, -1, 1, extent(d), false};
+    for (std::size_t i = 0; d >= 0 && i < c_.a.index.size(); ++i) {
+      const ir::DimSum& sum = c_.a.index[i];
+      if (sum.coefficient_of(d) == 0) continue;
+      window = {static_cast<int>(i), -1, sum.coefficient_of(d), c_.a.extents[i],
+                c_.a.may_leave(static_cast<int>(i), c_.dims)};
+      for (const ir::DimSum::Term& term : sum.terms)
+        if (term.dim != d) window.other = term.dim;
+    }
+    return window;
+  }
+  static void add(std::vector<ScheduledLoop>& loops, std::string dim, std::int64_t step = 0) {
+    loops.push_back({{std::move(dim)}, step});
+  }
+  void add_if_any(std::vector<ScheduledLoop>& loops, int d, std::int64_t step = 0) const {
+    if (extent(d) > 1) add(loops, name(d), step);
+  }
+  void add_together(std::vector<ScheduledLoop>& loops, const std::vector<int>& dims) const {
+    ScheduledLoop loop;
+    for (const int d : dims)
+      if (extent(d) > 1) loop.dims.push_back(name(d));
+    if (!loop.dims.empty()) loops.push_back(std::move(loop));
+  }
+
+  // Weights are read for many pixels: a tile of pixels times vectors of outputs, over the whole sum.
+  void tiles_of_pixels() {
+    std::vector<int> images = roles_.pixels;
+    const auto innermost = [&]() {
+      const int d = images.empty() ? -1 : images.back();
+      if (!images.empty()) images.pop_back();
+      return d;
+    };
+    const int q = innermost(), p = innermost();
+    const Window columns = window_of(q), rows = window_of(p);
+    const std::vector<int> channel_dims = channels_of(roles_, c_);
+    const std::int64_t channels = product(channel_dims), across = extent(vector_), width = extent(q);
+    const bool has_groups = product(roles_.groups) > 1;
+
+    // Along groups a lane without a group costs a masked access at every tap.
+    const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
+    s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
+    const std::int64_t block = s_.block(), blocks = quotient_up(across, block);
+
+    // Along groups an epilogue comes after few products, and its own registers count for more.
+    const int registers = registers_of(target_);
+    const bool few = along_groups_ || channels < tuning::kFewChannels || (registers == 32 && target_.fma_per_cycle < 2);
+    const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors,
+                                                     few ? tuning::kFewPixels : tuning::kMostPixels);
+    const std::int64_t tiles = quotient_up(width, most), pixels = quotient_up(width, tiles);  // 26 are 2 x 13
+    if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
+
+    // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
+    const std::int64_t image_count = product(images);
+    const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
+    const Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
+    const Split column_blocks = matrix ? split(tiles, quotient_up(target_.tasks, blocks)) : Split{tiles, tiles, 1};
+    if (matrix) {
+      if (column_blocks.chunks > 1) add(s_.tasks, name(q), column_blocks.chunk * pixels);
+    } else {
+      add_together(s_.tasks, images);
+      if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk == 1 ? 0 : row_blocks.chunk);
+    }
+    outputs_loops(image_count * row_blocks.chunks * column_blocks.chunks);
+
+    if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
+    add_if_any(s_.inner, q);
+    sums_of_pixels(columns, rows, channel_dims, channels);
+    if (does_little(p, channels, block)) s_.fetch = {{name(p)}, 1};
+    if (c_.terms() > 0) s_.pack_b = s_.block();
+  }
+
+  // Groups and blocks of outputs: parallel where the rest gives too few tasks.
+  void outputs_loops(std::int64_t parts) {
+    std::vector<int> apart = roles_.groups;
+    if (along_groups_) apart = {roles_.outputs};
+    const bool copies =
+        roles_.adjoin && !along_groups_ && product(apart) > 1 && extent(roles_.outputs) % s_.block() != 0;
+    const bool parallel = (along_groups_ || parts * 2 < target_.tasks) && !copies;
+    const bool by_groups = parallel && product(apart) > 1;
+    add_together(by_groups ? s_.tasks : s_.outer, apart);
+    add_if_any(parallel && !by_groups ? s_.tasks : s_.outer, vector_);
+  }
+
+  // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2. Groups share no input, so
+  // there each block of them may be a task.
+  std::int64_t rows_wanted(int p, int q, std::int64_t images, std::int64_t channels, std::int64_t blocks) const {
+    if (along_groups_) {
+      const std::int64_t outputs = extent(roles_.outputs), without = images * (outputs > 1 ? outputs : blocks);
+      return std::min(extent(p), quotient_up(target_.tasks, without));
+    }
+    const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
+    const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
+    return std::min(extent(p), std::max(for_cache, quotient_up(target_.tasks, images)));
+  }
+
+  // Taps, row by row, then channels.
+  void sums_of_pixels(const Window& columns, const Window& rows, const std::vector<int>& channel_dims,
+                      std::int64_t channels) {
+    const bool few = channels < tuning::kFewChannels;
+    for (const int d : roles_.sums) {
+      if (std::find(channel_dims.begin(), channel_dims.end(), d) != channel_dims.end()) continue;
+      const bool is_column = d == columns.other;
+      // Unrolled, neighbouring outputs share inputs. Along lanes that saves loads, and tiles of 16 registers gain a
+      // little. In larger tiles LLVM keeps every broadcast for the next tap, which spills: half the speed of a 7x7
+      // stem.
+      const bool share = along_groups_ || registers_of(target_) == 16;
+      if (is_column && share && few && extent(d) * channels <= tuning::kMostUnrolledTerms) {
+        if (extent(d) > 1) s_.unroll.push_back({{name(d)}, extent(d)});
+        continue;
+      }
+      const bool bounds = d == rows.other && rows.leaves;  // a loop of one tap has bounds that may be empty
+      if (extent(d) > 1 || bounds) add(s_.inner, name(d));
+    }
+    for (const int d : channel_dims) {
+      const bool all = extent(d) < 2 * tuning::kUnrolledChannels;
+      const std::int64_t unrolled = all ? extent(d) : tuning::kUnrolledChannels;
+      if (unrolled > 1) s_.unroll.push_back({{name(d)}, unrolled});
+      if (!all) add(s_.inner, name(d));
+    }
+    const int last = channel_dims.empty() ? -1 : channel_dims.back();
+    const bool one_tap = c_.terms() == channels;
+    if (last >= 0 && one_tap && is_long_chain(channels / tuning::kLongProduct, fused_.compute))
+      s_.flush = {{name(last)}, kBlockTerms};
+  }
+
+  // So little arithmetic for each output that memory is what the tile waits for.
+  bool does_little(int p, std::int64_t channels, std::int64_t block) const {
+    if (extent(p) == 1) return false;
+    const bool adjoin = extent(roles_.outputs) <= block;  // the pixels of a row, in one stream
+    if (!along_groups_ && (product(roles_.groups) > 1 || adjoin)) return false;
+    return c_.terms() <= tuning::kFewProducts && channels > 0;
+  }
+
+  // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image
+  // blocks are added in a fixed order.
+  void tiles_of_weights() {
+    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2], channel = roles_.pixels.back();
+    const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups), channels = extent(channel);
+    s_.vectors =
+        outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
+    const std::int64_t blocks = quotient_up(outputs, s_.block()), registers = registers_of(target_);
+    const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
+
+    const Split parts = split(extent(n), quotient_up(target_.tasks, blocks * groups));
+    if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == 1 ? 0 : parts.chunk);
+    add_together(s_.tasks, roles_.groups);
+    add_if_any(s_.tasks, roles_.outputs);
+
+    // What passes by before the next tile has its turn: rows whose pixels, of both operands, stay in half of L1, or
+    // several images where one is small. Enough that reading and writing the tile is little beside it.
+    const Window rows = window_of(p), columns = window_of(q);
+    const std::int64_t row_bytes = (columns.in * rows.stride * channels + extent(q) * s_.block()) * 4;
+    const std::int64_t for_l1 = target_.l1_bytes / 2 / row_bytes, for_l2 = target_.l2_bytes / 2 / row_bytes;
+    const std::int64_t enough = quotient_up(tuning::kLeastPixelsOfBlock, extent(q));
+    const std::int64_t wanted = std::max<std::int64_t>(1, std::max(for_l1, std::min(enough, for_l2)));
+    const Split row_blocks = split(extent(p), quotient_up(extent(p), wanted));
+    std::int64_t images = 1;  // that pass by
+    if (row_blocks.chunks == 1) {
+      images = std::min(parts.chunk, std::min(enough, for_l2) / std::max<std::int64_t>(extent(p), 1));
+      while (images > 1 && parts.chunk % images != 0) --images;
+      images = std::max<std::int64_t>(images, 1);
+    }
+    if (parts.chunk > images) add(s_.outer, name(n), images == 1 ? 0 : images);
+    if (row_blocks.chunks > 1) add(s_.outer, name(p), row_blocks.chunk);
+
+    const std::vector<int> taps(roles_.pixels.begin(), roles_.pixels.end() - 1);
+    if (channels < tuning::kFewChannels) {  // with few channels the taps of a row share a tile
+      add_if_any(s_.outer, taps.front());
+      const std::int64_t pairs = extent(taps.back()) * channels;
+      s_.tile = {{{name(taps.back()), name(channel)}, std::min(most, pairs)}};
+      s_.outer.push_back({s_.tile[0].dims, 0});
+    } else {
+      for (const int d : taps) add_if_any(s_.outer, d);
+      const std::int64_t width = width_of(channels, most);
+      if (width > 1) s_.tile = {{{name(channel)}, width}};
+      add_if_any(s_.outer, channel);
+      if (row_blocks.chunks > 1) {
+        s_.fetch = {{name(p)}, row_blocks.chunk};
+      } else {
+        s_.fetch = {{name(n)}, images};
+      }
+    }
+    if (images > 1) add(s_.inner, name(n));
+    add_inner_window(p);
+    add_inner_window(q);
+    s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
+  }
+  // A loop over pixels, also over one: it may have none that a tap reads inside.
+  void add_inner_window(int d) {
+    if (extent(d) > 1 || window_of(d).leaves) add(s_.inner, name(d));
+  }
+
+  // Channels of a tile: a divisor of them near the most.
+  static std::int64_t width_of(std::int64_t channels, std::int64_t most) {
+    std::int64_t width = quotient_up(channels, quotient_up(channels, most));
+    while (width > 4 && channels % width != 0 && channels % (width - 1) == 0) --width;
+    return width;
+  }
+
+  // The same where lanes run along groups (depthwise): a tile is every tap of as many groups, or what fits into the
+  // registers, and stays there while the pixels of a part pass, so both operands are read once.
+  void sums_along_groups() {
+    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
+    const std::vector<int>& apart = roles_.pixels;  // r, s and the channels of a group
+    const int r = apart[0], s = apart[1], channel = apart[2];
+    const std::int64_t registers = registers_of(target_) - 1, taps = extent(r) * extent(s), groups = extent(vector_);
+    s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
+    const std::int64_t blocks = quotient_up(groups, s_.block());
+    const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
+    const std::int64_t wanted = quotient_up(target_.tasks, blocks);
+    const Split images = split(extent(n), wanted), row_blocks = split(extent(p), quotient_up(wanted, images.chunks));
+    if (images.chunks > 1) add(s_.tasks, name(n), images.chunk == 1 ? 0 : images.chunk);
+    if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
+    add_if_any(s_.tasks, vector_);
+    add_if_any(s_.outer, roles_.outputs);
+    add_if_any(s_.outer, channel);
+    if (taps > 1) {
+      s_.tile = {{{name(r), name(s)}, std::min(most, taps)}};
+      s_.outer.push_back({s_.tile[0].dims, 0});
+    }
+    if (images.chunk > 1) add(s_.inner, name(n));
+    add_inner_window(p);
+    add_inner_window(q);
+    s_.combine = {name(vector_)};
+  }
+
+  const ir::Contraction& c_;
+  const Target& target_;
+  const FusedWork& fused_;
+  const Roles roles_;
+  bool along_groups_ = false;
+  int vector_ = -1;
+  Schedule s_;
+};
+
+}  // namespace
+
+std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
+  return {Chooser(contraction, target, fused).run()};
+}
+
+}  // namespace fusejit::scheduler

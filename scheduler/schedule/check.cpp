@@ -1,0 +1,397 @@
+// What is a legal schedule of a contraction. Whatever passes here is built and gives the right numbers; what is merely
+// slow is the chooser's business.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::scheduler {
+
+std::int64_t Schedule::held(const std::string& dim) const {
+  if (dim == vector) return block();
+  for (const auto* list : {&tile, &unroll}) {
+    for (const Extent& extent : *list)
+      if (extent.dims.size() == 1 && extent.dims[0] == dim) return extent.count;
+  }
+  return 1;
+}
+
+const Extent* Schedule::combinations(const std::string& dim) const {
+  for (const Extent& extent : tile) {
+    if (extent.dims.size() > 1 && std::find(extent.dims.begin(), extent.dims.end(), dim) != extent.dims.end())
+      return &extent;
+  }
+  return nullptr;
+}
+
+bool Schedule::by_threads() const {
+  return std::any_of(tasks.begin(), tasks.end(), [](const ScheduledLoop& loop) { return loop.bound != Bound::none; });
+}
+
+std::int64_t Schedule::lanes_together() const {
+  std::int64_t together = block();
+  for (const ScheduledLoop& loop : tasks)
+    if (by_threads() && loop.dims == std::vector{vector}) together = std::max(together, loop.step);
+  return together;
+}
+
+std::int64_t Schedule::accumulators() const {
+  std::int64_t count = vectors;
+  for (const Extent& extent : tile) count *= extent.count;
+  return count;
+}
+
+namespace {
+
+constexpr std::size_t kMostTaskLoops = 3;    // of a phase (kernel-ir.md §5)
+constexpr std::int64_t kMostUnrolled = 64;   // copies of a loop
+constexpr std::int64_t kMostValues = 64;     // of a thread's tile
+constexpr std::int64_t kMostRegisters = 31;  // of accumulators, vectors and a broadcast, where there are 32
+
+std::string str(const ScheduledLoop& loop) {
+  return fmt::format("{}", fmt::join(loop.dims, "*")) + (loop.step > 0     ? fmt::format("/{}", loop.step)
+                                                         : loop.stride > 0 ? fmt::format(" stride {}", loop.stride)
+                                                                           : "");
+}
+
+class Check {
+ public:
+  Check(const ir::Contraction& contraction, const Schedule& schedule, const Target& target, bool sums)
+      : c_(contraction), s_(schedule), target_(target), reduces_(sums) {}
+
+  std::string run() {
+    for (const auto step :
+         {&Check::names, &Check::vector, &Check::registers, &Check::cover, &Check::order, &Check::partial_results,
+          &Check::sums, &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
+      if (std::string broken = (this->*step)(); !broken.empty()) return broken;
+    }
+    return "";
+  }
+
+ private:
+  const ir::ContractionDim& dim(const std::string& name) const {
+    return c_.dims[static_cast<std::size_t>(c_.find(name))];
+  }
+
+  std::string names() {
+    std::set<std::string> used{s_.vector};
+    for (const auto* list : {&s_.tile, &s_.unroll}) {
+      for (const Extent& extent : *list) used.insert(extent.dims.begin(), extent.dims.end());
+    }
+    for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
+      for (const ScheduledLoop& loop : *list) used.insert(loop.dims.begin(), loop.dims.end());
+    }
+    used.insert(s_.combine.begin(), s_.combine.end());
+    used.insert(s_.flush.dims.begin(), s_.flush.dims.end());
+    used.insert(s_.fetch.dims.begin(), s_.fetch.dims.end());
+    for (const std::string& name : used)
+      if (c_.find(name) < 0) return fmt::format("there is no dim '{}' in {}", name, str(c_));
+    std::set<std::string> held{s_.vector};
+    for (const auto* list : {&s_.tile, &s_.unroll}) {
+      for (const Extent& extent : *list) {
+        for (const std::string& name : extent.dims) {
+          if (list == &s_.tile && c_.b.mentions(c_.find(name)))
+            return fmt::format("{} is tiled, and the second operand, which is read once for a tile, has it too", name);
+          if (!held.insert(name).second) return fmt::format("{} is held in registers in two ways", name);
+          if (dim(name).reduced == (list == &s_.tile))
+            return fmt::format("{} is {}: it can be {}, not {}", name,
+                               dim(name).reduced ? "summed up" : "a parallel dim",
+                               dim(name).reduced ? "unrolled" : "tiled", dim(name).reduced ? "tiled" : "unrolled");
+        }
+      }
+    }
+    return "";
+  }
+
+  std::string vector() {
+    const int v = c_.find(s_.vector);
+    if (dim(s_.vector).reduced) return fmt::format("lanes run along {}, which is summed up", s_.vector);
+    if (!c_.b.mentions(v)) return fmt::format("lanes run along {}, which the second operand does not have", s_.vector);
+    const bool cuda = target_.isa == Isa::cuda;
+    if (cuda != s_.by_threads()) return cuda ? "no loop is bound to the grid" : "there is no grid on a processor";
+    if (s_.lanes < (cuda ? 1 : 2) || (s_.lanes & (s_.lanes - 1)) != 0)
+      return fmt::format("a vector of {} lanes: only powers of two from 2 to 64", s_.lanes);
+    if (cuda && s_.vectors > 1) return "a thread holds one vector";
+    if (s_.pack_b % s_.block() != 0)
+      return fmt::format("blocks of {} are no whole vectors of {}", s_.pack_b, s_.block());
+    const std::int64_t needed = (dim(s_.vector).extent + s_.lanes - 1) / s_.lanes;
+    if (s_.vectors > needed)
+      return fmt::format("{} vectors of {} lanes, but {} has {} elements", s_.vectors, s_.lanes, s_.vector,
+                         dim(s_.vector).extent);
+    return "";
+  }
+
+  std::string registers() {
+    if (target_.isa == Isa::cuda) {
+      if (s_.accumulators() * s_.lanes > kMostValues)
+        return fmt::format("a thread holds {} values, at most {}", s_.accumulators() * s_.lanes, kMostValues);
+      return "";
+    }
+    const std::int64_t all = target_.isa == Isa::x86_avx512 || target_.isa == Isa::x86_avx512bf16 ? 32 : 16;
+    const std::int64_t needed = s_.accumulators() + s_.vectors + 1;
+    if (needed > std::min(all, kMostRegisters + 1))
+      return fmt::format("a tile of {} vectors needs {} registers, there are {}", s_.accumulators(), needed, all);
+    std::int64_t copies = 1;
+    for (const Extent& extent : s_.unroll) copies *= extent.count;
+    if (copies > kMostUnrolled) return fmt::format("{} terms without a loop; at most {}", copies, kMostUnrolled);
+    return "";
+  }
+
+  // Every element of every dim has its turn once.
+  std::string cover() {
+    std::map<std::vector<std::string>, std::int64_t> step;    // of the innermost loop so far
+    std::map<std::string, std::vector<std::string>> loop_of;  // which loops a dim is part of
+    std::set<std::string> done;
+    for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
+      for (const ScheduledLoop& loop : *list) {
+        const Extent* combinations = s_.combinations(loop.dims[0]);
+        if (combinations != nullptr && (loop.dims != combinations->dims || loop.step + loop.stride > 0))
+          return fmt::format("{} is tiled, so the loop over it is {}", fmt::join(combinations->dims, "*"),
+                             fmt::join(combinations->dims, "*"));
+        const std::int64_t held = loop.dims.size() > 1 ? 1 : s_.held(loop.dims[0]);
+        for (const std::string& name : loop.dims) {
+          if (done.contains(name)) return fmt::format("nothing of {} is left for the loop {}", name, str(loop));
+          if (loop_of.try_emplace(name, loop.dims).first->second != loop.dims)
+            return fmt::format("{} is cut elsewhere, so it cannot be part of the loop {}", name, str(loop));
+          if (combinations == nullptr && s_.combinations(name) != nullptr)
+            return fmt::format("{} is tiled together with others, and not in the loop {}", name, str(loop));
+        }
+        const auto outer = step.find(loop.dims);
+        if (loop.stride > 0) {
+          if (loop.step > 0 || held > 1) return fmt::format("the loop {} strides over single elements", str(loop));
+          if (outer != step.end() && outer->second % loop.stride != 0)
+            return fmt::format("strides of {} do not fill the {} of {}", loop.stride, outer->second, str(loop));
+          continue;
+        }
+        if (loop.step == 0) {
+          done.insert(loop.dims.begin(), loop.dims.end());
+          continue;
+        }
+        if (outer != step.end() && outer->second % loop.step != 0)
+          return fmt::format("steps of {} do not fill those of {} of {}", loop.step, outer->second,
+                             fmt::join(loop.dims, "*"));
+        if (loop.step % held != 0)
+          return fmt::format("steps of {} are no multiple of the {} of {} in registers", loop.step, held, loop.dims[0]);
+        step[loop.dims] = loop.step;
+      }
+    }
+    for (const ir::ContractionDim& d : c_.dims) {
+      if (done.contains(d.name)) continue;
+      const Extent* combinations = s_.combinations(d.name);
+      if (combinations != nullptr ? combinations->count >= product(*combinations) : s_.held(d.name) >= d.extent) {
+        if (!loop_of.contains(d.name)) continue;
+      }
+      return fmt::format("no loop goes over the {} elements of {}", d.extent, d.name);
+    }
+    return "";
+  }
+
+  std::int64_t product(const Extent& extent) const {
+    std::int64_t all = 1;
+    for (const std::string& name : extent.dims) all *= dim(name).extent;
+    return all;
+  }
+
+  std::string order() {
+    if (s_.by_threads()) {
+      if (std::string broken = threads(); !broken.empty()) return broken;
+    } else if (s_.tasks.size() > kMostTaskLoops) {
+      return fmt::format("{} task loops; at most {}", s_.tasks.size(), kMostTaskLoops);
+    }
+    std::map<std::string, std::int64_t> extent;  // that the task loops so far leave
+    for (const ScheduledLoop& loop : s_.tasks) {
+      const std::string& name = loop.dims[0];
+      if (s_.by_threads()) break;
+      const auto [left, first] = extent.try_emplace(name, dim(name).extent);
+      if (!first && dim(name).extent % left->second != 0)
+        return fmt::format("the task loop {} has as many tasks in every one around it only if {} divides {}", str(loop),
+                           left->second, dim(name).extent);
+      left->second = loop.step;
+    }
+    bool sums = false;
+    for (const ScheduledLoop& loop : s_.inner) {
+      for (const std::string& name : loop.dims) {
+        if (dim(name).reduced) sums = true;
+        if (!dim(name).reduced && sums)
+          return fmt::format("the loop {} stands inside of a sum: sums of a register tile are innermost", str(loop));
+        if (name == s_.vector) return fmt::format("lanes run along {}, so its loop is not an inner one", name);
+      }
+    }
+    return "";
+  }
+
+  // Grid before block, each axis once, and no other loop around the lanes; strides in the innermost sums alone.
+  std::string threads() {
+    std::set<Bound> bound;
+    if (!s_.outer.empty() && s_.combinations(s_.outer[0].dims[0]) == nullptr)
+      for (const ScheduledLoop& loop : s_.outer)
+        if (dim(loop.dims[0]).reduced) return fmt::format("partial results are added to once, not in {}", str(loop));
+    bool block = false;
+    for (const ScheduledLoop& loop : s_.tasks) {
+      const bool is_block = loop.bound == Bound::block_x || loop.bound == Bound::block_y;
+      if (loop.bound == Bound::none || (block && !is_block) || !bound.insert(loop.bound).second)
+        return fmt::format("the loop {} is not bound, or after a block's, or twice", str(loop));
+      block = block || is_block;
+    }
+    for (const ScheduledLoop& loop : s_.inner) {
+      if ((loop.bound != Bound::none) != (loop.stride > 0) ||
+          (loop.bound != Bound::none && !bound.insert(loop.bound).second))
+        return fmt::format("threads share the loop {} by strides, on an axis of their own", str(loop));
+    }
+    return "";
+  }
+
+  std::string partial_results() {
+    bool cut = false;
+    for (const auto* list : {&s_.tasks, &s_.outer}) {
+      for (const ScheduledLoop& loop : *list) {
+        for (const std::string& name : loop.dims) {
+          if (!dim(name).reduced) continue;
+          cut = true;
+        }
+      }
+    }
+    if (cut && s_.combine.empty())
+      return "a sum is cut by a task or an outer loop, and nothing combines the partial results";
+    if (s_.combine.empty()) return "";
+    for (const auto* list : {&s_.tasks, &s_.outer}) {
+      for (const ScheduledLoop& loop : *list) {
+        const std::string& name = loop.dims[0];
+        if (loop.step == 0 || loop.dims.size() > 1 || name == s_.vector || dim(name).reduced ||
+            dim(name).extent % loop.step == 0)
+          continue;
+        return fmt::format("the loop {} does not cut {} elements evenly, as partial results in memory are", str(loop),
+                           dim(name).extent);
+      }
+    }
+    if (reduces_) return "results that are combined from parts are not summed up in the same kernel";
+    if (s_.by_threads() == (s_.combine.size() == 1))
+      return "threads combine element by element, in an order of all dims; lanes along one dim";
+    for (const std::string& name : s_.combine)
+      if (dim(name).reduced) return fmt::format("{} is summed up: no results lie along it", name);
+    return "";
+  }
+
+  // The result has one index for this dim and for that of the lanes: groups of a convolution and their channels.
+  bool adjoin(const std::string& a, const std::string& b) const {
+    const int i = c_.find(a), j = c_.find(b);
+    return i != j && std::any_of(c_.result.begin(), c_.result.end(), [&](const ir::DimSum& sum) {
+             return sum.coefficient_of(i) != 0 && sum.coefficient_of(j) != 0;
+           });
+  }
+
+  // Elements of this dim lie behind all those of the lanes' dim.
+  bool lies_behind(const std::string& name) const {
+    const int i = c_.find(name), v = c_.find(s_.vector);
+    return i != v && std::any_of(c_.result.begin(), c_.result.end(), [&](const ir::DimSum& sum) {
+             return sum.coefficient_of(v) != 0 && sum.coefficient_of(i) > sum.coefficient_of(v);
+           });
+  }
+
+  // Lanes beyond the last element of a dim reach into the next group's, so that nothing else may run over groups then.
+  std::string idle_lanes() {
+    const std::int64_t extent = dim(s_.vector).extent;
+    const bool idle = extent % s_.block() != 0;
+    if (s_.by_threads()) {
+      if (dim(s_.vector).extent % s_.lanes_together() == 0 || !s_.combine.empty()) return "";
+      for (const ir::ContractionDim& d : c_.dims)
+        if (d.extent > 1 && lies_behind(d.name))
+          return fmt::format("lanes along {} are idle, and {} lies behind them", s_.vector, d.name);
+      return "";
+    }
+    const std::string along = s_.combine.empty() ? s_.vector : s_.combine[0];
+    if (along != s_.vector && adjoin(along, s_.vector) && (idle || dim(along).extent % s_.lanes != 0))
+      return fmt::format("lanes along {} are idle beside those along {}, and both are one index of the result", along,
+                         s_.vector);
+    for (const auto* list : {&s_.tasks, &s_.outer}) {
+      for (const ScheduledLoop& loop : *list) {
+        if (loop.step > 0 && adjoin(loop.dims[0], s_.vector) && dim(loop.dims[0]).extent % loop.step != 0)
+          return fmt::format("the loop {} does not cut {} elements evenly, and they lie between lanes along {}",
+                             str(loop), dim(loop.dims[0]).extent, s_.vector);
+      }
+    }
+    if (!idle || !s_.combine.empty()) return "";
+    for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
+      for (const ScheduledLoop& loop : *list) {
+        for (const std::string& name : loop.dims) {
+          const bool copied = list != &s_.tasks && loop.dims.size() == 1 && loop.step == 0 && s_.held(name) == 1;
+          if (lies_behind(name) && !copied)
+            return fmt::format("lanes along {} are idle, and the loop {} runs over what lies behind them", s_.vector,
+                               str(loop));
+        }
+      }
+    }
+    return "";
+  }
+
+  // Tiles of results are fetched ahead along a parallel dim, operands of partial results along a sum.
+  std::string fetches() {
+    if (s_.fetch.dims.empty()) return "";
+    const std::string& along = s_.fetch.dims[0];
+    const bool sums = !s_.combine.empty();
+    if (s_.fetch.dims.size() > 1 || along == s_.vector || dim(along).reduced != sums)
+      return fmt::format("{} is fetched ahead along {}, not along {}", sums ? "what is summed up" : "a tile",
+                         sums ? "a dim of the sum" : "a parallel dim that has no lanes", fmt::join(s_.fetch.dims, "*"));
+    return "";
+  }
+
+  // Every part of a sum is there, also in the last block: the loops outside of the lanes that cut it are counted.
+  std::string parts() {
+    std::map<std::string, std::int64_t> block;  // of the loops so far over a dim
+    for (const auto* list : {&s_.tasks, &s_.outer}) {
+      for (const ScheduledLoop& loop : *list) {
+        const std::string& name = loop.dims[0];
+        const bool cuts = dim(name).reduced ? list == &s_.tasks : reduces_;
+        if (!cuts || loop.dims.size() > 1) continue;
+        const auto [outer, first] = block.try_emplace(name, loop.step);
+        if (!first && dim(name).extent % outer->second != 0)
+          return fmt::format("the loop {} leaves a part in every block of {} {}, which do not fill {}", str(loop),
+                             outer->second, name, dim(name).extent);
+        outer->second = loop.step;
+      }
+    }
+    return "";
+  }
+
+  // The epilogue's sums are kept for what the second operand is parallel in, and begin with the lanes.
+  std::string epilogue_sums() {
+    if (!reduces_) return "";
+    for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
+      for (const ScheduledLoop& loop : *list) {
+        int kept = 0;
+        for (const std::string& name : loop.dims) kept += !dim(name).reduced && c_.b.mentions(c_.find(name)) ? 1 : 0;
+        if (kept > 0 && (list == &s_.inner || kept < static_cast<int>(loop.dims.size())))
+          return fmt::format("results are summed up, and the loop {} runs over what is kept inside of a sum",
+                             str(loop));
+      }
+    }
+    return "";
+  }
+
+  std::string sums() {
+    if (s_.flush.dims.empty()) return "";
+    if (s_.flush.dims.size() > 1 || s_.inner.empty() || s_.inner.back().dims != s_.flush.dims)
+      return "sums go to f64 after so many terms of the innermost loop";
+    if (s_.flush.count % s_.held(s_.flush.dims[0]) != 0)
+      return fmt::format("{} terms are no multiple of the {} that are unrolled", s_.flush.count,
+                         s_.held(s_.flush.dims[0]));
+    return "";
+  }
+
+  const ir::Contraction& c_;
+  const Schedule& s_;
+  const Target& target_;
+  const bool reduces_;
+};
+
+}  // namespace
+
+std::string check(const ir::Contraction& contraction, const Schedule& schedule, const Target& target, bool sums) {
+  return Check(contraction, schedule, target, sums).run();
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,100 @@
+// Schedule: how a contraction is computed, as a value with a text, a parser and a check. What is computed
+// (ir/contraction.h) does not depend on it; the order of every sum is read off it.
+//
+//   schedule {
+//     vector k 16 x 2          lanes: two vectors of 16 neighbouring k, kept in registers ...
+//     tile q 14                ... times 14 neighbouring q; "s*c 14": 14 combinations of s and c
+//     unroll c 4               terms that follow each other without a loop; "within": inside of the tile's elements
+//     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
+//     outer k                  loops around what one vector of partial sums (of the epilogue) is for
+//     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
+//     pack b 32                the second operand is laid out beforehand, in the order in which it is read, 32 k a block
+//     combine c                partial results go to memory; a phase of its own adds them up, lanes along c
+//     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
+//     fetch p 1                prefetch what will be touched one p further
+//   }
+//
+// A loop steps by `/n` elements, and the last loop of a dim by what the registers hold of it. A loop over n*p*q goes
+// over all their combinations, q fastest, and counts what the registers hold as one. On CUDA the loops of tasks are
+// bound, and one of an epilogue's or result's sum may be:
+//
+//     task  grid.y k/64, grid.x n*p*q/96, block.x k
+//     inner block.y n*p*q stride 8, n*p*q, r, s, c     eight threads take them in turn, and meet in a tree
+//     combine n*p*q*k                                  a thread an element, in this order
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusejit/target.h"
+#include "ir/contraction.h"
+
+namespace fusejit::ir {
+class TokenReader;
+}
+
+namespace fusejit::scheduler {
+
+// So many neighbouring elements of a dim; of several dims: so many of their combinations, the last dim fastest.
+struct Extent {
+  std::vector<std::string> dims;
+  std::int64_t count = 1;
+  friend bool operator==(const Extent&, const Extent&) = default;
+};
+
+// What runs the iterations of a loop.
+enum class Bound : std::uint8_t { none, grid_x, grid_y, grid_z, block_x, block_y };
+
+// A loop over a dim, or over all combinations of several dims.
+struct ScheduledLoop {
+  std::vector<std::string> dims;
+  std::int64_t step = 0;    // 0: what the registers hold
+  std::int64_t stride = 0;  // above 0: so many iterations, each of which leaves every stride-th element
+  Bound bound = Bound::none;
+  friend bool operator==(const ScheduledLoop&, const ScheduledLoop&) = default;
+};
+
+struct Schedule {
+  std::string vector;  // dim of the lanes
+  int lanes = 1, vectors = 1;
+  std::vector<Extent> tile;    // parallel dims
+  std::vector<Extent> unroll;  // reduced dims
+  bool unroll_within = false;  // of the tile's elements
+  std::vector<ScheduledLoop> tasks, outer, inner;
+  std::int64_t pack_b = 0;           // elements of the vector's dim in a block; 0: the operand is read as it is
+  std::vector<std::string> combine;  // empty: results are finished in registers
+  Extent flush;         // no dims: sums stay in their type
+  Extent fetch;         // no dims: no prefetch; else the distance
+
+  std::int64_t block() const { return std::int64_t{lanes} * vectors; }
+  // Lanes come in so many: a vector's, or those of the threads of a block side by side.
+  std::int64_t lanes_together() const;
+  // Elements of a dim that are held in registers, vectors and unrolled terms included.
+  std::int64_t held(const std::string& dim) const;
+  // The tile over several dims at once that this dim belongs to, or nullptr.
+  const Extent* combinations(const std::string& dim) const;
+  // Loops are bound to grids and blocks of threads.
+  bool by_threads() const;
+  // Register tiles times vectors.
+  std::int64_t accumulators() const;
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// "schedule { vector k 16 x 2 tile q 14 ... }" on one line.
+std::string print(const Schedule& schedule);
+// Throws ParseError.
+Schedule parse_schedule(std::string_view text);
+// The next tokens, as part of another text.
+Schedule parse_schedule(ir::TokenReader& tokens);
+
+// The first rule that the schedule breaks, as a sentence; empty: it can be built and gives the right numbers.
+// `sums`: the group reduces over the results.
+std::string check(const ir::Contraction& contraction, const Schedule& schedule, const Target& target, bool sums);
+
+// Another schedule for a contraction than the chosen one: for experiments and tests.
+using Reschedule = std::function<Schedule(const ir::Contraction& contraction, const Schedule& chosen)>;
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,154 @@
+// The text of a schedule: each line of schedule.h in this order, those that say nothing left out.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ir/kernel/parser.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::scheduler {
+
+using ir::Lexer;
+using ir::TokenKind;
+
+namespace {
+
+constexpr std::string_view kBounds[] = {"", "grid.x", "grid.y", "grid.z", "block.x", "block.y"};
+
+std::string str(const Extent& extent) { return fmt::format("{} {}", fmt::join(extent.dims, "*"), extent.count); }
+
+std::string str(const std::vector<Extent>& list) {
+  std::string text;
+  for (const Extent& extent : list) text += (text.empty() ? "" : ", ") + str(extent);
+  return text;
+}
+
+std::string str(const std::vector<ScheduledLoop>& loops) {
+  std::string text;
+  for (const ScheduledLoop& loop : loops) {
+    if (!text.empty()) text += ", ";
+    if (loop.bound != Bound::none) text += std::string(kBounds[static_cast<std::size_t>(loop.bound)]) + " ";
+    text += fmt::format("{}", fmt::join(loop.dims, "*"));
+    if (loop.step > 0) text += fmt::format("/{}", loop.step);
+    if (loop.stride > 0) text += fmt::format(" stride {}", loop.stride);
+  }
+  return text;
+}
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+// Of a Lexer, or of the reader that plans and kernels share.
+template <class Tokens>
+class Reader {
+ public:
+  explicit Reader(Tokens& tokens) : tokens_(tokens) {}
+
+  Schedule run() {
+    Schedule s;
+    tokens_.expect("schedule"), tokens_.expect("{");
+    if (tokens_.accept("vector")) {
+      s.vector = dim();
+      const ir::Token at = tokens_.peek();
+      const std::int64_t lanes = positive();
+      tokens_.expect("x");
+      const std::int64_t vectors = positive();
+      if (lanes > 64 || vectors > 64) Lexer::fail(at, "a vector has at most 64 lanes, and a tile 64 vectors");
+      s.lanes = static_cast<int>(lanes), s.vectors = static_cast<int>(vectors);
+    }
+    if (tokens_.accept("tile")) s.tile = extents();
+    if (tokens_.accept("unroll")) {
+      s.unroll = extents();
+      s.unroll_within = tokens_.accept("within");
+    }
+    if (tokens_.accept("task")) s.tasks = loops();
+    if (tokens_.accept("outer")) s.outer = loops();
+    if (tokens_.accept("inner")) s.inner = loops();
+    if (tokens_.accept("pack")) tokens_.expect("b"), s.pack_b = positive();
+    if (tokens_.accept("combine")) s.combine = dims();
+    if (tokens_.accept("flush")) s.flush = extent();
+    if (tokens_.accept("fetch")) s.fetch = extent();
+    tokens_.expect("}");
+    return s;
+  }
+
+ private:
+  std::int64_t positive() {
+    const ir::Token at = tokens_.expect(TokenKind::number, "a number");
+    const ir::NumberToken number = Lexer::number(at);
+    if (!number.is_integer || number.integer < 1 || number.integer > static_cast<std::uint64_t>(kMost))
+      Lexer::fail(at, fmt::format("expected a whole number from 1 to {}", kMost));
+    return static_cast<std::int64_t>(number.integer);
+  }
+  std::string dim() { return std::string(tokens_.expect(TokenKind::name, "a dim").text); }
+  std::vector<std::string> dims() {
+    std::vector<std::string> list{dim()};
+    while (tokens_.accept("*")) list.push_back(dim());
+    return list;
+  }
+  Extent extent() {
+    Extent one;
+    one.dims = dims();
+    one.count = positive();
+    return one;
+  }
+  std::vector<Extent> extents() {
+    std::vector<Extent> list;
+    do list.push_back(extent());
+    while (tokens_.accept(","));
+    return list;
+  }
+  Bound bound() {
+    const bool grid = tokens_.accept("grid");
+    if (!grid && !tokens_.accept("block")) return Bound::none;
+    tokens_.expect(".");
+    const ir::Token axis = tokens_.expect(TokenKind::name, "x, y or z");
+    const std::string name = (grid ? "grid." : "block.") + std::string(axis.text);
+    for (std::size_t i = 1; i < std::size(kBounds); ++i)
+      if (name == kBounds[i]) return static_cast<Bound>(i);
+    Lexer::fail(axis, fmt::format("{} is no axis: grid.x, grid.y, grid.z, block.x, block.y", name));
+  }
+  std::vector<ScheduledLoop> loops() {
+    std::vector<ScheduledLoop> list;
+    do {
+      ScheduledLoop loop;
+      loop.bound = bound();
+      loop.dims = dims();
+      if (tokens_.accept("/")) loop.step = positive();
+      if (tokens_.accept("stride")) loop.stride = positive();
+      list.push_back(std::move(loop));
+    } while (tokens_.accept(","));
+    return list;
+  }
+
+  Tokens& tokens_;
+};
+
+}  // namespace
+
+std::string print(const Schedule& s) {
+  std::string text = "schedule {";
+  const auto line = [&](std::string_view word, const std::string& rest) {
+    if (!rest.empty()) text += fmt::format(" {} {}", word, rest);
+  };
+  if (!s.vector.empty()) line("vector", fmt::format("{} {} x {}", s.vector, s.lanes, s.vectors));
+  line("tile", str(s.tile));
+  line("unroll", str(s.unroll) + (s.unroll_within ? " within" : ""));
+  line("task", str(s.tasks));
+  line("outer", str(s.outer));
+  line("inner", str(s.inner));
+  if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
+  line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
+  if (!s.flush.dims.empty()) line("flush", str(s.flush));
+  if (!s.fetch.dims.empty()) line("fetch", str(s.fetch));
+  return text + " }";
+}
+
+Schedule parse_schedule(ir::TokenReader& tokens) { return Reader(tokens).run(); }
+
+Schedule parse_schedule(std::string_view text) {
+  Lexer tokens(text);
+  Schedule schedule = Reader(tokens).run();
+  tokens.expect(TokenKind::end, "the end of the text");
+  return schedule;
+}
+
+}  // namespace fusejit::scheduler
