@@ -19,7 +19,7 @@
 
 #include "bench/command_line/options.h"
 #include "codegen/x86/compile.h"
-#include "runtime/thread_pool.h"
+#include "runtime/cpu/thread_pool.h"
 
 namespace fusejit::bench {
 namespace {

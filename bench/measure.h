@@ -18,9 +18,9 @@
 
 #include "codegen/x86/compile.h"
 #include "ir/kernel/kernel.h"
-#include "runtime/kernel_cache.h"
-#include "runtime/memory.h"
-#include "runtime/thread_pool.h"
+#include "runtime/cpu/kernel_cache.h"
+#include "runtime/cpu/memory.h"
+#include "runtime/cpu/thread_pool.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::bench {

@@ -12,8 +12,8 @@
 #include "fusejit/runtime.h"
 #include "fusejit/target.h"
 #include "ir/base/check.h"
+#include "runtime/cpu/roofline.h"
 #include "runtime/profiler.h"
-#include "runtime/roofline.h"
 
 namespace fusejit {
 

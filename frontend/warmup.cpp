@@ -8,7 +8,7 @@
 #include "frontend/trace.h"
 #include "fusejit/runtime.h"
 #include "ir/base/check.h"
-#include "runtime/signature.h"
+#include "runtime/warmup/signature.h"
 
 namespace fusejit {
 namespace detail {

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "ir/base/check.h"
-#include "runtime/memory.h"
+#include "runtime/cpu/memory.h"
 
 namespace fusejit::runtime {
 

@@ -1,8 +1,8 @@
 #include "runtime/devices.h"
 
 #include "fusejit/error.h"
-#include "runtime/cuda_backend.h"
-#include "runtime/memory.h"
+#include "runtime/cpu/memory.h"
+#include "runtime/cuda/backend.h"
 
 namespace fusejit::runtime {
 namespace {

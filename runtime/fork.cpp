@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "ir/base/gate.h"
-#include "runtime/memory.h"
+#include "runtime/cpu/memory.h"
 
 namespace fusejit::runtime {
 namespace {

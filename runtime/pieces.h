@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "runtime/executor.h"
+#include "runtime/cpu/executor.h"
 
 namespace fusejit::runtime {
 

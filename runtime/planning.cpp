@@ -7,7 +7,7 @@
 #include "runtime/cudnn/step.h"
 #include "runtime/dump.h"
 #include "runtime/session_state.h"
-#include "runtime/signature.h"
+#include "runtime/warmup/signature.h"
 #include "scheduler/fusions.h"
 #include "scheduler/schedule.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "ir/interp.h"
-#include "runtime/arrays.h"
+#include "runtime/cpu/arrays.h"
 #include "runtime/profiler.h"
 #include "runtime/results.h"
 #include "runtime/session_state.h"

@@ -11,8 +11,8 @@
 #include "fusejit/target.h"
 #include "ir/graph.h"
 #include "runtime/buffer.h"
-#include "runtime/executor.h"
-#include "runtime/memory.h"
+#include "runtime/cpu/executor.h"
+#include "runtime/cpu/memory.h"
 
 namespace fusejit::runtime {
 

@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "fusejit/error.h"
-#include "runtime/memory.h"
+#include "runtime/cpu/memory.h"
 
 namespace fusejit::io {
 

@@ -7,7 +7,7 @@
 #include "frontend/io/npy.h"
 #include "frontend/io/zip.h"
 #include "ir/base/check.h"
-#include "runtime/memory.h"
+#include "runtime/cpu/memory.h"
 
 namespace fusejit::io {
 namespace {

@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "runtime/buffer.h"
-#include "runtime/cuda/allocator.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/cuda/staging.h"
-#include "runtime/cuda/stream.h"
+#include "runtime/cuda/driver/driver.h"
+#include "runtime/cuda/driver/stream.h"
+#include "runtime/cuda/memory/allocator.h"
+#include "runtime/cuda/memory/staging.h"
 
 namespace fusejit::runtime::cuda {
 

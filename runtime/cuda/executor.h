@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "runtime/cuda/device.h"
-#include "runtime/cuda/graph.h"
+#include "runtime/cuda/driver/graph.h"
+#include "runtime/cuda/driver/module.h"
 #include "runtime/cuda/library_call.h"
-#include "runtime/cuda/module.h"
 #include "scheduler/plan.h"
 
 namespace fusejit::runtime::cuda {

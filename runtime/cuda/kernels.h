@@ -13,7 +13,7 @@
 
 #include "ir/base/hash.h"
 #include "runtime/cuda/device.h"
-#include "runtime/cuda/module.h"
+#include "runtime/cuda/driver/module.h"
 #include "runtime/cuda/programs.h"
 
 namespace fusejit::runtime::disk {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/driver/driver_api.h"
 
 namespace fusejit::runtime::cuda {
 

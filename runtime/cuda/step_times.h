@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/cuda/device.h"
-#include "runtime/cuda/stream.h"
+#include "runtime/cuda/driver/stream.h"
 #include "scheduler/plan.h"
 
 namespace fusejit::runtime::cuda {

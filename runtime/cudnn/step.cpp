@@ -4,8 +4,8 @@
 
 #include "ir/base/check.h"
 #include "runtime/cuda/time_calls.h"
-#include "runtime/cudnn/device.h"
-#include "runtime/cudnn/support.h"
+#include "runtime/cudnn/library/device.h"
+#include "runtime/cudnn/support/support.h"
 
 namespace fusejit::runtime::cudnn {
 namespace {

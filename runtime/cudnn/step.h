@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/step_caller.h"
-#include "runtime/cudnn/planner.h"
+#include "runtime/cudnn/graph/planner.h"
 #include "runtime/cudnn/step_call.h"
 
 namespace fusejit::runtime::cudnn {

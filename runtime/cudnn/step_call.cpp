@@ -6,7 +6,7 @@
 
 #include "ir/base/check.h"
 #include "ir/op.h"
-#include "runtime/cudnn/activation.h"
+#include "runtime/cudnn/graph/activation.h"
 
 namespace fusejit::runtime::cudnn {
 namespace {

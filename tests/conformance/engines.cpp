@@ -8,7 +8,7 @@
 
 #include "codegen/x86/compile.h"
 #include "ir/op.h"
-#include "runtime/kernel_cache.h"
+#include "runtime/cpu/kernel_cache.h"
 
 namespace fusejit::testing {
 

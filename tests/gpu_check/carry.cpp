@@ -7,7 +7,7 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "ir/base/check.h"
-#include "runtime/cudnn/probe.h"
+#include "runtime/cudnn/support/probe.h"
 #include "tests/gpu_check/cudnn_run.h"
 #include "tests/gpu_check/kernel_run.h"
 #include "tests/gpu_check/sections.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cudnn/device.h"
+#include "runtime/cudnn/library/device.h"
 #include "runtime/cudnn/step.h"
 #include "tests/gpu_check/machine.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runtime/cudnn/probe.h"
+#include "runtime/cudnn/support/probe.h"
 #include "tests/gpu_check/cudnn_run.h"
 #include "tests/gpu_check/sections.h"
 

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "runtime/arrays.h"
-#include "runtime/cudnn/library.h"
+#include "runtime/cpu/arrays.h"
+#include "runtime/cudnn/library/library.h"
 #include "runtime/session.h"
 #include "tests/conformance/compare.h"
 #include "tests/conformance/graphs.h"

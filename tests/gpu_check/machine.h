@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "runtime/cuda_backend.h"
+#include "runtime/cuda/backend.h"
 
 namespace fusejit::gpu_check {
 

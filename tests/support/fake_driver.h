@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/cuda/driver_api.h"
+#include "runtime/cuda/driver/driver_api.h"
 
 namespace fusejit::test {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "runtime/cuda/backend.h"
 #include "runtime/cuda/kernels.h"
-#include "runtime/cuda_backend.h"
 #include "runtime/session.h"
 #include "tests/support/fake_kernels.h"
 

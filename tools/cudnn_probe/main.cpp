@@ -1,6 +1,6 @@
 // cudnn_probe: asks cuDNN, without a GPU, what it can fuse into convolutions, and writes the table that the run time
-// reads (runtime/cudnn/support_table.inc) and its readable form (in docs/cudnn.md). Cells that are not asked for keep
-// what they have, so the table can be made in parts.
+// reads (runtime/cudnn/support/support_table.inc) and its readable form (in docs/cudnn.md). Cells that are not asked
+// for keep what they have, so the table can be made in parts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,8 +11,8 @@
 #include <iostream>
 
 #include "fusejit/error.h"
-#include "runtime/cudnn/device.h"
-#include "runtime/cudnn/probe.h"
+#include "runtime/cudnn/library/device.h"
+#include "runtime/cudnn/support/probe.h"
 #include "tools/cudnn_probe/reason_log.h"
 #include "tools/cudnn_probe/table.h"
 #include "tools/output.h"
@@ -88,7 +88,7 @@ void fill(Table& table, const Options& options) {
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("asks cuDNN, without a GPU, what it can fuse into convolutions");
-  app.add_option("--table", options.table, "write the table as C++ (runtime/cudnn/support_table.inc)");
+  app.add_option("--table", options.table, "write the table as C++ (runtime/cudnn/support/support_table.inc)");
   app.add_option("--markdown", options.markdown, "write the table into a page (docs/cudnn.md)");
   app.add_option("--driver", options.driver, "a libcuda.so.1 without device, where the machine has none");
   app.add_option("--class", options.classes, "only these classes of shapes")->delimiter(',');

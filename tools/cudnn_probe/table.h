@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cudnn/support.h"
+#include "runtime/cudnn/support/support.h"
 
 namespace fusejit::cudnn_probe {
 
@@ -22,7 +22,7 @@ struct Table {
 
 // What the run time was built with.
 Table compiled_in_table();
-// As C++, for runtime/cudnn/support.cpp. Throws FileError.
+// As C++, for runtime/cudnn/support/support.cpp. Throws FileError.
 void write_table(const Table& table, const std::string& path);
 // Into a page that is there (docs/cudnn.md), below its marker: one table a class of shapes. Throws FileError.
 void write_markdown(const Table& table, const std::string& path);

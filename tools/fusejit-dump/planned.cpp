@@ -14,7 +14,7 @@
 #include "frontend/models/named.h"
 #include "ir/base/check.h"
 #include "runtime/cudnn/step.h"
-#include "runtime/signature.h"
+#include "runtime/warmup/signature.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::tools {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "runtime/roofline.h"
+#include "runtime/cpu/roofline.h"
 #include "scheduler/naming.h"
 #include "tools/fusejit-dump/measured.h"
 #include "tools/fusejit-dump/table.h"

@@ -10,7 +10,7 @@
 #include "ir/base/check.h"
 #include "runtime/disk/settings.h"
 #include "runtime/plan_store.h"
-#include "runtime/warmup.h"
+#include "runtime/warmup/warmup.h"
 #include "tools/fusejit/command.h"
 #include "tools/fusejit/warmup.h"
 #include "tools/output.h"

@@ -10,10 +10,10 @@
 
 #include "fusejit/error.h"
 #include "fusejit/target.h"
-#include "runtime/cuda/allocator.h"
-#include "runtime/cuda/context.h"
-#include "runtime/cuda_backend.h"
-#include "runtime/cudnn/device.h"
+#include "runtime/cuda/backend.h"
+#include "runtime/cuda/driver/context.h"
+#include "runtime/cuda/memory/allocator.h"
+#include "runtime/cudnn/library/device.h"
 #include "runtime/disk/settings.h"
 
 #if defined(FUSEJIT_X86)

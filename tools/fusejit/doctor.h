@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "codegen/cuda/nvrtc.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/cudnn/library.h"
+#include "runtime/cuda/driver/driver.h"
+#include "runtime/cudnn/library/library.h"
 
 namespace fusejit::tools {
 

@@ -13,7 +13,7 @@
 
 #include "ir/base/check.h"
 #include "runtime/disk/settings.h"
-#include "runtime/warmup.h"
+#include "runtime/warmup/warmup.h"
 #include "tools/fusejit/progress.h"
 #include "tools/fusejit/workers.h"
 #include "tools/output.h"

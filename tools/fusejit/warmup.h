@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/signature.h"
+#include "runtime/warmup/signature.h"
 #include "tools/fusejit/command.h"
 
 namespace fusejit::tools {

@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/disk/settings.h"
-#include "runtime/warmup.h"
+#include "runtime/warmup/warmup.h"
 #include "tools/fusejit/command.h"
 
 namespace fusejit::tools {

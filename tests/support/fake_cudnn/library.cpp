@@ -3,7 +3,7 @@
 #include <memory>
 #include <set>
 
-#include "runtime/cudnn/api.h"
+#include "runtime/cudnn/library/api.h"
 #include "tests/support/fake_cudnn/fake_cudnn.h"
 
 namespace {

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "frontend/models/named.h"
-#include "runtime/cuda_backend.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/session.h"
 #include "scheduler/schedule.h"
 #include "tests/support/cuda_shim/fake_kernels.h"

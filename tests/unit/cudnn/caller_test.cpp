@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "runtime/cuda_backend.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/session.h"
 #include "tests/support/fake_compiler.h"

@@ -1,12 +1,12 @@
 // Finding cuDNN, saying why not, and describing devices to it.
-#include "runtime/cudnn/library.h"
+#include "runtime/cudnn/library/library.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "fusejit/error.h"
-#include "runtime/cudnn/device.h"
+#include "runtime/cudnn/library/device.h"
 
 namespace fusejit::runtime::cudnn {
 namespace {

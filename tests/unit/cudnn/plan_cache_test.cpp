@@ -1,10 +1,10 @@
 // What is kept of cuDNN's plans: in memory, as texts, and what damaged ones do.
-#include "runtime/cudnn/plan_cache.h"
+#include "runtime/cudnn/graph/plan_cache.h"
 
 #include <thread>
 
 #include "fusejit/error.h"
-#include "runtime/cudnn/planner.h"
+#include "runtime/cudnn/graph/planner.h"
 #include "tests/unit/cudnn/with_cudnn.h"
 
 namespace fusejit::runtime::cudnn {

@@ -1,5 +1,5 @@
 // Planning for described devices: walking the list, numerics, saving and reloading.
-#include "runtime/cudnn/plan.h"
+#include "runtime/cudnn/graph/plan.h"
 
 #include <set>
 

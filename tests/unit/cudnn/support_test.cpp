@@ -1,5 +1,5 @@
 // The table that `supports` reads: what it says, and that cuDNN still says the same.
-#include "runtime/cudnn/support.h"
+#include "runtime/cudnn/support/support.h"
 
 #include "tests/unit/cudnn/with_cudnn.h"
 

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "runtime/cudnn/device.h"
-#include "runtime/cudnn/probe.h"
+#include "runtime/cudnn/library/device.h"
+#include "runtime/cudnn/support/probe.h"
 
 namespace fusejit::runtime::cudnn {
 

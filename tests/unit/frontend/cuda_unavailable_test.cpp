@@ -3,8 +3,8 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "fusejit/fusejit.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/cuda/device.h"
-#include "runtime/cuda_backend.h"
 #include "tests/support/fake_driver.h"
 
 namespace fusejit {

@@ -1,5 +1,5 @@
 // What perf and GDB are told of machine code.
-#include "runtime/code_names.h"
+#include "runtime/cpu/code_names.h"
 
 #include <elf.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "runtime/cuda/context.h"
-#include "runtime/cuda/driver.h"
-#include "runtime/cuda/module.h"
+#include "runtime/cuda/driver/context.h"
+#include "runtime/cuda/driver/driver.h"
+#include "runtime/cuda/driver/module.h"
 #include "tests/support/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {

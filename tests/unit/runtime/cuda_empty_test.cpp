@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "runtime/cuda_backend.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/session.h"
 #include "tests/support/fake_caller.h"
 #include "tests/support/fake_compiler.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "runtime/cuda_backend.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/session.h"
 #include "tests/support/fake_caller.h"
 #include "tests/support/fake_compiler.h"

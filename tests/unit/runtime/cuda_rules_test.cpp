@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "runtime/cuda/device.h"
-#include "runtime/cuda/graph.h"
+#include "runtime/cuda/driver/graph.h"
 #include "tests/support/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {

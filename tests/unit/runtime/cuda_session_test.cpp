@@ -10,7 +10,7 @@
 #include <set>
 
 #include "frontend/models/named.h"
-#include "runtime/cuda_backend.h"
+#include "runtime/cuda/backend.h"
 #include "runtime/session.h"
 #include "scheduler/schedule.h"
 #include "tests/support/fake_kernels.h"

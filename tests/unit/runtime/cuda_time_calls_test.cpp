@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fusejit/error.h"
-#include "runtime/cuda/module.h"
+#include "runtime/cuda/driver/module.h"
 #include "runtime/cuda/time_calls.h"
 #include "tests/support/fake_kernels.h"
 

@@ -5,9 +5,9 @@
 
 #include <regex>
 
+#include "runtime/cpu/executor.h"
+#include "runtime/cpu/kernel_cache.h"
 #include "runtime/disk/disk_cache.h"
-#include "runtime/executor.h"
-#include "runtime/kernel_cache.h"
 #include "runtime/plan_store.h"
 #include "runtime/session.h"
 #include "scheduler/naming.h"

@@ -1,5 +1,5 @@
 // The pool of pages: blocks are cut, joined and reused, and pages that nothing uses go back.
-#include "runtime/page_pool.h"
+#include "runtime/cpu/page_pool.h"
 
 #include <gtest/gtest.h>
 

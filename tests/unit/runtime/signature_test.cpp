@@ -1,5 +1,5 @@
 // Signatures as text: what they say comes back, and what is damaged is left out with a note.
-#include "runtime/signature.h"
+#include "runtime/warmup/signature.h"
 
 #include <gtest/gtest.h>
 

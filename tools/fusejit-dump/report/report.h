@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/roofline.h"
+#include "runtime/cpu/roofline.h"
 #include "tools/fusejit-dump/kinds.h"
 #include "tools/fusejit-dump/measured.h"
 #include "tools/fusejit-dump/planned.h"

@@ -1,0 +1,96 @@
+#include "runtime/cpu/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "runtime/cpu/memory.h"
+#include "runtime/cpu/thread_pool.h"
+
+#ifdef FUSEJIT_X86
+#include "codegen/x86/compile.h"
+#include "ir/kernel/kernel.h"
+#endif
+
+namespace fusejit::runtime {
+namespace {
+
+struct Free {
+  void operator()(void* block) const { deallocate(block); }
+};
+using Block = std::unique_ptr<void, Free>;
+
+// Seconds of the fastest of some runs, each of every thread.
+template <class Task>
+double fastest(ThreadPool& pool, int runs, const Task& task) {
+  double best = 1e9;
+  for (int run = 0; run < runs; ++run) {
+    const auto start = std::chrono::steady_clock::now();
+    pool.run(
+        pool.threads(),
+        [](void* context, int, std::int64_t first, std::int64_t last) {
+          for (std::int64_t t = first; t < last; ++t) (*static_cast<const Task*>(context))(t);
+        },
+        const_cast<Task*>(&task));
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+double copy_gigabytes(ThreadPool& pool) {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;  // a thread's, beyond every cache of its own
+  const Block from(allocate(kBytes * pool.threads())), to(allocate(kBytes * pool.threads()));
+  std::memset(from.get(), 1, static_cast<std::size_t>(kBytes * pool.threads()));
+  const double seconds = fastest(pool, 4, [&](std::int64_t t) {
+    std::memcpy(static_cast<char*>(to.get()) + t * kBytes, static_cast<const char*>(from.get()) + t * kBytes, kBytes);
+  });
+  return 2e-9 * static_cast<double>(kBytes * pool.threads()) / seconds;
+}
+
+#ifdef FUSEJIT_X86
+// Independent chains of FMAs in registers.
+double fma_gflops(const Target& target, ThreadPool& pool) {
+  if (!codegen::x86::host_supports(target.isa) || target.isa == Isa::x86_v2) return 0;
+  const int lanes = target.lanes32(), chains = lanes == 16 ? 24 : 12;
+  const ir::Kernel kernel = ir::parse_kernel(fmt::format(R"(
+kernel @fma_peak(%x: f32[32] read align 64, %y: f32[1,{1},{0}] write align 64) on {2} {{
+  phase {{ for %t in 0..1 threads {{ for %l in 0..{0} vector {{ local %acc: f32[{1}] register = 0
+    %a = load %x[%l] : f32  %b = load %x[%l + {0}] : f32
+    for %i in 0..200000 {{ for %u in 0..2 unroll {{ for %j in 0..{1} unroll {{
+      %0 = load %acc[%j] : f32  %1 = fma(%0, %a, %b) : f32  store %acc[%j], %1 }} }} }}
+    for %j in 0..{1} unroll {{ %2 = load %acc[%j] : f32  store %y[%t, %j, %l], %2 }} }} }} }} }})",
+                                                         lanes, chains, name(target.isa)));
+  const auto code = codegen::x86::compile(kernel, target);
+  constexpr std::int64_t kStride = 64 * 64;
+  const Block in(allocate(4096)), out(allocate(kStride * 8 * pool.threads()));
+  std::memset(in.get(), 0, 4096);
+  const double seconds = fastest(pool, 4, [&](std::int64_t t) {
+    const void* args[] = {in.get(), static_cast<char*>(out.get()) + t * kStride * 8};
+    code->phases[0].entry(args, nullptr, 0, nullptr, nullptr);
+  });
+  return 2e-9 * 200000 * 2 * chains * lanes * pool.threads() / seconds;
+}
+#else
+double fma_gflops(const Target&, ThreadPool&) { return 0; }
+#endif
+
+}  // namespace
+
+Roofline roofline(const Target& target, int threads) {
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::map<std::pair<Isa, int>, Roofline>;
+  const std::lock_guard lock(mutex);
+  const auto [at, is_new] = known.try_emplace({target.isa, threads});
+  if (is_new) {
+    ThreadPool pool(threads);
+    at->second = {fma_gflops(target, pool), copy_gigabytes(pool)};
+  }
+  return at->second;
+}
+
+}  // namespace fusejit::runtime
