@@ -84,7 +84,8 @@ def test_names(root, program):
     if not folder.is_dir():
         return None
     macro = re.compile(r"\bTEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)")
-    return {".".join(m.groups()) for path in folder.glob("*.cpp") for m in macro.finditer(path.read_text("utf-8"))}
+    sources = [*folder.glob("*.cpp"), *folder.glob("*/*_test.cpp")]
+    return {".".join(m.groups()) for path in sources for m in macro.finditer(path.read_text("utf-8"))}
 
 
 def check_tests(root, mutants):

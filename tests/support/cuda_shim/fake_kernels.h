@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tests/support/cuda_shim/shim.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 
 namespace fusejit::test {
 

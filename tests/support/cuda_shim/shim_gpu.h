@@ -6,8 +6,8 @@
 #include <set>
 
 #include "tests/support/cuda_shim/fake_kernels.h"
-#include "tests/support/fake_compiler.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_device/fake_compiler.h"
+#include "tests/support/fake_device/fake_gpu.h"
 
 namespace fusejit::test {
 

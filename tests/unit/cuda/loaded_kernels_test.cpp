@@ -11,7 +11,7 @@
 #include "runtime/cuda/kernels.h"
 #include "runtime/disk/disk_cache.h"
 #include "tests/support/cache_folder.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 #include "tests/unit/cuda/kernels.h"
 
 namespace fusejit::test {

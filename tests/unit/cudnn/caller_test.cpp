@@ -9,8 +9,8 @@
 #include "runtime/cuda/backend.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/session.h"
-#include "tests/support/fake_compiler.h"
 #include "tests/support/fake_cudnn/fake_cudnn.h"
+#include "tests/support/fake_device/fake_compiler.h"
 #include "tests/support/step_arguments.h"
 #include "tests/unit/cudnn/with_cudnn.h"
 

@@ -8,9 +8,9 @@
 #include "frontend/eval.h"
 #include "fusejit/fusejit.h"
 #include "runtime/session.h"
-#include "tests/support/fake_caller.h"
-#include "tests/support/fake_compiler.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_device/fake_caller.h"
+#include "tests/support/fake_device/fake_compiler.h"
+#include "tests/support/fake_device/fake_gpu.h"
 
 namespace fusejit {
 namespace {

@@ -10,7 +10,7 @@
 #include "frontend/context.h"
 #include "frontend/eval.h"
 #include "fusejit/fusejit.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_device/fake_gpu.h"
 
 namespace fusejit {
 namespace {

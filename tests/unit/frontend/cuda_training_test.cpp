@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "fusejit/fusejit.h"
-#include "tests/support/fake_gpu.h"
+#include "tests/support/fake_device/fake_gpu.h"
 
 namespace fusejit {
 namespace {

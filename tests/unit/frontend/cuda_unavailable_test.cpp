@@ -5,7 +5,7 @@
 #include "fusejit/fusejit.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/device.h"
-#include "tests/support/fake_driver.h"
+#include "tests/support/fake_device/fake_driver.h"
 
 namespace fusejit {
 namespace {

@@ -1,7 +1,7 @@
 // What the doctor says of machines that have a driver: each piece that can be missing, too old or too new.
 #include <gtest/gtest.h>
 
-#include "tests/support/fake_driver.h"
+#include "tests/support/fake_device/fake_driver.h"
 #include "tools/fusejit/doctor.h"
 
 namespace fusejit::tools {

@@ -9,7 +9,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "fusejit/error.h"
 #include "runtime/cudnn/library/library.h"
-#include "tests/support/fake_compiler.h"
+#include "tests/support/fake_device/fake_compiler.h"
 
 namespace fusejit::gpu_check {
 namespace {

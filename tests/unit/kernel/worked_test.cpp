@@ -11,7 +11,7 @@ class Worked : public ::testing::TestWithParam<std::string> {};
 // FUSEJIT_BLESS=1 rewrites the canonical texts.
 TEST_P(Worked, CanonicalTextIsAsCommitted) {
   const std::string text = print(testing::worked_kernel(GetParam()));
-  std::filesystem::path golden = testing::kernel_folder() / GetParam();
+  std::filesystem::path golden = testing::kernel_folder() / "canonical" / GetParam();
   golden.replace_extension(".canon");
   if (std::getenv("FUSEJIT_BLESS")) std::ofstream(golden) << text;
   EXPECT_EQ(text, testing::read_text(golden));

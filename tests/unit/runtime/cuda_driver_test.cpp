@@ -6,7 +6,7 @@
 #include "runtime/cuda/driver/context.h"
 #include "runtime/cuda/driver/driver.h"
 #include "runtime/cuda/driver/module.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
 namespace {

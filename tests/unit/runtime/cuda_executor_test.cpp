@@ -7,7 +7,7 @@
 
 #include "runtime/cuda/executor.h"
 #include "runtime/profiler.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "runtime/cuda/backend.h"
 #include "runtime/session.h"
-#include "tests/support/fake_caller.h"
-#include "tests/support/fake_compiler.h"
+#include "tests/support/fake_device/fake_caller.h"
+#include "tests/support/fake_device/fake_compiler.h"
 #include "tests/support/step_arguments.h"
 
 namespace fusejit::runtime {

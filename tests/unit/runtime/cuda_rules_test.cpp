@@ -6,7 +6,7 @@
 
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/driver/graph.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
 namespace {

@@ -13,7 +13,7 @@
 #include "runtime/cuda/backend.h"
 #include "runtime/session.h"
 #include "scheduler/schedule.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 #include "tests/support/step_arguments.h"
 
 namespace fusejit::runtime {

@@ -4,7 +4,7 @@
 #include "fusejit/error.h"
 #include "runtime/cuda/driver/module.h"
 #include "runtime/cuda/time_calls.h"
-#include "tests/support/fake_kernels.h"
+#include "tests/support/fake_device/fake_kernels.h"
 
 namespace fusejit::runtime::cuda {
 namespace {

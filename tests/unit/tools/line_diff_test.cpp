@@ -1,5 +1,5 @@
 // The lines by which two texts differ: applied to the one they make the other, and there are no fewer that do.
-#include "tools/fusejit-dump/line_diff.h"
+#include "tools/fusejit-dump/compare/line_diff.h"
 
 #include <gtest/gtest.h>
 

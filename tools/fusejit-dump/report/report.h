@@ -9,7 +9,7 @@
 
 #include "runtime/cpu/roofline.h"
 #include "tools/fusejit-dump/kinds.h"
-#include "tools/fusejit-dump/measured.h"
+#include "tools/fusejit-dump/measure/measured.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
 

@@ -1,0 +1,26 @@
+#include "tests/support/fake_device/fake_gpu.h"
+
+#include "frontend/eval.h"
+#include "fusejit/runtime.h"
+#include "tests/support/fake_device/fake_compiler.h"
+
+namespace fusejit::test {
+
+FakeGpu::~FakeGpu() { leave(); }
+
+void FakeGpu::leave() { set_options({}); }
+
+void FakeGpu::use(runtime::SessionOptions rest, bool cudnn, runtime::cuda::CompileProgram compile) {
+  leave();
+  backend.reset();
+  runtime::CudaBackendOptions options;
+  options.cudnn = cudnn;
+  options.compile = compile ? std::move(compile) : fake_compiler(driver);
+  const auto device = CudaDevice::open(driver.table(), 0);
+  device->memory().poison_freed(true);
+  backend = std::make_shared<runtime::CudaBackend>(device, options);
+  rest.cuda = backend;
+  set_session(rest);
+}
+
+}  // namespace fusejit::test
