@@ -5,7 +5,7 @@
 #include <new>
 
 #include "ir/kept_names.h"
-#include "runtime/fork.h"
+#include "runtime/process/fork.h"
 
 namespace fusejit {
 namespace {

@@ -16,10 +16,10 @@
 #include "frontend/slot.h"
 #include "frontend/trace.h"
 #include "ir/base/check.h"
+#include "runtime/backends.h"
 #include "runtime/disk/settings.h"
-#include "runtime/fork.h"
+#include "runtime/process/fork.h"
 #include "runtime/profiler.h"
-#include "runtime/session.h"
 
 namespace fusejit {
 
@@ -40,7 +40,7 @@ struct Engine {
 
 Engine::Engine(runtime::SessionOptions given) : options(std::move(given)) {
   runtime::SessionOptions here = options;
-  here.cuda = nullptr;
+  here.backend = nullptr;
   // A target for cuda is the CUDA devices'; interpreters run its plans on the cpu too.
   if (here.target.isa == Isa::cuda && here.engine == runtime::Engine::compiled) here.target = Target::host();
   sessions.emplace_back(Device(), std::make_unique<runtime::Session>(here));

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "runtime/cpu/executor.h"
+#include "runtime/executor.h"
 
 namespace fusejit::runtime {
 

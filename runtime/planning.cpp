@@ -4,7 +4,6 @@
 #include <list>
 
 #include "ir/kernel/walk.h"
-#include "runtime/cudnn/step.h"
 #include "runtime/dump.h"
 #include "runtime/session_state.h"
 #include "runtime/warmup/signature.h"
@@ -14,18 +13,6 @@
 namespace fusejit::runtime {
 namespace {
 
-std::vector<std::shared_ptr<const ir::Kernel>> kernels_of(const scheduler::Plan& plan) {
-  std::vector<std::shared_ptr<const ir::Kernel>> kernels;
-  for (const scheduler::PlanStep& step : plan.steps) kernels.push_back(step.kernel);
-  return kernels;
-}
-
-std::vector<std::string> names_of(const scheduler::Plan& plan) {
-  std::vector<std::string> names;
-  for (const scheduler::PlanStep& step : plan.steps) names.push_back(step.name);
-  return names;
-}
-
 bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
   return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                     [](const scheduler::PlanStep& one, const scheduler::PlanStep& other) {
@@ -34,23 +21,19 @@ bool same_steps(const scheduler::Plan& a, const scheduler::Plan& b) {
                     });
 }
 
-// Equal kernels compute equal bytes of equal arguments, in whatever plan.
-std::vector<ir::Hash> name_derivations(const scheduler::Plan& plan) {
-  std::vector<ir::Hash> names(plan.values.size());
-  for (std::size_t v = 0; v < names.size(); ++v) {
-    const scheduler::PlanValue& value = plan.values[v];
-    if (value.storage != scheduler::Storage::derived) continue;
-    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(value.first_step)].kernel;
-    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::kernel_key_text(kernel));
-  }
-  return names;
-}
-
 // Bytes that a plan takes on the host, about: its text, its loops, its constants. Arenas are taken for each run,
 // machine code is counted where kernels are kept.
 std::int64_t host_bytes(const Executable& executable) {
   constexpr std::int64_t kStatement = 400, kNode = 512, kText = 64;
-  const scheduler::Plan& plan = executable.plan;
+  if (executable.pieces) {
+    auto bytes = static_cast<std::int64_t>(executable.pieces->graph.nodes().size()) * kNode;
+    for (const Piece& piece : executable.pieces->list) {
+      bytes += static_cast<std::int64_t>(piece.graph.nodes().size()) * kNode;
+      if (piece.executable) bytes += host_bytes(*piece.executable);
+    }
+    return bytes;
+  }
+  const scheduler::Plan& plan = *executable.plan;
   std::size_t statements = 0, texts = 0, constants = 0, nodes = 0;
   for (const scheduler::PlanValue& value : plan.values) constants += sizeof value + value.data.size(), ++texts;
   texts += 3 * plan.refusals.size();
@@ -60,15 +43,8 @@ std::int64_t host_bytes(const Executable& executable) {
     if (step.library) nodes += step.library->graph.nodes().size();
     for (const ir::Phase& phase : step.kernel->phases) ir::for_each_stmt(phase.body, [&](auto&) { ++statements; });
   }
-  auto bytes = static_cast<std::int64_t>(constants) + static_cast<std::int64_t>(statements) * kStatement +
-               static_cast<std::int64_t>(texts) * kText + static_cast<std::int64_t>(nodes) * kNode;
-  if (!executable.pieces) return bytes;
-  bytes += static_cast<std::int64_t>(executable.pieces->graph.nodes().size()) * kNode;
-  for (const Piece& piece : executable.pieces->list) {
-    bytes += static_cast<std::int64_t>(piece.graph.nodes().size()) * kNode;
-    if (piece.executable) bytes += host_bytes(*piece.executable);
-  }
-  return bytes;
+  return static_cast<std::int64_t>(constants) + static_cast<std::int64_t>(statements) * kStatement +
+         static_cast<std::int64_t>(texts) * kText + static_cast<std::int64_t>(nodes) * kNode;
 }
 
 }  // namespace
@@ -92,15 +68,14 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
     ++statistics.plans_made;
     is_new = plans.add(key, made, host_bytes(*made), gone);
     for (const auto& plan : gone) {
-      if (plan->cuda) statistics.graph_launches += plan->cuda->statistics().graph_launches;
+      if (plan->executor) statistics.graph_launches += plan->executor->graph_launches();
     }
   }
-  if (is_new && is_improved()) {
+  if (is_new && first_target() != options.target) {
     background.add([this, key, graph, given](const std::stop_token& stop) { improve(key, graph, given, stop); });
   }
-  const bool has_quick = std::any_of(made->kernels.begin(), made->kernels.end(), [](auto& k) { return k->is_quick; });
-  if (is_new && has_quick) {
-    background.add([this, key, name = graph.name()](const std::stop_token& stop) { improve_kernels(key, name, stop); });
+  if (is_new && made->executor && made->executor->is_quick()) {
+    background.add([this, key, name = graph.name()](const std::stop_token& stop) { improve_code(key, name, stop); });
   }
   return made;
 }
@@ -112,8 +87,7 @@ std::shared_ptr<const Executable> Session::State::make_somehow(const ir::Graph& 
   } catch (const UserError&) {
     throw;
   } catch (const Error& error) {
-    const bool device_failed = on_cuda() && dynamic_cast<const DeviceError*>(&error) != nullptr;
-    if (!may_fall_back() || device_failed) throw;
+    if (!may_fall_back() || backends.of_plans().is_failure(error)) throw;
     fell_back(graph.name(), "runs on the graph interpreter, slowly", error.what());
     auto made = std::make_shared<Executable>();
     made->pieces = std::make_shared<const Pieces>(interpreted(graph));
@@ -126,24 +100,18 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
                                                        const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
-  scheduler::ScheduleOptions wanted{target, options.rules, given.donated, cudnn::supports_step, given.fixed};
+  scheduler::ScheduleOptions wanted{target, options.rules, given.donated, {}, given.fixed};
   wanted.fall_back = may_fall_back();
   if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
     wanted.inspect = [&refused](const ir::Kernel& kernel) {
       if (refused == "*" || kernel.name == refused) throw InternalError("kernel @" + kernel.name + " is refused");
     };
   }
-  bool was_loaded = false;
+  std::optional<Planned> planned;
   dump(graph);
   try {
-    if (on_cuda()) {
-      was_loaded = cuda().plan(*made, graph, wanted, threads, stop);
-      if (!made->cuda) return nullptr;
-    } else {
-      PlanStore::Planned planned = store.schedule(graph, wanted);
-      made->plan = std::move(planned.plan), was_loaded = planned.was_kept;
-      if (!was_loaded) store.put(graph, wanted, made->plan);
-    }
+    planned = backends.of_plans().plan(graph, std::move(wanted), stop);
+    if (!planned) return nullptr;
   } catch (const scheduler::NoKernel& no_kernel) {
     if (!no_kernel.is_empty()) {
       if (!may_fall_back()) throw;
@@ -154,30 +122,20 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
     dump_failed(graph);
     throw;
   }
-  for (const scheduler::Fallback& fallback : made->plan.fallbacks)
+  const scheduler::Plan& plan = *planned->plan;
+  for (const scheduler::Fallback& fallback : plan.fallbacks)
     fell_back(graph.name(), fmt::format("runs {} ({}) in parts", fallback.layer, fallback.group), fallback.why);
   if (options.log && options.log_fusions) {
-    const scheduler::Fusions fusions = scheduler::fusions_of(made->plan, graph);
+    const scheduler::Fusions fusions = scheduler::fusions_of(plan, graph);
     for (const scheduler::Fusion& fusion : fusions.list) options.log(line_of(fusion));
     if (!fusions.list.empty()) options.log(summary_of(fusions));
   }
-  if (options.engine == Engine::compiled && !on_cuda()) {
-    const std::vector<std::shared_ptr<const ir::Kernel>> kernels_wanted = kernels_of(made->plan);
-    const auto missing = options.frozen ? KernelCache::Missing::refuse
-                         : quick        ? KernelCache::Missing::compile_quickly
-                                        : KernelCache::Missing::compile;
-    try {
-      KernelCache::Patience patience;
-      patience.say = [&](const std::string& sentence) { warn(graph.name(), "takes long to be ready", sentence); };
-      made->kernels = kernels->get(kernels_wanted, target, pool.threads(), missing, names_of(made->plan), &patience);
-    } catch (const UnsupportedError&) {
-      if (KernelCache::can_compile()) throw;  // else the process is ending, and its last values are interpreted
-    }
-  }
-  made->derivations = name_derivations(made->plan);
-  dump(made->plan);
+  made->plan = planned->plan;
+  const auto say = [&](const std::string& sentence) { warn(graph.name(), "takes long to be ready", sentence); };
+  made->executor = backends.of_plans().prepare(*planned, {backends.threads(), quick, say});
+  dump(plan);
   std::lock_guard lock(mutex);
-  statistics.plans_loaded += was_loaded;
+  statistics.plans_loaded += planned->was_kept;
   statistics.compile_milliseconds +=
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return made;
@@ -206,8 +164,8 @@ void Session::State::improve(const ir::Hash& key, const ir::Graph& graph, const 
     if (!better) return;
     std::lock_guard lock(mutex);
     auto* const found = plans.find(key);
-    if (!found || (*found)->pieces || better->pieces || same_steps((*found)->plan, better->plan)) return;
-    statistics.graph_launches += (*found)->cuda->statistics().graph_launches;
+    if (!found || (*found)->pieces || better->pieces || same_steps(*(*found)->plan, *better->plan)) return;
+    statistics.graph_launches += (*found)->executor->graph_launches();
     found->swap(better);  // what ran so far is given back after the lock
     ++statistics.background_plans;
     return;
@@ -228,7 +186,7 @@ void Session::State::failed_in_background(const std::string& name, const std::st
 
 // The same plan with full code, one kernel after the other on this thread: the steps that run meanwhile have the rest
 // of the machine.
-void Session::State::improve_kernels(const ir::Hash& key, const std::string& name, const std::stop_token& stop) {
+void Session::State::improve_code(const ir::Hash& key, const std::string& name, const std::stop_token& stop) {
   const auto find = [&]() -> std::shared_ptr<const Executable> {
     std::lock_guard lock(mutex);
     const auto* const found = plans.find(key);
@@ -239,11 +197,8 @@ void Session::State::improve_kernels(const ir::Hash& key, const std::string& nam
     const std::shared_ptr<const Executable> now = find();
     if (!now) return;
     auto better = std::make_shared<Executable>(*now);
-    for (std::size_t s = 0; s < better->kernels.size(); ++s) {
-      if (stop.stop_requested()) return;
-      if (better->kernels[s]->is_quick)
-        better->kernels[s] = kernels->get({now->plan.steps[s].kernel}, options.target, 1)[0];
-    }
+    better->executor = now->executor->with_full_code(stop);
+    if (!better->executor) return;
     std::lock_guard lock(mutex);
     auto* const found = plans.find(key);
     if (!found || *found != now) return;

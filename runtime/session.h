@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,8 +12,8 @@
 #include "fusejit/target.h"
 #include "ir/graph.h"
 #include "runtime/buffer.h"
-#include "runtime/cpu/executor.h"
-#include "runtime/cpu/memory.h"
+#include "runtime/executor.h"
+#include "runtime/memory_statistics.h"
 
 namespace fusejit::runtime {
 
@@ -22,7 +23,7 @@ enum class Engine : std::uint8_t {
   kernel_interpreter  // plans, every kernel on ir/kernel/interp.h
 };
 
-class CudaBackend;
+class Backend;
 class KernelCache;
 namespace disk {
 class DiskCache;
@@ -42,7 +43,7 @@ struct SessionOptions {
   // For a cuda target: where plans run, and whether results stay there (arguments may be on either side).
   Device device = Device("cuda:0");
   bool results_on_device = false;
-  std::shared_ptr<CudaBackend> cuda = nullptr;  // instead of the machine's `device`, for tests
+  std::shared_ptr<Backend> backend = nullptr;  // of the device, else it is opened when it is first used
   // On the cpu a new plan runs with quick code (codegen/x86/machine.h) until a thread in the background has made the
   // rest, with the same bits. On a CUDA device one for cudnn=2 runs as one for cudnn=1 until its engines are compiled:
   // bits are those of one plan at first and of the other later.
@@ -56,10 +57,6 @@ struct SessionOptions {
   std::function<void(const std::string& line)> log = {};  // lost chances, each once; may be called by any thread
   bool log_fusions = false;  // and what is fused, a line each (scheduler/fusions.h), as plans are made or loaded
 };
-
-// `options` for values that live on `device`, a CUDA device: plans run and results stay there, whatever the engine. The
-// target is the device's unless that of `options` is for cuda. Opens the device. Throws DeviceError, UnsupportedError.
-SessionOptions on_device(SessionOptions options, const Device& device);
 
 struct SessionStatistics {
   std::int64_t runs = 0;

@@ -13,21 +13,15 @@
 #include "ir/base/check.h"
 #include "ir/base/lru_cache.h"
 #include "ir/strict.h"
-#include "runtime/background.h"
-#include "runtime/cpu/kernel_cache.h"
-#include "runtime/cuda/backend.h"
-#include "runtime/fork.h"
+#include "runtime/backends.h"
 #include "runtime/pieces.h"
-#include "runtime/plan_store.h"
+#include "runtime/process/background.h"
 #include "runtime/session.h"
 
 namespace fusejit::runtime {
 
-constexpr std::size_t kMostPlans = 256, kMostKernels = 4096;
+constexpr std::size_t kMostPlans = 256;
 constexpr std::int64_t kMostPlanBytes = 256 << 20;
-
-// On the device that `options` are for. Throws DeviceError, UnsupportedError.
-std::shared_ptr<CudaBackend> open_backend(const SessionOptions& options, const Device& device);
 
 // What a plan may do with each argument; an empty list is a no for all of them.
 struct Permissions {
@@ -36,26 +30,17 @@ struct Permissions {
 };
 
 struct Session::State {
-  SessionOptions options;
+  const SessionOptions options;
   const ir::Hash options_hash;  // of what changes a plan
-  const int threads;
-  const int generation = process_generation();
-  ThreadPool pool;
-  const std::shared_ptr<KernelCache> kernels;
-  const PlanStore store;
-  std::mutex running;  // one step at a time: the pool runs one region at a time
-  std::mutex mutex;    // of what follows
+  Backends backends;
+  std::mutex mutex;  // of what follows
   SessionStatistics statistics;
   ir::LruCache<std::shared_ptr<const Executable>> plans{kMostPlans, kMostPlanBytes};
 
   explicit State(SessionOptions o)
       : options(std::move(o)),
         options_hash(ir::hash_text(options.target.str() + '\n' + options.rules)),
-        threads(options.threads > 0 ? options.threads
-                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
-        pool(on_cuda() ? 1 : threads),
-        kernels(options.kernels ? options.kernels : std::make_shared<KernelCache>(kMostKernels, options.disk)),
-        store(options.checks.refused_kernel.empty() ? options.disk : nullptr, options.frozen) {}
+        backends(options) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).
   ir::Hash plan_key(const ir::Graph& graph, const Permissions& given) const {
@@ -76,42 +61,19 @@ struct Session::State {
 
   std::shared_ptr<const Executable> executable(const ir::Graph& graph, const Permissions& given);
   std::shared_ptr<const Executable> make_somehow(const ir::Graph& graph, const Permissions& given);
-  // Null if it was stopped. `quick`: kernels of the cpu that are in no cache are KernelCache::Missing::compile_quickly.
+  // Null if it was stopped. `quick`: as PrepareOptions.
   std::shared_ptr<const Executable> make(const ir::Graph& graph, const Target& target, const Permissions& given,
                                          bool quick, const std::stop_token& stop = {});
   void improve(const ir::Hash& key, const ir::Graph& graph, const Permissions& given, const std::stop_token& stop);
-  void improve_kernels(const ir::Hash& key, const std::string& name, const std::stop_token& stop);
+  void improve_code(const ir::Hash& key, const std::string& name, const std::stop_token& stop);
   void failed_in_background(const std::string& name, const std::string& why_not);
-  // What runs first where something better is made in the background.
-  Target first_target() const {
-    Target target = options.target;
-    if (is_improved()) target.cudnn = 1;
-    return target;
+  Target first_target() {
+    return options.compile_in_background ? backends.of_plans().first_target(options.target) : options.target;
   }
-  bool is_improved() const { return on_cuda() && options.compile_in_background && options.target.cudnn > 1; }
-  bool on_cuda() const { return options.target.isa == Isa::cuda && options.engine == Engine::compiled; }
-  // Opens the device at first use. Throws DeviceError.
-  CudaBackend& cuda() {
-    if (generation != process_generation()) {
-      throw DeviceError(
-          fmt::format("{}: the child of a fork() cannot use a CUDA device of its parent; use fusejit in one of them, "
-                      "or exec after fork",
-                      options.device.str()));
-    }
-    std::lock_guard lock(mutex);
-    if (!options.cuda) options.cuda = open_backend(options, options.device);
-    return *options.cuda;
+  std::vector<Buffer> placed(std::vector<Buffer> values) {
+    for (Buffer& value : values) value = backends.of_results().place(value);
+    return values;
   }
-  std::vector<Buffer> placed(std::vector<Buffer> results) {
-    if (options.results_on_device) {
-      for (Buffer& result : results) {
-        if (result.device().is_cpu()) result = cuda().device().upload(result);
-      }
-    }
-    return results;
-  }
-  std::vector<Buffer> run_on_cuda(const Executable& executable, const ir::Graph& graph,
-                                  std::span<const Buffer> arguments);
 
   std::shared_ptr<const Executable> in_pieces(const scheduler::NoKernel& no_kernel, const Target& target,
                                               const std::stop_token& stop);

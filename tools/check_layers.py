@@ -38,6 +38,11 @@ ROOMS = [
     (re.compile(r"cudnn"), ("runtime/cudnn/",)),
 ]
 
+# Who runs plans is behind runtime/backend.h: what plans, keeps and starts them asks nobody what it is.
+BACKENDS = re.compile(r"runtime/(cpu|cuda|cudnn)/")
+ASKS_NOBODY = re.compile(r"runtime/(session|planning|pieces|executor|backend\.)")
+ASKING = re.compile(r"\bIsa::|dynamic_cast<\s*(const )?\w*Backend")
+
 # The files that may switch over Op, each translating every op into one other language.
 SWITCH_ALLOWED = {
     "scheduler/lower/expression.cpp",
@@ -75,6 +80,8 @@ def check_include(path, quote, header):
     owner = header.split("/")[0]
     if DOORS.get((folder, header), path) != path:
         yield f"{folder} includes {header} in {DOORS[folder, header]} only"
+    if ASKS_NOBODY.match(path) and BACKENDS.match(header):
+        yield f"{path} may not include {header}, which is behind runtime/backend.h"
     if quote == '"' and not (ROOT / header).exists() and not (ROOT / path).parent.joinpath(header).exists():
         yield f'"{header}" is no file of the project'
     elif folder == "bench" and header.startswith("tests/support/"):
@@ -93,6 +100,8 @@ def check_file(path, text):
                 yield f"{path}:{number}: {sentence}"
         if CASE_OF_OP.search(line) and not path.startswith("tests/") and path not in SWITCH_ALLOWED:
             yield f"{path}:{number}: a switch over Op: a fact about an op is a field of its row"
+        if ASKS_NOBODY.match(path) and ASKING.search(line):
+            yield f"{path}:{number}: what differs between backends is an answer of runtime/backend.h"
     if not path.startswith("tests/"):
         for match in CHAIN_OF_OPS.finditer(text):
             number = text.count("\n", 0, match.start()) + 1

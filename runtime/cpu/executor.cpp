@@ -11,6 +11,7 @@
 #include "ir/kernel/interp.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/profiler.h"
+#include "runtime/results.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -32,10 +33,11 @@ void fill_nan(void* bytes, std::int64_t count) { std::memset(bytes, 0xff, static
 
 class Run {
  public:
-  Run(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool,
-      const Checks& checks)
-      : executable_(executable),
-        plan_(executable.plan),
+  Run(const Plan& plan, const CpuExecutor::Kernels& kernels, const std::vector<ir::Hash>& derivations,
+      std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool, const Checks& checks)
+      : plan_(plan),
+        kernels_(kernels),
+        derivations_(derivations),
         arguments_(arguments),
         results_(results),
         pool_(pool),
@@ -106,7 +108,7 @@ class Run {
       }
     }
     std::int64_t scratch = 0;
-    for (const auto& kernel : executable_.kernels) scratch = std::max(scratch, kernel->scratch_bytes);
+    for (const auto& kernel : kernels_) scratch = std::max(scratch, kernel->scratch_bytes);
     scratch_stride_ = (scratch + 4095) / 4096 * 4096;
     scratch_ = take(scratch_stride_ * pool_.threads());
     std::size_t most = 0;
@@ -122,7 +124,7 @@ class Run {
   // What is kept with the argument, or memory for it.
   void bind_derived(std::size_t v) {
     const PlanValue& planned = plan_.values[v];
-    Derived derived{v, arguments_[static_cast<std::size_t>(planned.index)].derived(executable_.derivations[v]), true};
+    Derived derived{v, arguments_[static_cast<std::size_t>(planned.index)].derived(derivations_[v]), true};
     if (!derived.buffer) {
       derived.buffer = Buffer::allocate({planned.dtype, Shape{planned.bytes * 8 / bits(planned.dtype)}});
       derived.kept = false;
@@ -133,7 +135,7 @@ class Run {
   void keep(const Derived& derived) {
     const Buffer& argument = arguments_[static_cast<std::size_t>(plan_.values[derived.value].index)];
     try {
-      argument.keep(executable_.derivations[derived.value], derived.buffer);
+      argument.keep(derivations_[derived.value], derived.buffer);
     } catch (const std::bad_alloc&) {  // the next run computes it again: this one must not end half way
     }
   }
@@ -173,7 +175,7 @@ class Run {
       ir::interpret(*planned.kernel, buffers, {}, {checks_.order, 1, true});
       return;
     }
-    const codegen::CompiledKernel& kernel = *executable_.kernels[static_cast<std::size_t>(s)];
+    const codegen::CompiledKernel& kernel = *kernels_[static_cast<std::size_t>(s)];
     Block own_work;
     void* work = nullptr;
     FJ_ASSERT(kernel.work_bytes <= planned.work_bytes, "@{} wants {} bytes of work, the plan has {}", kernel.name,
@@ -225,8 +227,9 @@ class Run {
     }
   }
 
-  const Executable& executable_;
   const Plan& plan_;
+  const CpuExecutor::Kernels& kernels_;
+  const std::vector<ir::Hash>& derivations_;
   std::span<const Buffer> arguments_;
   std::vector<Buffer>& results_;
   ThreadPool& pool_;
@@ -241,11 +244,57 @@ class Run {
   std::mt19937_64 random_{1};
 };
 
+// Equal kernels compute equal bytes of equal arguments, in whatever plan.
+std::vector<ir::Hash> name_derivations(const Plan& plan) {
+  std::vector<ir::Hash> names(plan.values.size());
+  for (std::size_t v = 0; v < names.size(); ++v) {
+    const PlanValue& value = plan.values[v];
+    if (value.storage != Storage::derived) continue;
+    const ir::Kernel& kernel = *plan.steps[static_cast<std::size_t>(value.first_step)].kernel;
+    names[v] = ir::hash_text(plan.target.str() + '\n' + ir::kernel_key_text(kernel));
+  }
+  return names;
+}
+
 }  // namespace
 
-RunReport execute(const Executable& executable, std::span<const Buffer> arguments, std::vector<Buffer>& results,
-                  ThreadPool& pool, const Checks& checks) {
-  return Run(executable, arguments, results, pool, checks)();
+CpuExecutor::CpuExecutor(std::shared_ptr<const Plan> plan, Kernels kernels, Workers& workers, Checks checks,
+                         std::shared_ptr<KernelCache> cache)
+    : plan_(std::move(plan)),
+      kernels_(std::move(kernels)),
+      derivations_(name_derivations(*plan_)),
+      workers_(workers),
+      checks_(std::move(checks)),
+      cache_(std::move(cache)) {
+  checks_.kernel_interpreter |= kernels_.empty();
+}
+
+Ran CpuExecutor::run(const ir::Graph& graph, std::span<const Buffer> arguments) {
+  std::vector<Buffer> here;
+  if (std::any_of(arguments.begin(), arguments.end(), [](const Buffer& a) { return !a.device().is_cpu(); })) {
+    for (const Buffer& argument : arguments) here.push_back(argument.on_host());
+    arguments = here;
+  }
+  Ran ran;
+  ran.results = bind_results(
+      *plan_, graph, arguments, [](const Type& type) { return Buffer::allocate(type); },
+      [](const Buffer& to, const std::vector<std::byte>& data) { std::memcpy(to.data(), data.data(), data.size()); });
+  const std::lock_guard one_at_a_time(workers_.running);
+  ran.report = Run(*plan_, kernels_, derivations_, arguments, ran.results, workers_.pool, checks_)();
+  return ran;
+}
+
+bool CpuExecutor::is_quick() const {
+  return std::any_of(kernels_.begin(), kernels_.end(), [](const auto& kernel) { return kernel->is_quick; });
+}
+
+std::shared_ptr<Executor> CpuExecutor::with_full_code(const std::stop_token& stop) const {
+  Kernels kernels = kernels_;
+  for (std::size_t s = 0; s < kernels.size(); ++s) {
+    if (stop.stop_requested()) return nullptr;
+    if (kernels[s]->is_quick) kernels[s] = cache_->get({plan_->steps[s].kernel}, plan_->target, 1)[0];
+  }
+  return std::make_shared<CpuExecutor>(plan_, std::move(kernels), workers_, checks_, cache_);
 }
 
 }  // namespace fusejit::runtime

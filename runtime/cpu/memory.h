@@ -5,13 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace fusejit::runtime {
+#include "runtime/memory_statistics.h"
 
-struct MemoryStatistics {
-  std::int64_t allocated = 0;  // bytes handed out now
-  std::int64_t peak = 0;       // the most since the last reset
-  std::int64_t reserved = 0;   // bytes taken from the system, with what is kept for reuse
-};
+namespace fusejit::runtime {
 
 // Thread-safe. Throws DeviceError("out of memory: ...") naming the bytes asked for and in use, and the limit.
 void* allocate(std::int64_t bytes);
@@ -26,7 +22,7 @@ std::int64_t machine_memory();
 // Gives what is kept for reuse back to the system.
 void release_cached_memory();
 
-// For fork() alone (runtime/fork.cpp): no other thread is in the middle of an allocation between the two.
+// For fork() alone (runtime/process/fork.cpp): no other thread is in the middle of an allocation between the two.
 void lock_memory_for_fork();
 void unlock_memory_after_fork();
 

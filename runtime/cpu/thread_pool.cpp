@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/fork.h"
+#include "runtime/process/fork.h"
 
 namespace fusejit::runtime {
 namespace {

@@ -7,6 +7,7 @@
 #include "ir/base/check.h"
 #include "runtime/cuda/time_calls.h"
 #include "runtime/cudnn/step.h"
+#include "runtime/profiler.h"
 #include "runtime/results.h"
 
 namespace fusejit::runtime {
@@ -20,6 +21,42 @@ std::shared_ptr<cuda::StepCaller> caller_of(const std::shared_ptr<cuda::CudaDevi
   return std::make_shared<cudnn::CudnnCaller>(
       device, cudnn::CallerOptions{.numerics = options.numerics, .disk = options.disk, .timed = options.timed_engines});
 }
+
+// What is alive after the step that writes result 0, the loss of a training step.
+std::int64_t end_of_first_result_bytes(const scheduler::Plan& plan) {
+  if (plan.results.empty()) return 0;
+  const scheduler::PlanValue& loss = plan.values[static_cast<std::size_t>(plan.results[0])];
+  std::int64_t bytes = scheduler::live_arena_bytes_after(plan, loss.first_step);
+  for (const scheduler::PlanValue& value : plan.values) {
+    if (value.storage != scheduler::Storage::arena) bytes += value.bytes;
+  }
+  return bytes;
+}
+
+class PlanOnDevice : public Executor {
+ public:
+  PlanOnDevice(CudaBackend& backend, std::shared_ptr<cuda::CudaExecutor> executor)
+      : backend_(backend), executor_(std::move(executor)) {}
+
+  Ran run(const ir::Graph& graph, std::span<const Buffer> arguments) override {
+    Ran ran{backend_.run(*executor_, graph, arguments), {}};
+    if (Profiler::the().is_on()) backend_.synchronize();  // else the time would be that of asking for it
+    const cuda::ExecutorStatistics now = executor_->statistics();
+    const scheduler::Plan& plan = executor_->plan();
+    ran.report = {now.kernel_launches + now.library_calls,
+                  plan.ledger_bytes(),
+                  plan.bound_bytes,
+                  plan.arena_bytes,
+                  end_of_first_result_bytes(plan),
+                  0};
+    return ran;
+  }
+  std::int64_t graph_launches() const override { return executor_->statistics().graph_launches; }
+
+ private:
+  CudaBackend& backend_;
+  const std::shared_ptr<cuda::CudaExecutor> executor_;
+};
 
 }  // namespace
 
@@ -62,12 +99,32 @@ std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device, CudaBackend
 
 Target CudaBackend::target() const {
   Target target = device_->target();
-  target.cudnn = why_no_cudnn().empty() ? 1 : 0;
+  target.cudnn = why_no_library().empty() ? 1 : 0;
   return target;
 }
 
-std::string CudaBackend::why_no_cudnn() const {
+std::string CudaBackend::why_no_library() const {
   return use_cudnn_ ? cudnn::Library::load()->why_not() : "cuDNN: it is switched off";
+}
+
+Target CudaBackend::first_target(const Target& target) const {
+  Target first = target;
+  first.cudnn = std::min(first.cudnn, 1);
+  return first;
+}
+
+KernelCounts CudaBackend::kernels() const {
+  const cuda::CudaKernelsStatistics now = kernels_.statistics();
+  return {now.hits, now.loaded, now.compiled, 0};
+}
+
+Buffer CudaBackend::place(const Buffer& buffer) {
+  return buffer.device() == device_->device() ? buffer : device_->upload(buffer.on_host());
+}
+
+MemoryStatistics CudaBackend::memory() const {
+  const cuda::DeviceMemoryStatistics now = device_->memory().statistics();
+  return {now.allocated, now.peak, now.reserved};
 }
 
 std::vector<std::string> CudaBackend::refusals() const {
@@ -133,44 +190,48 @@ CudaBackend::StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, cons
   return calls;
 }
 
-bool CudaBackend::plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
-                       const std::stop_token& stop) {
-  options.supports = [this](const ir::Graph& ops, const Target& target) { return supports(ops, target); };
+std::optional<Planned> CudaBackend::plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
+                                         const std::stop_token& stop) {
+  wanted.supports = [this](const ir::Graph& ops, const Target& target) { return supports(ops, target); };
   const std::string library = caller_ ? caller_->identity() : "";
+  disk::PlanStore::Planned planned;
   StepCalls calls;
-  bool was_kept = false;
   for (int round = 0; round < kMostRounds; ++round) {
-    PlanStore::Planned planned =
-        round == 0 ? store_.schedule(graph, options, library) : PlanStore::Planned{scheduler::schedule(graph, options)};
-    made.plan = std::move(planned.plan), was_kept = planned.was_kept;
-    calls = make_calls(made.plan, stop);
-    if (stop.stop_requested()) return was_kept;
+    if (round == 0) {
+      planned = store_.schedule(graph, wanted, library);
+    } else {
+      planned = {scheduler::schedule(graph, wanted)};
+    }
+    calls = make_calls(planned.plan, stop);
+    if (stop.stop_requested()) return std::nullopt;
     if (!calls.plan_again) break;
   }
-  if (!was_kept) store_.put(graph, options, made.plan, library);
-  // The executable owns the executor, so the plan outlives it.
-  const std::shared_ptr<const scheduler::Plan> plan(std::shared_ptr<const void>(), &made.plan);
-  made.cuda = prepare(plan, threads, calls);
-  return was_kept;
+  if (!planned.was_kept) store_.put(graph, wanted, planned.plan, library);
+  return Planned{std::make_shared<const scheduler::Plan>(std::move(planned.plan)), planned.was_kept,
+                 std::move(calls.by_step)};
 }
 
-std::shared_ptr<cuda::CudaExecutor> CudaBackend::prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
-                                                         const StepCalls& calls) {
-  std::vector<cuda::CudaStep> steps(plan->steps.size());
+std::shared_ptr<Executor> CudaBackend::prepare(const Planned& planned, const PrepareOptions& options) {
+  return std::make_shared<PlanOnDevice>(*this, load(planned, options.threads));
+}
+
+std::shared_ptr<cuda::CudaExecutor> CudaBackend::load(const Planned& planned, int threads) {
+  const scheduler::Plan& plan = *planned.plan;
+  std::vector<cuda::CudaStep> steps(plan.steps.size());
   std::vector<std::size_t> places;
   std::vector<std::shared_ptr<const ir::Kernel>> wanted;
   std::vector<std::string> names;
   for (std::size_t s = 0; s < steps.size(); ++s) {
-    if (calls.by_step[s]) {
-      steps[s] = calls.by_step[s];
+    if (!planned.calls.empty() && planned.calls[s]) {
+      steps[s] = planned.calls[s];
       continue;
     }
     places.push_back(s);
-    wanted.push_back(plan->steps[s].kernel), names.push_back(plan->steps[s].name);
+    wanted.push_back(plan.steps[s].kernel), names.push_back(plan.steps[s].name);
   }
   auto kernels = kernels_.get(wanted, threads, frozen_, names);
   for (std::size_t i = 0; i < places.size(); ++i) steps[places[i]] = std::move(kernels[i]);
-  return std::make_shared<cuda::CudaExecutor>(device_, std::move(plan), std::move(steps));
+  return std::make_shared<cuda::CudaExecutor>(device_, planned.plan, std::move(steps));
 }
 
 // Small ones stay where they are: the executor copies them together.

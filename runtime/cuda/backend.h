@@ -13,14 +13,13 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "runtime/backend.h"
 #include "runtime/buffer.h"
-#include "runtime/cpu/executor.h"
 #include "runtime/cuda/executor.h"
 #include "runtime/cuda/kernels.h"
 #include "runtime/cuda/step_caller.h"
 #include "runtime/cudnn/call.h"
-#include "runtime/plan_store.h"
-#include "scheduler/schedule.h"
+#include "runtime/disk/plan_store.h"
 
 namespace fusejit::runtime {
 
@@ -35,35 +34,42 @@ struct CudaBackendOptions {
   bool frozen = false;  // what is in no cache is a UserError
 };
 
-class CudaBackend {
+class CudaBackend : public Backend {
  public:
   explicit CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options = {});
   // On the device of that name. Throws DeviceError if it cannot be used, UnsupportedError if nothing compiles for it.
   static std::shared_ptr<CudaBackend> open(const Device& device, CudaBackendOptions options = {});
-  ~CudaBackend();
+  ~CudaBackend() override;
 
-  // Plans the graph for this device, unless its plan is on disk, and prepares the plan: true if it was. What the
-  // library turns out not to do is planned without. Library calls can take seconds each to make; between two of them it
-  // is looked whether to stop, and then there is no executor. Several threads may plan. Throws DeviceError,
-  // UnsupportedError.
-  bool plan(Executable& made, const ir::Graph& graph, scheduler::ScheduleOptions options, int threads,
-            const std::stop_token& stop = {});
-  // Compiles and loads what the plan's steps need, on up to `threads` threads. Throws DeviceError, UnsupportedError.
-  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads) {
-    const StepCalls calls = make_calls(*plan, {});
-    return prepare(std::move(plan), threads, calls);
-  }
+  // What the library turns out not to do is planned without. Library calls can take seconds each to make; between two
+  // of them it is looked whether to stop.
+  std::optional<Planned> plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
+                              const std::stop_token& stop = {}) override;
+  // What runs does not wait for the device, unless a profile is taken. A donated argument of the host stays what it
+  // is: its copy is overwritten.
+  std::shared_ptr<Executor> prepare(const Planned& planned, const PrepareOptions& options) override;
+  // The device's, with the precompiled engines of cuDNN if that is used and there.
+  Target target() const override;
+  // Engines that cuDNN compiles at run time take long.
+  Target first_target(const Target& target) const override;
+  bool keeps_derived() const override { return false; }  // what libraries want packed, they pack
+  bool is_failure(const Error& error) const override { return dynamic_cast<const DeviceError*>(&error) != nullptr; }
+  KernelCounts kernels() const override;
+  // Why cuDNN does nothing on this device; empty if it is there.
+  std::string why_no_library() const override;
 
-  // Arguments of the host are copied to the device first; results are buffers of the device. Does not wait for it. A
-  // donated argument of the host stays what it is: its copy is overwritten.
+  Buffer place(const Buffer& buffer) override;
+  void synchronize() override { device_->synchronize(); }
+  MemoryStatistics memory() const override;
+  void reset_peak_memory() override { device_->memory().reset_peak(); }
+  void release_memory() override { device_->memory().release_cached(); }
+  void limit_memory(std::int64_t bytes) override { device_->memory().set_limit(bytes); }
+
+  // prepare() and a run in two steps, for who looks into the executor.
+  std::shared_ptr<cuda::CudaExecutor> load(const Planned& planned, int threads);
   std::vector<Buffer> run(cuda::CudaExecutor& executor, const ir::Graph& graph, std::span<const Buffer> arguments);
 
   cuda::CudaDevice& device() { return *device_; }
-  // The device's, with the precompiled engines of cuDNN if that is used and there.
-  Target target() const;
-  const cuda::CudaKernels& kernels() const { return kernels_; }
-  // Why cuDNN does nothing on this device; empty if it is there.
-  std::string why_no_cudnn() const;
   // The engines of cuDNN that were made, as texts that spare another process their compilation (StepCaller).
   std::vector<std::string> engine_texts() const { return caller_ ? caller_->texts() : std::vector<std::string>(); }
   bool add_engine_text(std::string_view text) { return caller_ && caller_->add_text(text); }
@@ -83,15 +89,13 @@ class CudaBackend {
   StepCalls make_calls(const scheduler::Plan& plan, const std::stop_token& stop);
   std::shared_ptr<const cuda::LibraryCall> make_call(const scheduler::Plan& plan, const scheduler::PlanStep& step,
                                                      std::string& why_not);
-  std::shared_ptr<cuda::CudaExecutor> prepare(std::shared_ptr<const scheduler::Plan> plan, int threads,
-                                              const StepCalls& calls);
   std::vector<Buffer> on_device(const scheduler::Plan& plan, std::span<const Buffer> arguments);
   void note(const std::string& refusal);  // under mutex_
 
   const std::shared_ptr<cuda::CudaDevice> device_;
   const bool use_cudnn_;
   const std::shared_ptr<cuda::StepCaller> caller_;  // null: no library
-  const PlanStore store_;
+  const disk::PlanStore store_;
   const bool frozen_;
   cuda::CudaKernels kernels_;
   mutable std::mutex mutex_;  // of what follows

@@ -10,7 +10,7 @@
 #include "runtime/cudnn/step.h"
 #include "runtime/disk/cuda_entry.h"
 #include "runtime/pieces.h"
-#include "runtime/plan_store.h"
+#include "runtime/disk/plan_store.h"
 
 #ifdef FUSEJIT_X86
 #include "runtime/disk/kernel_entry.h"
@@ -60,12 +60,12 @@ struct Walk {
   }
 
   void plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted) {
-    const PlanStore store(cache, /*frozen=*/!make);
+    const disk::PlanStore store(cache, /*frozen=*/!make);
     const std::string library = target.cudnn > 0 ? cudnn::caller_identity({}) : "";
     ++found.plans;
     try {
       keys.push_back(disk::plan_key(graph, {target, wanted.rules, wanted.donated, wanted.fixed, library}));
-      const PlanStore::Planned planned = store.schedule(graph, wanted, library);
+      const disk::PlanStore::Planned planned = store.schedule(graph, wanted, library);
       if (!planned.was_kept) {
         ++found.plans_made;
         store.put(graph, wanted, planned.plan, library);

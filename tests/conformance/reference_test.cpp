@@ -11,7 +11,7 @@
 #include "frontend/io/graph_file.h"
 #include "fusejit/target.h"
 #include "ir/passes/passes.h"
-#include "runtime/cpu/arrays.h"
+#include "runtime/arrays.h"
 #include "runtime/session.h"
 
 namespace fusejit {

@@ -42,10 +42,9 @@ Target Machine::target(int cudnn) {
 Planned Machine::plan(const ir::Graph& graph, const PlanWish& wish) {
   Planned planned{graph, nullptr, nullptr, wish.donated, &backend(wish.cudnn > 0, wish.tf32)};
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const auto made = std::make_shared<runtime::Executable>();
-  planned.backend->plan(*made, graph, {target(wish.cudnn), wish.rules, wish.donated}, threads);
-  planned.plan = {made, &made->plan};
-  planned.executor = {made, made->cuda.get()};
+  const auto made = planned.backend->plan(graph, {target(wish.cudnn), wish.rules, wish.donated});
+  planned.plan = made->plan;
+  planned.executor = planned.backend->load(*made, threads);
   return planned;
 }
 

@@ -10,7 +10,7 @@
 #include "ir/base/number.h"
 #include "ir/ops/compose.h"
 #include "ir/passes/passes.h"
-#include "runtime/cpu/arrays.h"
+#include "runtime/arrays.h"
 #include "runtime/session.h"
 #include "tests/random/graph_generator.h"
 

@@ -11,6 +11,7 @@
 #include "frontend/models/named.h"
 #include "fusejit/fusejit.h"
 #include "ir/base/check.h"
+#include "runtime/backends.h"
 #include "runtime/disk/settings.h"
 #include "runtime/session.h"
 #include "tools/fusejit/command.h"

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/base/check.h"
+#include "runtime/disk/plan_store.h"
 #include "runtime/disk/settings.h"
-#include "runtime/plan_store.h"
 #include "runtime/warmup/warmup.h"
 #include "tools/fusejit/command.h"
 #include "tools/fusejit/warmup.h"

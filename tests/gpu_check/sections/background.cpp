@@ -37,7 +37,8 @@ void check_block(Machine& machine, Report& report, DType dtype, int timed_engine
   runtime::SessionOptions options;
   options.target = machine.target(2);
   options.results_on_device = true, options.compile_in_background = true;
-  options.cuda = std::make_shared<runtime::CudaBackend>(machine.shared_device(), backend);
+  const auto first_backend = std::make_shared<runtime::CudaBackend>(machine.shared_device(), backend);
+  options.backend = first_backend;
   runtime::Session session(options);
   const std::vector<Buffer> arguments = machine.upload(test::drawn_arguments(graph, 5));
   const Buffer first = machine.download(session.run(graph, arguments))[0];
@@ -57,8 +58,8 @@ void check_block(Machine& machine, Report& report, DType dtype, int timed_engine
   row["difference"] = difference;
   // Another backend takes the engines over.
   const auto again = std::make_shared<runtime::CudaBackend>(machine.shared_device(), backend);
-  for (const std::string& text : options.cuda->engine_texts()) again->add_engine_text(text);
-  options.cuda = again, options.compile_in_background = false;
+  for (const std::string& text : first_backend->engine_texts()) again->add_engine_text(text);
+  options.backend = again, options.compile_in_background = false;
   const Clock reload(machine);
   runtime::Session second(options);
   const double other = test::largest_difference(machine.download(second.run(graph, arguments))[0],
@@ -66,7 +67,7 @@ void check_block(Machine& machine, Report& report, DType dtype, int timed_engine
   row["s with engines kept"] = reload.seconds();
   report.check(what + ": kept engines give the same bits", other == 0 ? "" : fmt::format("off by {:.2g}", other));
   report.row(row);
-  for (const std::string& refusal : options.cuda->refusals()) report.say("done otherwise: " + refusal);
+  for (const std::string& refusal : again->refusals()) report.say("done otherwise: " + refusal);
 }
 
 }  // namespace

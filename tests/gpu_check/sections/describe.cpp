@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "runtime/cpu/arrays.h"
+#include "runtime/arrays.h"
 #include "runtime/cudnn/library/library.h"
 #include "runtime/session.h"
 #include "tests/conformance/compare.h"

@@ -19,7 +19,7 @@ void FakeGpu::use(runtime::SessionOptions rest, bool cudnn, runtime::cuda::Compi
   const auto device = CudaDevice::open(driver.table(), 0);
   device->memory().poison_freed(true);
   backend = std::make_shared<runtime::CudaBackend>(device, options);
-  rest.cuda = backend;
+  rest.backend = backend;
   set_session(rest);
 }
 

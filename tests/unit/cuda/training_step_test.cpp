@@ -82,7 +82,7 @@ TEST(CudaTrainingStep, TheProgramTextTrainsAsEveryOtherEngine) {
     SCOPED_TRACE(fmt::format("order {}", static_cast<int>(order)));
     FakeDriver fake;
     {
-      Session session({.target = kTarget, .threads = 1, .cuda = step.backend(fake, order)});
+      Session session({.target = kTarget, .threads = 1, .backend = step.backend(fake, order)});
       const std::vector<Buffer> results = session.run(step.model.graph, arguments, step.donated);
       EXPECT_EQ(session.statistics().last_run.kernels, step.launches);
       // exp and log are each engine's own; everything else is equal to the bit.

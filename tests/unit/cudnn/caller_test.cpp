@@ -94,7 +94,7 @@ class CudnnOnFakes : public testing::Test {
     options.timed_engines = timed_engines, options.numerics = numerics;
     backend_ = std::make_shared<CudaBackend>(device_, options);
     session_ = std::make_unique<Session>(
-        SessionOptions{.target = Target::parse("cuda:sm_90,cudnn=1"), .threads = 1, .cuda = backend_});
+        SessionOptions{.target = Target::parse("cuda:sm_90,cudnn=1"), .threads = 1, .backend = backend_});
   }
   void close() {
     session_.reset(), backend_.reset();
@@ -206,7 +206,7 @@ TEST_F(CudnnOnFakes, TheFirstFewAreTimedOnceAndTheFastestKept) {
     EXPECT_EQ(runs > 5, timed > 1);
     // Another graph with the same convolution asks nobody.
     const std::int64_t plans = fake_.plans;
-    Session again({.target = Target::parse("cuda:sm_90,cudnn=1"), .threads = 1, .cuda = backend_});
+    Session again({.target = Target::parse("cuda:sm_90,cudnn=1"), .threads = 1, .backend = backend_});
     again.run(graph_, arguments_);
     EXPECT_EQ(fake_.plans, plans);
     EXPECT_EQ(fake_.executions.size(), runs + 1) << "run, and neither timed nor tried again";

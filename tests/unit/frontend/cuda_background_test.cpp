@@ -29,7 +29,7 @@ struct Background {
     session.target = Target::parse("cuda:sm_90,cudnn=2");
     session.threads = 1;
     session.compile_in_background = true;
-    session.cuda = std::make_shared<runtime::CudaBackend>(device, options);
+    session.backend = std::make_shared<runtime::CudaBackend>(device, options);
     set_session(session);
   }
   ~Background() { set_options({}); }

@@ -232,7 +232,7 @@ TEST_F(CudaDevices, AfterABadKernelTheDeviceIsLostAndTheProcessorGoesOn) {
 TEST_F(CudaDevices, EveryEngineRunsWhatIsThere) {
   const Tensor x = from_host(std::vector<float>{1, 2, 3, 4}, {4}).to(cuda);
   for (const runtime::Engine engine : {runtime::Engine::graph_interpreter, runtime::Engine::kernel_interpreter}) {
-    set_session({.engine = engine, .threads = 1, .cuda = gpu->backend});
+    set_session({.engine = engine, .threads = 1, .backend = gpu->backend});
     const Tensor y = (x * x).eval();
     EXPECT_EQ(y.device(), cuda);
     EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 4, 9, 16}));

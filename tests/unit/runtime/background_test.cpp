@@ -1,6 +1,6 @@
 // Plans that are made in the background and take their place: on the driver without a device, with a library whose
 // calls launch the steps' kernels.
-#include "runtime/background.h"
+#include "runtime/process/background.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -82,7 +82,7 @@ class BackgroundPlans : public testing::Test {
     SessionOptions options;
     options.target = Target::parse("cuda:sm_90,cudnn=2");
     options.threads = 1;
-    options.cuda = backend_;
+    options.backend = backend_;
     options.compile_in_background = in_background;
     return options;
   }

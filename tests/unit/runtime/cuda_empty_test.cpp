@@ -42,7 +42,7 @@ TEST(CudaEmpty, GraphsOfEmptyValuesRun) {
       Session session({.target = Target::parse("cuda:sm_90,cudnn=1"),
                        .threads = 1,
                        .results_on_device = true,
-                       .cuda = std::make_shared<CudaBackend>(device, options)});
+                       .backend = std::make_shared<CudaBackend>(device, options)});
       for (int run = 0; run < 3; ++run) {
         std::vector<Buffer> got = session.run(graph, arguments);
         ASSERT_EQ(got.size(), want.size());

@@ -44,7 +44,7 @@ class CudaFailures : public testing::Test {
     SessionOptions session;
     session.target = Target::parse("cuda:sm_90,cudnn=1");
     session.threads = 1;
-    session.cuda = backend_ = std::make_shared<CudaBackend>(device, options);
+    session.backend = backend_ = std::make_shared<CudaBackend>(device, options);
     return std::make_unique<Session>(session);
   }
   double difference(Session& session) {

@@ -81,7 +81,7 @@ TEST(CudaSession, TrainsAsTheKernelInterpreterDoes) {
   FakeDriver fake;
   const std::int64_t launches = trained.teach(fake);
   {
-    Session session({.target = kTarget, .threads = 1, .cuda = trained.backend(fake)});
+    Session session({.target = kTarget, .threads = 1, .backend = trained.backend(fake)});
     for (int run = 0; run < 3; ++run) {  // the first captured, the others replayed
       fake.forget_launches();
       const std::vector<Buffer> results = session.run(trained.model.graph, trained.arguments, trained.donated);
@@ -103,7 +103,7 @@ TEST(CudaSession, KeepsValuesOnTheDeviceBetweenSteps) {
   trained.teach(fake);
   {
     const auto backend = trained.backend(fake);
-    Session session({.target = kTarget, .threads = 1, .results_on_device = true, .cuda = backend});
+    Session session({.target = kTarget, .threads = 1, .results_on_device = true, .backend = backend});
     // Results of the type of a donated argument become the next step's, in order.
     std::vector<Buffer> there = trained.arguments, here = copies(trained.arguments);
     const auto advance = [&](std::vector<Buffer>& arguments, const std::vector<Buffer>& results) {
@@ -130,7 +130,7 @@ TEST(CudaSession, SaysThatAChildOfForkCannotUseItsParentsDevice) {
   const Trained trained;
   FakeDriver fake;
   trained.teach(fake);
-  Session session({.target = kTarget, .threads = 1, .cuda = trained.backend(fake)});
+  Session session({.target = kTarget, .threads = 1, .backend = trained.backend(fake)});
   session.run(trained.model.graph, trained.arguments, trained.donated);
   const pid_t child = fork();
   if (child == 0) {

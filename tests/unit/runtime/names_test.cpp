@@ -8,7 +8,7 @@
 #include "runtime/cpu/executor.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/disk/disk_cache.h"
-#include "runtime/plan_store.h"
+#include "runtime/disk/plan_store.h"
 #include "runtime/session.h"
 #include "scheduler/naming.h"
 #include "tests/support/cache_folder.h"
@@ -53,14 +53,14 @@ TEST(Names, AreInNoKeyOfAPlan) {
 TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
   const test::CacheFolder folder;
   const auto disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
-  const PlanStore store(disk, false);
+  const disk::PlanStore store(disk, false);
   const scheduler::ScheduleOptions wanted{kTarget, "all", {}};
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
-  const PlanStore::Planned made = store.schedule(a, wanted);
+  const disk::PlanStore::Planned made = store.schedule(a, wanted);
   ASSERT_FALSE(made.was_kept);
   EXPECT_EQ(names(made.plan), (std::vector<std::string>{"a_conv1_pack", "a_conv1_bn", "a_bn1_relu"}));
   store.put(a, wanted, made.plan);
-  const PlanStore::Planned loaded = store.schedule(b, wanted);
+  const disk::PlanStore::Planned loaded = store.schedule(b, wanted);
   ASSERT_TRUE(loaded.was_kept);
   EXPECT_EQ(names(loaded.plan), names(scheduler::schedule(b, wanted)));
   EXPECT_EQ(names(loaded.plan)[1], "b_first_conv2d_bn");
@@ -131,7 +131,7 @@ TEST(Names, AreSaidByASession) {
   options.target = Target::host();
   options.disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
-  const PlanStore store(options.disk, false);
+  const disk::PlanStore store(options.disk, false);
   store.put(a, {options.target, "all", {}}, scheduler::schedule(a, {options.target, "all", {}}));
   options.frozen = true;
   Session session(options);
@@ -141,18 +141,18 @@ TEST(Names, AreSaidByASession) {
 
 // What a kernel does wrong while it runs.
 TEST(Names, AreSaidWhereAKernelFails) {
-  Executable executable{scheduler::schedule(network("a.conv1", "a.bn1"), {kTarget, "all", {}}), {}, {}, {}, {}};
-  scheduler::PlanStep& step = executable.plan.steps.back();
+  const ir::Graph graph = network("a.conv1", "a.bn1");
+  const auto plan = std::make_shared<scheduler::Plan>(scheduler::schedule(graph, {kTarget, "all", {}}));
+  scheduler::PlanStep& step = plan->steps.back();
   std::string text = ir::print(*step.kernel);
   const std::size_t shape = text.find("f32[") + 4;
   text.replace(shape, text.find(']') - shape, "1");  // what it reads is one element long
   step.kernel = std::make_shared<const ir::Kernel>(ir::parse_kernel(text));
   const std::vector<Buffer> arguments{Buffer::allocate({DType::f32, {2, 8, 6, 6}, Layout::standard}),
                                       Buffer::allocate({DType::f32, {8, 8, 3, 3}, Layout::standard})};
-  std::vector<Buffer> results{Buffer::allocate({DType::f32, {2, 8, 4, 4}, Layout::standard})};
-  ThreadPool pool(1);
-  const std::string failed =
-      message_of([&] { execute(executable, arguments, results, pool, {.kernel_interpreter = true}); });
+  Workers workers(1);
+  CpuExecutor executor(plan, {}, workers);
+  const std::string failed = message_of([&] { executor.run(graph, arguments); });
   EXPECT_TRUE(failed.starts_with("a_bn1_relu: V3: ")) << failed;
 }
 

@@ -8,6 +8,7 @@
 #include "frontend/io/files.h"
 #include "ir/base/check.h"
 #include "ir/interp.h"
+#include "runtime/backends.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"

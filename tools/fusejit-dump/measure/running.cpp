@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/backends.h"
 #include "runtime/devices.h"
 #include "runtime/disk/settings.h"
 #include "tools/seeded.h"

@@ -1,8 +1,8 @@
-#include "runtime/background.h"
+#include "runtime/process/background.h"
 
 #include <utility>
 
-#include "runtime/fork.h"
+#include "runtime/process/fork.h"
 
 namespace fusejit::runtime {
 

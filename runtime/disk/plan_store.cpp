@@ -1,13 +1,13 @@
-#include "runtime/plan_store.h"
+#include "runtime/disk/plan_store.h"
 
 #include "ir/base/check.h"
 #include "runtime/profiler.h"
 
-namespace fusejit::runtime {
+namespace fusejit::runtime::disk {
 namespace {
 
-disk::CacheKey key_of(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const std::string& library) {
-  return disk::plan_key(graph, {wanted.target, wanted.rules, wanted.donated, wanted.fixed, library});
+CacheKey key_of(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const std::string& library) {
+  return plan_key(graph, {wanted.target, wanted.rules, wanted.donated, wanted.fixed, library});
 }
 
 }  // namespace
@@ -19,10 +19,10 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
     return scheduler::schedule(graph, wanted);
   };
   if (!disk_ && !frozen_) return {make()};
-  const disk::CacheKey key = key_of(graph, wanted, library);
+  const CacheKey key = key_of(graph, wanted, library);
   const ProfileScope scope("disk", graph.name());
   if (const auto entry = disk_ ? disk_->find(key) : std::nullopt) {
-    if (auto plan = disk::plan_in(*entry, graph)) return {*std::move(plan), true};
+    if (auto plan = plan_in(*entry, graph)) return {*std::move(plan), true};
     disk_->remove(key);
   }
   FJ_CHECK(!frozen_, "frozen: graph @{} would have to be planned; {}", graph.name(),
@@ -30,7 +30,7 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
   try {
     return {make()};
   } catch (const scheduler::NoKernel& no_kernel) {
-    disk_->put(key, disk::no_plan_sections(graph, no_kernel));
+    disk_->put(key, no_plan_sections(graph, no_kernel));
     throw;
   }
 }
@@ -38,7 +38,7 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
 void PlanStore::put(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const scheduler::Plan& plan,
                     const std::string& library) const {
   if (!disk_ || !plan.fallbacks.empty()) return;
-  disk_->put(key_of(graph, wanted, library), disk::plan_sections(graph, plan));
+  disk_->put(key_of(graph, wanted, library), plan_sections(graph, plan));
 }
 
-}  // namespace fusejit::runtime
+}  // namespace fusejit::runtime::disk

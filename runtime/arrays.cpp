@@ -1,4 +1,4 @@
-#include "runtime/cpu/arrays.h"
+#include "runtime/arrays.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-#include "runtime/fork.h"
+#include "runtime/process/fork.h"
 
 #include <pthread.h>
 

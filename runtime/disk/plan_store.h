@@ -9,12 +9,12 @@
 #include "runtime/disk/plan_entry.h"
 #include "scheduler/schedule.h"
 
-namespace fusejit::runtime {
+namespace fusejit::runtime::disk {
 
 class PlanStore {
  public:
   // `disk` may be null. `frozen`: what is not there must not be made.
-  PlanStore(std::shared_ptr<disk::DiskCache> disk, bool frozen) : disk_(std::move(disk)), frozen_(frozen) {}
+  PlanStore(std::shared_ptr<DiskCache> disk, bool frozen) : disk_(std::move(disk)), frozen_(frozen) {}
 
   struct Planned {
     scheduler::Plan plan;
@@ -22,7 +22,7 @@ class PlanStore {
   };
   // As schedule(), unless the plan is there. UserError if it is not and frozen, naming the first part of the key that
   // differs from the nearest plan's. That there is no plan of the whole (NoKernel) is kept too. `library`: as
-  // disk::PlanWish.
+  // PlanWish.
   Planned schedule(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
                    const std::string& library = "") const;
   // Keeps what was scheduled. Plans with fallbacks are not kept: the next build may do without.
@@ -30,8 +30,8 @@ class PlanStore {
            const std::string& library = "") const;
 
  private:
-  const std::shared_ptr<disk::DiskCache> disk_;
+  const std::shared_ptr<DiskCache> disk_;
   const bool frozen_;
 };
 
-}  // namespace fusejit::runtime
+}  // namespace fusejit::runtime::disk
