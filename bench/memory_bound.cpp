@@ -112,7 +112,8 @@ int main(int argc, char** argv) {
       const std::string label = std::string(c.name) + (type == kInside ? ", nhwc" : ", nchw");
       if (label.find(only) == std::string::npos) continue;
       const ir::Graph graph = ir::parse_graph(with_type(c.text, type));
-      contenders.push_back({label, std::make_unique<TimedPlan>(graph, scheduler::ScheduleOptions{machine, "all", {}})});
+      contenders.push_back(
+          {label, std::make_unique<TimedPlan>(graph, scheduler::ScheduleOptions{machine, scheduler::Rules::all, {}})});
     }
   }
   for (int round = -1; round < rounds; ++round) {

@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   const models::ModelGraph model = models::model_graph(source);
   const Target machine = Target::parse(target);
   const auto start = std::chrono::steady_clock::now();
-  TimedPlan timed(model.graph, {machine, rules, {model.donated.begin(), model.donated.end()}});
+  TimedPlan timed(model.graph, {machine, scheduler::parse_rules(rules), {model.donated.begin(), model.donated.end()}});
   const double compile = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   Workers workers(threads);
   FmaPeak peak(machine);

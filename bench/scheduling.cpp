@@ -103,7 +103,9 @@ void measure(const Form& form, int nodes, const std::string& rules) {
   });
   const double capture = seconds_of([&] { graph = ir::capture("bench", parameters, {result}); });
   const double passes = seconds_of([&] { optimised = ir::optimise(graph, target); });
-  const double all = seconds_of([&] { plan = scheduler::schedule(graph, {target, rules, {}}); });
+  const double all = seconds_of([&] {
+    plan = scheduler::schedule(graph, {target, scheduler::parse_rules(rules), {}});
+  });
   const double schedule = rules == "all" ? all - passes : all;
   const double count = static_cast<double>(graph.nodes().size());
   fmt::print("{:<16} {:>8} {:>8} {:>9.2f} {:>9.2f} {:>9.2f} {:>9.2f}\n", form.name, graph.nodes().size(),

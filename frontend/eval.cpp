@@ -66,8 +66,6 @@ constexpr std::array<std::pair<std::string_view, runtime::Engine>, 3> kEngines =
     {"kernel_interpreter", runtime::Engine::kernel_interpreter},
 }};
 
-constexpr int kTimedEngines = 4;
-
 // The place of `word` in the list.
 int one_of(std::string_view option, const std::string& word, std::initializer_list<std::string_view> words) {
   const auto* const found = std::find(words.begin(), words.end(), word);
@@ -81,21 +79,20 @@ runtime::SessionOptions session_options(const Options& options) {
       std::find_if(kEngines.begin(), kEngines.end(), [&](auto& e) { return e.first == options.engine; });
   FJ_CHECK(engine != kEngines.end(), "engine '{}' is not known (compiled, graph_interpreter, kernel_interpreter)",
            options.engine);
-  FJ_CHECK(options.rules == "all" || options.rules == "none", "rules '{}' are not known (all, none)", options.rules);
   FJ_CHECK(options.threads >= 0 && options.threads <= 1024, "threads is {}, it must lie between 0 and 1024",
            options.threads);
   result.engine = engine->second;
   result.target = Target::parse(options.target);
-  result.rules = options.rules;
+  result.rules = scheduler::parse_rules(options.rules);
   result.threads = options.threads;
-  result.cudnn = one_of("cudnn", options.cudnn, {"off", "precompiled", "compiled"});
+  result.cudnn = static_cast<CudnnMode>(one_of("cudnn", options.cudnn, {"off", "precompiled", "compiled"}));
   result.compile_in_background = one_of("compile", options.compile, {"foreground", "background"}) == 1;
   result.fall_back = one_of("fallback", options.fallback, {"error", "allow"}) == 1;
   result.log = [](const std::string& line) { log_line(line); };
   result.log_fusions = options.log_fusions || context().logs_fusions;
   result.disk = runtime::disk::user_cache(options.cache, result.log);
   result.frozen = options.freeze || runtime::disk::is_frozen();
-  result.timed_engines = one_of("tune", options.tune, {"none", "any"}) == 1 ? kTimedEngines : 1;
+  result.tune = static_cast<runtime::Tune>(one_of("tune", options.tune, {"none", "any"}));
   return result;
 }
 

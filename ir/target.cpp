@@ -15,9 +15,10 @@ constexpr std::array<std::string_view, 6> kIsaNames = {"x86:avx512", "x86:avx512
 // A constant of Target in its text: "l1=32k".
 struct Field {
   std::string_view name;
-  std::int64_t Target::*bytes = nullptr;  // one of the three is set
+  std::int64_t Target::*bytes = nullptr;  // one of the four is set
   int Target::*number = nullptr;
   bool Target::*flag = nullptr;
+  CudnnMode Target::*cudnn = nullptr;
   std::int64_t min = 0;
   std::int64_t max = 0;
   bool if_set = false;  // left out of the text where it is 0
@@ -30,7 +31,7 @@ constexpr std::array<Field, 7> kFields = {{
     {.name = "fma", .number = &Target::fma_per_cycle, .min = 1, .max = 4},
     {.name = "tasks", .number = &Target::tasks, .min = 1, .max = 1 << 16},
     {.name = "dot2", .flag = &Target::dot2_is_faster, .min = 0, .max = 1, .if_set = true},
-    {.name = "cudnn", .number = &Target::cudnn, .min = 0, .max = 2, .if_set = true},
+    {.name = "cudnn", .cudnn = &Target::cudnn, .min = 0, .max = 2, .if_set = true},
 }};
 
 std::string size_text(std::int64_t bytes) {
@@ -65,6 +66,7 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
              whole, name, field.min, field.max);
     if (field.bytes) target.*field.bytes = *value;
     if (field.number) target.*field.number = static_cast<int>(*value);
+    if (field.cudnn) target.*field.cudnn = static_cast<CudnnMode>(*value);
     if (field.flag) target.*field.flag = *value != 0;
     return;
   }
@@ -97,6 +99,10 @@ Target read_machine(std::string_view machine, std::string_view whole) {
 
 std::string_view name(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
 
+bool has_fma(Isa isa) { return isa != Isa::x86_v2; }
+
+int Target::vector_registers() const { return isa == Isa::x86_avx512 || isa == Isa::x86_avx512bf16 ? 32 : 16; }
+
 int Target::lanes32() const {
   constexpr std::array<int, 6> kLanes = {16, 16, 8, 4, 4, 1};
   return kLanes[static_cast<std::size_t>(isa)];
@@ -108,6 +114,7 @@ std::string Target::str() const {
   for (const Field& field : kFields) {
     const std::int64_t value = field.bytes    ? this->*field.bytes
                                : field.number ? this->*field.number
+                               : field.cudnn  ? static_cast<int>(this->*field.cudnn)
                                               : this->*field.flag;
     if (field.if_set && value == 0) continue;
     text += fmt::format(",{}={}", field.name, field.bytes ? size_text(value) : std::to_string(value));

@@ -11,9 +11,12 @@
 namespace fusejit::runtime {
 namespace {
 
+constexpr int kTimedEngines = 4;
+
 std::shared_ptr<CudaBackend> open(const SessionOptions& options, const Device& device) {
   CudaBackendOptions wanted;
-  wanted.cudnn = options.cudnn > 0, wanted.timed_engines = options.timed_engines;
+  wanted.cudnn = options.cudnn != CudnnMode::off;
+  wanted.timed_engines = options.tune == Tune::any ? kTimedEngines : 1;
   wanted.disk = options.disk, wanted.frozen = options.frozen;
   return CudaBackend::open(device, wanted);
 }
@@ -45,7 +48,7 @@ SessionOptions on_device(SessionOptions options, const Device& device) {
   options.results_on_device = true;
   if (options.target.isa != Isa::cuda) {
     options.target = options.backend->target();
-    if (options.target.cudnn > 0) options.target.cudnn = options.cudnn;
+    if (options.target.cudnn != CudnnMode::off) options.target.cudnn = options.cudnn;
   }
   return options;
 }

@@ -23,6 +23,13 @@ enum class Engine : std::uint8_t {
   kernel_interpreter  // plans, every kernel on ir/kernel/interp.h
 };
 
+// Whether what runs is chosen by its time.
+enum class Tune : std::uint8_t {
+  none,
+  any  // of the engines that cuDNN offers for a call the first few: another run may choose one that sums in another
+       // order
+};
+
 class Backend;
 class KernelCache;
 namespace disk {
@@ -32,8 +39,8 @@ class DiskCache;
 struct SessionOptions {
   Target target = Target::host();
   Engine engine = Engine::compiled;
-  std::string rules = "all";  // "all", or "none": one kernel per recorded op, nothing in place
-  int threads = 0;            // 0: every processor
+  scheduler::Rules rules = scheduler::Rules::all;
+  int threads = 0;  // 0: every processor
   // Where machine code is kept; sessions may share it, and their statistics of it. Null: a cache of the session's own.
   std::shared_ptr<KernelCache> kernels = nullptr;
   // Where plans, and kernels unless `kernels` is given, outlive the process. Null: nowhere.
@@ -48,9 +55,8 @@ struct SessionOptions {
   // rest, with the same bits. On a CUDA device one for cudnn=2 runs as one for cudnn=1 until its engines are compiled:
   // bits are those of one plan at first and of the other later.
   bool compile_in_background = false;
-  // Where the target is the device's own: as Target::cudnn, at most.
-  int cudnn = 1;
-  int timed_engines = 1;  // CudaBackendOptions
+  CudnnMode cudnn = CudnnMode::precompiled;  // the most, where the target is the device's own
+  Tune tune = Tune::none;
   // What cannot be compiled as planned is compiled in parts, and what cannot be compiled at all is interpreted: slower,
   // with the same results. False: UnsupportedError instead, as in strict mode.
   bool fall_back = true;

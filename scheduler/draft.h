@@ -30,7 +30,7 @@ struct Draft {
 };
 
 // Storage, lifetimes and the arena. `fixed`: per parameter, or empty (schedule.h).
-Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules,
+Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rules rules,
                  const std::vector<bool>& fixed);
 
 }  // namespace fusejit::scheduler

@@ -169,7 +169,7 @@ void find_derived(Plan& plan, const std::vector<bool>& fixed) {
 
 }  // namespace
 
-Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, const std::string& rules,
+Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rules rules,
                  const std::vector<bool>& fixed) {
   drop_unused(draft);
   Plan plan;

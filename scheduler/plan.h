@@ -14,6 +14,7 @@
 #include "ir/graph.h"
 #include "ir/kernel/kernel.h"
 #include "scheduler/refusal.h"
+#include "scheduler/rules.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
@@ -77,7 +78,7 @@ struct PlanStep {
 struct Plan {
   std::string name;
   Target target;
-  std::string rules;
+  Rules rules = Rules::all;
   std::vector<PlanValue> values;
   std::vector<PlanStep> steps;
   std::vector<int> parameters;  // plan value of each graph parameter

@@ -27,7 +27,10 @@ class PlanParser {
     tokens_.expect("on");
     target();
     tokens_.expect("rules"), tokens_.expect("=");
-    plan_.rules = tokens_.expect(TokenKind::name, "all or none").text;
+    const Token word = tokens_.expect(TokenKind::name, "all or none");
+    const std::optional<Rules> rules = rules_named(word.text);
+    if (!rules) Lexer::fail(word, fmt::format("rules are all or none, not '{}'", word.text));
+    plan_.rules = *rules;
     tokens_.expect("{");
     tokens_.expect("arena");
     plan_.arena_bytes = number(kMaxBytes);

@@ -119,7 +119,7 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
   ir::Writer out;
   out.line(fmt::format("; {} kernels, {} of them different; moves {} bytes", plan.steps.size(), kernels.texts.size(),
                        plan.ledger_bytes()));
-  out.open(fmt::format("plan @{} on {} rules={} {{", plan.name, quoted(plan.target.str()), plan.rules));
+  out.open(fmt::format("plan @{} on {} rules={} {{", plan.name, quoted(plan.target.str()), name(plan.rules)));
   out.line(fmt::format("arena {}", plan.arena_bytes));
   out.line(fmt::format("bound {}", plan.bound_bytes));
   for (std::size_t v = 0; v < plan.values.size(); ++v) {

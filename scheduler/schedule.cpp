@@ -448,8 +448,7 @@ void refuse_empty(const ir::Graph& graph) {
 
 Plan schedule(const ir::Graph& graph, const ScheduleOptions& options) {
   refuse_empty(graph);
-  FJ_CHECK(options.rules == "all" || options.rules == "none", "rules={} is not known: all, none", options.rules);
-  const bool fused = options.rules != "none";
+  const bool fused = options.rules == Rules::all;
   const ir::Graph ready = fused ? ir::optimise(graph, options.target) : ir::choose_layouts(graph, options.target);
   StepMaker steps;
   Draft draft = fused ? schedule_fused(ready, options, true, steps) : schedule_unfused(ready, options);

@@ -10,7 +10,7 @@ namespace fusejit::scheduler {
 
 struct ScheduleOptions {
   Target target;
-  std::string rules = "all";      // "all", or "none": one kernel per recorded op, nothing in place
+  Rules rules = Rules::all;
   std::vector<bool> donated;      // per parameter; empty: none
   LibrarySupports supports = {};  // what else a library does in the call of an anchor, for a target with one
   std::vector<bool> fixed =

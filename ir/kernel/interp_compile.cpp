@@ -146,7 +146,7 @@ class Compiler {
     const OpDef& row = op_def(op);
     FJ_ASSERT(!args.empty() && args.size() <= 3, "V6: {} with {} operands", row.name, args.size());
     if (!(types[0] == DType::f64 ? row.fragment_f64 : row.fragment_f32).empty() && is_float(types[0]))
-      return inline_fragment(fragment(op, types[0], k_.isa != Isa::x86_v2), result, args, into);
+      return inline_fragment(fragment(op, types[0], has_fma(k_.isa)), result, args, into);
     Instruction instruction{.action = Action::scalar, .result = result};
     std::copy(args.begin(), args.end(), instruction.args);
     instruction.fn = op == Op::cast ? direct_cast(types[0], type) : direct_function(op, types[0]);

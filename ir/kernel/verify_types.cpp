@@ -111,7 +111,7 @@ class Types {
       require(n.is_literal() && n.literal.bits < static_cast<std::uint64_t>(bits(operands[0])),
               "{} takes a literal below the width", name(s.op));
     }
-    if (s.op == Op::fma && k_.isa == Isa::x86_v2) broken(at_, "V9", "x86:v2 has no fma");
+    if (s.op == Op::fma && !has_fma(k_.isa)) broken(at_, "V9", "x86:v2 has no fma");
     if (s.op == Op::dot2 && k_.isa != Isa::x86_avx512bf16) broken(at_, "V9", "dot2 exists on x86:avx512bf16 only");
   }
   void statement(const LoadStmt& s) const {

@@ -55,7 +55,7 @@ double copy_gigabytes(ThreadPool& pool) {
 #ifdef FUSEJIT_X86
 // Independent chains of FMAs in registers.
 double fma_gflops(const Target& target, ThreadPool& pool) {
-  if (!codegen::x86::host_supports(target.isa) || target.isa == Isa::x86_v2) return 0;
+  if (!codegen::x86::host_supports(target.isa) || !target.has_fma()) return 0;
   const int lanes = target.lanes32(), chains = lanes == 16 ? 24 : 12;
   const ir::Kernel kernel = ir::parse_kernel(fmt::format(R"(
 kernel @fma_peak(%x: f32[32] read align 64, %y: f32[1,{1},{0}] write align 64) on {2} {{

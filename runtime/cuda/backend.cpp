@@ -99,7 +99,7 @@ std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device, CudaBackend
 
 Target CudaBackend::target() const {
   Target target = device_->target();
-  target.cudnn = why_no_library().empty() ? 1 : 0;
+  target.cudnn = why_no_library().empty() ? CudnnMode::precompiled : CudnnMode::off;
   return target;
 }
 
@@ -109,7 +109,7 @@ std::string CudaBackend::why_no_library() const {
 
 Target CudaBackend::first_target(const Target& target) const {
   Target first = target;
-  first.cudnn = std::min(first.cudnn, 1);
+  first.cudnn = std::min(first.cudnn, CudnnMode::precompiled);
   return first;
 }
 

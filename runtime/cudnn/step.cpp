@@ -72,7 +72,7 @@ scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& targe
     const ConvolutionCall call = step_call(ops).call;
     const Support support = supports(call, target.compute_capability);
     if (!support.ok) return {false, support.why};
-    if (target.cudnn > 1 || !is_compiled(support)) return {true, ""};
+    if (target.cudnn == CudnnMode::compiled || !is_compiled(support)) return {true, ""};
     if (support.slow) return {false, fmt::format("{}: {}", call.str(), support.why)};
     return {false, fmt::format("only engines that cuDNN compiles at run time do {}", call.str())};
   } catch (const UnsupportedError& error) {
@@ -81,7 +81,7 @@ scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& targe
 }
 
 Tier tier_of(const ir::Graph& ops, const Target& target) {
-  if (target.cudnn < 2) return Tier::precompiled;
+  if (target.cudnn != CudnnMode::compiled) return Tier::precompiled;
   const Support support = supports(step_call(ops).call, target.compute_capability);
   return support.ok && is_compiled(support) ? Tier::runtime_compiled : Tier::precompiled;
 }

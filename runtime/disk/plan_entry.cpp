@@ -77,7 +77,7 @@ CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view
                            {"donated", flags(wish.donated)},
                            {"fixed", flags(wish.fixed)},
                            {"target", wish.target.str()},
-                           {"rules", wish.rules},
+                           {"rules", std::string(name(wish.rules))},
                            {"library", wish.library},
                            {"planner", std::string(planner)}});
 }

@@ -14,7 +14,7 @@ namespace fusejit::runtime::disk {
 // Besides the graph, everything that changes a plan.
 struct PlanWish {
   Target target;
-  std::string rules;
+  scheduler::Rules rules = scheduler::Rules::all;
   std::vector<bool> donated, fixed;  // per parameter; empty: none
   std::string library;               // whose calls stand in for kernels, with its version and its choices; "": none
 };

@@ -46,7 +46,7 @@ Json as_json(const Signature& signature) {
           {"graph", ir::print(signature.graph)},
           {"donated", numbers_of(signature.donated)},
           {"fixed", numbers_of(signature.fixed)},
-          {"rules", signature.rules},
+          {"rules", name(signature.rules)},
           {"target", signature.target.str()}};
 }
 
@@ -54,7 +54,7 @@ std::string sum_of(const Json& json) { return ir::hash_text(json.dump()).hex(); 
 
 // What makes two signatures one, the time they took and the names in them left out.
 ir::Hash identity(const Signature& s) {
-  const Json how = {numbers_of(s.donated), numbers_of(s.fixed), s.rules, s.target.str(), ir::hash(s.graph).hex()};
+  const Json how = {numbers_of(s.donated), numbers_of(s.fixed), name(s.rules), s.target.str(), ir::hash(s.graph).hex()};
   return ir::hash_text(how.dump());
 }
 
@@ -105,9 +105,7 @@ Signature parse_signature(std::string_view line) {
     const std::size_t parameters = signature.graph.parameters().size();
     signature.donated = flags_of(json.at("donated"), parameters);
     signature.fixed = flags_of(json.at("fixed"), parameters);
-    signature.rules = json.at("rules").get<std::string>();
-    FJ_CHECK(signature.rules == "all" || signature.rules == "none", "rules '{}' are not known (all, none)",
-             signature.rules);
+    signature.rules = scheduler::parse_rules(json.at("rules").get<std::string>());
     signature.target = Target::parse(json.at("target").get<std::string>());
     signature.milliseconds = json.at("milliseconds").get<double>();
     return signature;

@@ -14,13 +14,14 @@
 
 #include "fusejit/target.h"
 #include "ir/graph.h"
+#include "scheduler/rules.h"
 
 namespace fusejit::runtime {
 
 struct Signature {
   ir::Graph graph;
   std::vector<bool> donated, fixed;  // per parameter; empty: none
-  std::string rules = "all";
+  scheduler::Rules rules = scheduler::Rules::all;
   Target target;
   double milliseconds = 0;  // that making it took
 };

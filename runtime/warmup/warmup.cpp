@@ -9,8 +9,8 @@
 #include "runtime/cuda/programs.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/disk/cuda_entry.h"
-#include "runtime/pieces.h"
 #include "runtime/disk/plan_store.h"
+#include "runtime/pieces.h"
 
 #ifdef FUSEJIT_X86
 #include "runtime/disk/kernel_entry.h"
@@ -61,7 +61,7 @@ struct Walk {
 
   void plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted) {
     const disk::PlanStore store(cache, /*frozen=*/!make);
-    const std::string library = target.cudnn > 0 ? cudnn::caller_identity({}) : "";
+    const std::string library = target.cudnn != CudnnMode::off ? cudnn::caller_identity({}) : "";
     ++found.plans;
     try {
       keys.push_back(disk::plan_key(graph, {target, wanted.rules, wanted.donated, wanted.fixed, library}));

@@ -163,7 +163,7 @@ int Accumulators::most_chains(int wanted) const {
     cost += a.moments ? 4 : bits(a.types[0]) == 64 ? 2 : 1;
   }
   int chains = wanted;
-  while (chains > 1 && chains * cost > vector_registers(kernel_.context().target) / 2) chains /= 2;
+  while (chains > 1 && chains * cost > kernel_.context().target.vector_registers() / 2) chains /= 2;
   return chains;
 }
 
@@ -244,7 +244,7 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
       const ir::MemId first = state.registers[next++], second = state.registers[next++];
       builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
       const Arg so_far = builder.load(second, at);
-      const bool fma = kernel_.context().target.isa != Isa::x86_v2;
+      const bool fma = kernel_.context().target.has_fma();
       builder.store(second, at,
                     fma ? builder.def(Op::fma, {d, d, so_far}, DType::f64)
                         : builder.def(Op::add, {so_far, Arg(builder.def(Op::mul, {d, d}, DType::f64))}, DType::f64));

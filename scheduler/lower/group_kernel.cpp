@@ -16,9 +16,7 @@ using ir::MemKind;
 
 int vector_lanes(const Target& target, bool only_wide) { return only_wide ? target.lanes32() / 2 : target.lanes32(); }
 
-int vector_registers(const Target& target) {
-  return target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16 ? 32 : 16;
-}
+int vector_registers(const Target& target) { return target.vector_registers(); }
 
 std::string kernel_name(const LowerContext& context, const Group& group) {
   return name_by_ops(context.graph, computed_nodes(context.graph, context.grouping.stored, group));
@@ -275,7 +273,7 @@ void GroupKernel::store_anchor(Arg value) {
 }
 
 Arg GroupKernel::multiply_add(Arg a, Arg b, Arg c, DType type) {
-  if (context_.target.isa != Isa::x86_v2) return builder_.def(ir::Op::fma, {a, b, c}, type);
+  if (context_.target.has_fma()) return builder_.def(ir::Op::fma, {a, b, c}, type);
   return builder_.def(ir::Op::add, {Arg(builder_.def(ir::Op::mul, {a, b}, type)), c}, type);
 }
 

@@ -33,21 +33,23 @@ std::vector<Buffer> run_donated(const ir::Graph& graph, const std::vector<Buffer
 std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& arguments, const std::vector<Buffer>& want,
                          Tolerance tolerance) {
   // With cuDNN in the target, kernels stand in for its calls.
-  std::vector<std::pair<const char*, const char*>> ways = {
-      {"cuda:sm_90", "all"}, {"cuda:sm_90", "none"}, {"cuda:sm_90,cudnn=1", "all"}};
+  using scheduler::Rules;
+  std::vector<std::pair<const char*, Rules>> ways = {
+      {"cuda:sm_90", Rules::all}, {"cuda:sm_90", Rules::none}, {"cuda:sm_90,cudnn=1", Rules::all}};
   const bool convolves = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Value& value) {
     return ir::op_def(value->op).tiled && !ir::op_def(value->op).matrix;
   });
-  if (convolves) ways.emplace_back("cuda:sm_90,cudnn=2", "all");
+  if (convolves) ways.emplace_back("cuda:sm_90,cudnn=2", Rules::all);
   for (const auto& [target, rules] : ways) {
     runtime::SessionOptions options{
         .target = Target::parse(target), .engine = runtime::Engine::kernel_interpreter, .rules = rules, .threads = 1};
     const std::vector<Buffer> ascending = runtime::Session(options).run(graph, arguments);
     if (const double e = excess(ascending, want, tolerance); e > 0)
-      return fmt::format("kernel interpreter {} rules={}: off by {}", target, rules, e);
+      return fmt::format("kernel interpreter {} rules={}: off by {}", target, name(rules), e);
     options.checks = {.poison = true, .order = runtime::TaskOrder::shuffled};
     if (!same_bits(runtime::Session(options).run(graph, arguments), ascending))
-      return fmt::format("kernel interpreter {} rules={}: other bits with blocks and threads shuffled", target, rules);
+      return fmt::format("kernel interpreter {} rules={}: other bits with blocks and threads shuffled", target,
+                         name(rules));
   }
   return "";
 }
@@ -64,8 +66,8 @@ std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Toleranc
   const auto kernels = std::make_shared<runtime::KernelCache>();  // the ways to run differ, their machine code does not
   for (const char* name : {"x86:avx512,tasks=7", "x86:avx2,tasks=7", "x86:v2,tasks=7"}) {
     const Target target = Target::parse(name);
-    for (const char* rules : {"all", "none"}) {
-      const std::string where = fmt::format("{} rules={}", name, rules);
+    for (const scheduler::Rules rules : {scheduler::Rules::all, scheduler::Rules::none}) {
+      const std::string where = fmt::format("{} rules={}", name, scheduler::name(rules));
       const runtime::SessionOptions base{.target = target, .rules = rules, .threads = 1, .kernels = kernels};
       std::vector<Buffer> plain;
       if (codegen::x86::host_supports(target.isa)) {

@@ -74,7 +74,7 @@ TEST(ExactIntegers, OnTheGraphInterpreter) {
 
 TEST(ExactIntegers, InEveryKernel) {
   for (const char* name : {"x86:avx512", "x86:avx2", "x86:v2", "cuda:sm_90"}) {
-    for (const char* rules : {"all", "none"}) {
+    for (const scheduler::Rules rules : {scheduler::Rules::all, scheduler::Rules::none}) {
       runtime::SessionOptions options{.target = Target::parse(name), .rules = rules, .threads = 1};
       if (codegen::x86::host_supports(options.target.isa)) expect_exact(options, name);
       options.engine = runtime::Engine::kernel_interpreter;

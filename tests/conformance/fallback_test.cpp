@@ -61,7 +61,7 @@ class Fallback : public ::testing::TestWithParam<const char*> {
     return made;
   }
   static scheduler::Plan plan(const ir::Graph& graph) {
-    return scheduler::schedule(graph, {Target::parse(GetParam()), "all", {}});
+    return scheduler::schedule(graph, {Target::parse(GetParam()), scheduler::Rules::all, {}});
   }
   // The kernel of the convolution and what is fused with it.
   std::string fused_kernel(const ir::Graph& graph) const {

@@ -33,14 +33,14 @@ runtime::CudaBackend& Machine::backend(bool cudnn, bool tf32) {
   return *backend;
 }
 
-Target Machine::target(int cudnn) {
+Target Machine::target(CudnnMode cudnn) {
   Target target = device().target();
   target.cudnn = cudnn;
   return target;
 }
 
 Planned Machine::plan(const ir::Graph& graph, const PlanWish& wish) {
-  Planned planned{graph, nullptr, nullptr, wish.donated, &backend(wish.cudnn > 0, wish.tf32)};
+  Planned planned{graph, nullptr, nullptr, wish.donated, &backend(wish.cudnn != CudnnMode::off, wish.tf32)};
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto made = planned.backend->plan(graph, {target(wish.cudnn), wish.rules, wish.donated});
   planned.plan = made->plan;

@@ -37,8 +37,8 @@ struct Planned {
 };
 
 struct PlanWish {
-  std::string rules = "all";
-  int cudnn = 0;      // as in the target
+  scheduler::Rules rules = scheduler::Rules::all;
+  CudnnMode cudnn = CudnnMode::off;
   bool tf32 = false;  // for cuDNN's calls
   std::vector<bool> donated = {};
 };
@@ -53,7 +53,7 @@ class Machine {
   std::shared_ptr<runtime::cuda::CudaDevice> shared_device();
   // Plans whose convolutions are, or are not, calls of cuDNN. Refusals of the library are its.
   runtime::CudaBackend& backend(bool cudnn, bool tf32 = false);
-  Target target(int cudnn);
+  Target target(CudnnMode cudnn);
 
   Planned plan(const ir::Graph& graph, const PlanWish& wish = {});
   // Results on the device.

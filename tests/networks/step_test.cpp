@@ -2,8 +2,8 @@
 // every parameter, running statistics, and parameters after a step of SGD with momentum and of Adam.
 //
 // By day each network once in f64, and some in f32 and without fusion; FUSEJIT_NIGHTLY=1 asks for three instruction
-// sets, both ways to plan, f64 and f32, and for the CUDA text of the small ones on the shim. Each test prints its row of
-// the table in docs/numerics.md.
+// sets, both ways to plan, f64 and f32, and for the CUDA text of the small ones on the shim. Each test prints its row
+// of the table in docs/numerics.md.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -82,7 +82,7 @@ class NetworkStep : public ::testing::TestWithParam<Case> {
     const Case& c = GetParam();
     if (c.target.starts_with("cuda")) {
       gpu_ = std::make_unique<ShimGpu>();
-      gpu_->use({.rules = c.rules, .threads = 1});
+      gpu_->use({.rules = scheduler::parse_rules(c.rules), .threads = 1});
       device_ = Device("cuda:0");
       return;
     }

@@ -48,8 +48,8 @@ std::string engines_disagree(const ir::Graph& graph, std::uint64_t seed) {
   for (const char* name : {"x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5", "x86:v2,tasks=3"}) {
     const Target target = Target::parse(name);
     if (!codegen::x86::host_supports(target.isa)) continue;
-    for (const char* rules : {"all", "none"}) {
-      const std::string where = std::string(name) + " rules=" + rules + ": ";
+    for (const scheduler::Rules rules : {scheduler::Rules::all, scheduler::Rules::none}) {
+      const std::string where = fmt::format("{} rules={}: ", name, scheduler::name(rules));
       const auto compiled = run(graph, arguments, {.target = target, .rules = rules, .threads = 2});
       if (const std::string wrong = disagreement(compiled, want, relative); !wrong.empty()) return where + wrong;
       const auto interpreted =

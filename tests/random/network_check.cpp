@@ -73,7 +73,7 @@ struct Run {
   std::string error, fallback;
 };
 
-Run run(const Graph& graph, const std::vector<Array>& arguments, const CheckOptions& options, const char* rules,
+Run run(const Graph& graph, const std::vector<Array>& arguments, const CheckOptions& options, scheduler::Rules rules,
         std::uint64_t seed, bool compiled) {
   Run made;
   try {
@@ -238,14 +238,15 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
   for (std::size_t r = 0; r < expected.want.size(); ++r)
     if (!is_finite(expected.want[r])) return {"not finite", "result " + std::to_string(r) + " is not finite"};
   double of_bound = 0;
-  for (const char* rules : {"none", "all"}) {
-    const std::string where = "rules=" + std::string(rules) + " on " + options.target.str() + ": ";
+  for (const scheduler::Rules rules : {scheduler::Rules::none, scheduler::Rules::all}) {
+    const std::string named(name(rules));
+    const std::string where = "rules=" + named + " on " + options.target.str() + ": ";
     Run interpreted;
     for (const bool compiled : {false, true}) {
       if (compiled && !options.compiled) continue;
       const Run got = run(graph, arguments, options, rules, seed, compiled);
-      if (!got.error.empty()) return {std::string(rules) + ": " + kind_of_error(got.error), where + got.error};
-      if (!got.fallback.empty()) return {std::string(rules) + ": fallback", where + got.fallback};
+      if (!got.error.empty()) return {named + ": " + kind_of_error(got.error), where + got.error};
+      if (!got.fallback.empty()) return {named + ": fallback", where + got.fallback};
       for (std::size_t r = 0; r < got.results.size(); ++r) {
         const Array &result = got.results[r], &want = expected.want[r];
         const std::string name = r < options.results.size() ? options.results[r] : "result " + std::to_string(r);
@@ -254,7 +255,7 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
         if (dtype == bf16 && d.relative > expected.bounds[r]) expected.allow_rounding(graph, arguments, 3, 30);
         of_bound = std::max(of_bound, d.relative / expected.bounds[r]);
         if (!(d.relative <= expected.bounds[r]))
-          return {std::string(rules) + " is wrong",
+          return {named + " is wrong",
                   which + ": off by " + ir::shortest_text(static_cast<float>(d.relative)) + " of the largest, " +
                       ir::shortest_text(static_cast<float>(expected.bounds[r])) + " is rounding; element " +
                       std::to_string(d.worst) + " is " + ir::literal_text(result.at(d.worst)) + " instead of " +

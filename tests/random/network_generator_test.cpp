@@ -168,7 +168,7 @@ TEST(RandomNetworks, SeedsOfADayReachEveryRule) {
     Reached reached;
     try {
       const Target target = Target::parse(seed % 2 ? "x86:avx512" : "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5");
-      mark_rules(scheduler::schedule(made.graph, {target, "all", made.donated}), reached);
+      mark_rules(scheduler::schedule(made.graph, {target, scheduler::Rules::all, made.donated}), reached);
     } catch (const Error&) {
       continue;  // network_test.cpp says so
     }

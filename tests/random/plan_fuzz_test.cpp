@@ -37,7 +37,7 @@ constexpr std::string_view kGraphs[] = {
 std::vector<std::string> plan_texts() {
   std::vector<std::string> texts;
   for (const std::string_view graph : kGraphs) {
-    for (const char* rules : {"all", "none"}) {
+    for (const Rules rules : {Rules::all, Rules::none}) {
       const Target target = Target::parse("x86:avx2,l1=1k,l2=4k,l3=16k,tasks=3");
       texts.push_back(print(schedule(ir::parse_graph(graph), {target, rules, {false, true}})));
     }

@@ -182,7 +182,7 @@ class RandomKernel {
         }
         [[fallthrough]];
       case 2:
-        if (isa_ != Isa::x86_v2) {
+        if (has_fma(isa_)) {
           line(fmt::format("{} = fma({}, {}, {}) : f32", result, x, operand(scope), operand(scope)));
           break;
         }

@@ -32,7 +32,7 @@ std::string grouped(std::int64_t number) {
 std::string text(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json heading(const scheduler::Plan& plan) {
-  return {{"graph", plan.name}, {"target", plan.target.str()}, {"rules", plan.rules}};
+  return {{"graph", plan.name}, {"target", plan.target.str()}, {"rules", name(plan.rules)}};
 }
 
 Json to_json(const scheduler::Refusal& refusal) {

@@ -95,7 +95,7 @@ Measured time_graph(const BenchOptions& options) {
   const ir::Graph graph = io::read_graph(options.source);
   runtime::SessionOptions wanted;
   wanted.target = Target::parse(options.target);
-  wanted.rules = options.rules, wanted.threads = options.threads;
+  wanted.rules = scheduler::parse_rules(options.rules), wanted.threads = options.threads;
   wanted.disk = runtime::disk::user_cache("on", {});
   wanted.frozen = runtime::disk::is_frozen();
   const Device device(options.device);

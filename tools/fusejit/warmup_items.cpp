@@ -8,7 +8,7 @@ namespace {
 
 std::vector<runtime::Signature> signatures_of(const std::string& source, const WarmupOptions& options,
                                               std::vector<std::string>& notes) {
-  const std::string rules = options.rules.empty() ? "all" : options.rules;
+  const scheduler::Rules rules = options.rules.empty() ? scheduler::Rules::all : scheduler::parse_rules(options.rules);
   if (models::is_model_source(source)) {
     const std::optional<DType> dtype = dtype_named(options.dtype);
     if (!dtype && !options.dtype.empty())

@@ -12,6 +12,15 @@ enum class Isa : std::uint8_t { x86_avx512, x86_avx512bf16, x86_avx2, x86_v2, cu
 
 // "x86:avx512", "x86:avx512bf16", "x86:avx2", "x86:v2", "cuda", "any"
 std::string_view name(Isa isa);
+// Whether there is a multiplication and addition with one rounding.
+bool has_fma(Isa isa);
+
+// What cuDNN does in plans for a CUDA device.
+enum class CudnnMode : std::uint8_t {
+  off,
+  precompiled,  // convolutions are its calls, with what its precompiled engines do beside them
+  compiled      // also with what the engines do that it compiles at run time
+};
 
 struct Target {
   Isa isa = Isa::x86_avx2;
@@ -22,14 +31,16 @@ struct Target {
   int tasks = 64;                    // parallel tasks that lowering aims at; independent of the number of threads
   int compute_capability = 0;        // cuda only: 90 for sm_90
   bool dot2_is_faster = false;       // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
-  // cuda only: 1: convolutions are calls of cuDNN, with what its precompiled engines do beside them; 2: also with what
-  // the engines do that it compiles at run time.
-  int cudnn = 0;
+  CudnnMode cudnn = CudnnMode::off;  // cuda only
 
   // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
   int lanes32() const;
-  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" if they are not 0: every constant,
-  // part of cache keys.
+  // That code for one task may keep values in; for cuda, where a compiler shares out what there is, as many as lowering
+  // counts on.
+  int vector_registers() const;
+  bool has_fma() const { return fusejit::has_fma(isa); }
+  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" or 2 (CudnnMode) if they are not 0:
+  // every constant, part of cache keys.
   std::string str() const;
   // Reads what str() writes, with any constant left out: "x86:avx512", "x86:avx2,l1=1k,tasks=7", "cuda:sm_90",
   // "host", "host,tasks=7". Throws UserError.

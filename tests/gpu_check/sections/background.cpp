@@ -35,7 +35,7 @@ void check_block(Machine& machine, Report& report, DType dtype, int timed_engine
   backend.compile = machine.options().compile;
   backend.timed_engines = timed_engines;
   runtime::SessionOptions options;
-  options.target = machine.target(2);
+  options.target = machine.target(CudnnMode::compiled);
   options.results_on_device = true, options.compile_in_background = true;
   const auto first_backend = std::make_shared<runtime::CudaBackend>(machine.shared_device(), backend);
   options.backend = first_backend;

@@ -24,7 +24,7 @@ std::vector<Buffer> interpreted(const ir::Graph& graph, const std::vector<Buffer
 
 // What the plan's kernels say, one by one, on the CPU.
 std::vector<Buffer> kernels_interpreted(const ir::Graph& graph, const std::vector<Buffer>& arguments,
-                                        const Target& target, const std::string& rules) {
+                                        const Target& target, scheduler::Rules rules) {
   runtime::Session session(
       {.target = target, .engine = runtime::Engine::kernel_interpreter, .rules = rules, .threads = 1});
   return session.run(graph, arguments);
@@ -44,8 +44,8 @@ testing::Tolerance tolerance_of(const ir::Graph& graph) {
 }
 
 struct Way {
-  const char* rules;
-  int cudnn;
+  scheduler::Rules rules;
+  CudnnMode cudnn;
 };
 
 struct Tally {
@@ -69,8 +69,8 @@ std::string disagreement(Machine& machine, const ir::Graph& graph, const std::ve
   if (const double e = testing::excess(first, want, tolerance); e > 0) {
     return fmt::format("off by {:.3g} beyond the tolerance of {:.1g}", e, tolerance.relative);
   }
-  if (way.cudnn == 0) {
-    const auto meant = kernels_interpreted(graph, arguments, machine.target(0), way.rules);
+  if (way.cudnn == CudnnMode::off) {
+    const auto meant = kernels_interpreted(graph, arguments, machine.target(CudnnMode::off), way.rules);
     tally.equal_bits += testing::same_bits(first, meant);
   }
   return "";
@@ -80,16 +80,21 @@ void check_graph(Machine& machine, Report& report, const std::string& name, cons
                  const std::vector<Buffer>& arguments, const testing::Tolerance& tolerance, Tally& tally) {
   const std::vector<Buffer> want = interpreted(graph, arguments);
   ++tally.graphs;
-  for (const Way& way : {Way{"all", 0}, {"none", 0}, {"all", 1}, {"all", 2}}) {
-    if (way.cudnn > 0 && !machine.options().cudnn) continue;
+  using scheduler::Rules;
+  for (const Way& way : {Way{Rules::all, CudnnMode::off},
+                         {Rules::none, CudnnMode::off},
+                         {Rules::all, CudnnMode::precompiled},
+                         {Rules::all, CudnnMode::compiled}}) {
+    if (way.cudnn != CudnnMode::off && !machine.options().cudnn) continue;
     std::string wrong;
     try {
       wrong = disagreement(machine, graph, arguments, want, tolerance, way, tally);
     } catch (const Error& error) {
       wrong = error.what();
     }
-    report.check(
-        fmt::format("{} rules={}{}", name, way.rules, way.cudnn > 0 ? fmt::format(" cudnn={}", way.cudnn) : ""), wrong);
+    report.check(fmt::format("{} rules={}{}", name, scheduler::name(way.rules),
+                             way.cudnn == CudnnMode::off ? "" : fmt::format(" cudnn={}", static_cast<int>(way.cudnn))),
+                 wrong);
     if (machine.device().context().lost()) throw DeviceError("the device is lost: " + wrong);
   }
 }

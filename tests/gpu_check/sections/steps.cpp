@@ -51,7 +51,8 @@ void measure(Machine& machine, Report& report, const Model& model, std::int64_t 
   const double start = seconds_now();
   device.memory().reset_peak();
   ModelStep step(machine, fmt::format("{}@{}x{}x{}x{}:train", name, batch, model.channels, model.size, model.size),
-                 {.cudnn = precision.cudnn ? 1 : 0, .tf32 = precision.tf32}, precision.dtype);
+                 {.cudnn = precision.cudnn ? CudnnMode::precompiled : CudnnMode::off, .tf32 = precision.tf32},
+                 precision.dtype);
   step.run();
   const double loss = step.loss();
   row["first s"] = seconds_now() - start;

@@ -19,7 +19,7 @@ namespace fusejit::gpu_check {
 namespace {
 
 // One step on positive numbers, where states of the optimiser are sound too.
-void check_step(Machine& machine, Report& report, int cudnn) {
+void check_step(Machine& machine, Report& report, CudnnMode cudnn) {
   const models::ModelGraph model = models::model_graph("convnet@2:train");
   const std::vector<Buffer> arguments = test::drawn_arguments(model.graph, 11);
   runtime::Session interpreter(
@@ -27,10 +27,11 @@ void check_step(Machine& machine, Report& report, int cudnn) {
   const std::vector<Buffer> want = interpreter.run(model.graph, arguments);
   const Planned planned = machine.plan(model.graph, {.cudnn = cudnn});
   const std::vector<Buffer> got = machine.download(machine.run(planned, machine.upload(arguments)));
-  const std::string how = cudnn > 0 ? fmt::format("with cudnn={}", cudnn) : "without cuDNN";
+  const std::string how =
+      cudnn == CudnnMode::off ? "without cuDNN" : fmt::format("with cudnn={}", static_cast<int>(cudnn));
   // Without cuDNN only exp and log may differ; with it, sums are in another order, and much cancels in gradients
   // through batch norms of two images.
-  const double tolerance = cudnn > 0 ? 2e-4 : 1e-5;
+  const double tolerance = cudnn == CudnnMode::off ? 1e-5 : 2e-4;
   double worst = 0;
   for (std::size_t r = 0; r < want.size(); ++r) {
     const double difference = test::largest_difference(got[r], want[r]);
@@ -118,8 +119,8 @@ void check_curve(Machine& machine, Report& report) {
 }  // namespace
 
 void check_training(Machine& machine, Report& report) {
-  check_step(machine, report, 0);
-  for (const int cudnn : {1, 2}) {
+  check_step(machine, report, CudnnMode::off);
+  for (const CudnnMode cudnn : {CudnnMode::precompiled, CudnnMode::compiled}) {
     if (machine.options().cudnn) check_step(machine, report, cudnn);
   }
   try {

@@ -50,7 +50,8 @@ std::shared_ptr<const runtime::cuda::LibraryCall> FakeCaller::make(const schedul
                                                                    const Target& target, std::string& why_not) {
   {
     const std::lock_guard lock(mutex_);
-    asked_.push_back(fmt::format("{}: {}", target.cudnn, ir::name(step.library->graph.results()[0]->op)));
+    asked_.push_back(
+        fmt::format("{}: {}", static_cast<int>(target.cudnn), ir::name(step.library->graph.results()[0]->op)));
   }
   if (before) why_not = before(step, target.cudnn);
   if (!why_not.empty()) return nullptr;

@@ -26,7 +26,7 @@ class FakeCaller final : public runtime::cuda::StepCaller {
 
   std::string nothing;  // why there is no library
   // Of a step of a plan for cudnn=1 or 2, before its call is made: a sentence refuses it, what is thrown goes on.
-  std::function<std::string(const scheduler::PlanStep& step, int cudnn)> before = nullptr;
+  std::function<std::string(const scheduler::PlanStep& step, CudnnMode cudnn)> before = nullptr;
   // Why a call that was made does not run; empty: it does.
   std::function<std::string(const scheduler::PlanStep& step)> stumbles = nullptr;
   // "1: conv2d", "2: maximum": what was asked for, by the result.

@@ -44,7 +44,8 @@ struct Lowered {
 Lowered graphs() {
   Lowered all;
   for (const testing::GraphCase& c : testing::kGraphCases)
-    all.add(scheduler::schedule(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), "all", {}, {}}), c.name);
+    all.add(scheduler::schedule(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}),
+            c.name);
   return all;
 }
 
@@ -62,8 +63,9 @@ Lowered models() {
   Lowered all;
   for (const Case& c : cases) {
     const models::ModelGraph model = models::model_graph(c.model, c.dtype);
-    all.add(scheduler::schedule(model.graph,
-                                {Target::parse("cuda:sm_90"), "all", {model.donated.begin(), model.donated.end()}, {}}),
+    all.add(scheduler::schedule(
+                model.graph,
+                {Target::parse("cuda:sm_90"), scheduler::Rules::all, {model.donated.begin(), model.donated.end()}, {}}),
             fmt::format("{} {}", c.model, name(c.dtype)));
   }
   return all;

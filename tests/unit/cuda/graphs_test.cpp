@@ -93,7 +93,7 @@ const Case kCases[] = {
 std::vector<ir::Kernel> kernels_of(const std::string& graph) {
   std::vector<ir::Kernel> kernels;
   for (const scheduler::PlanStep& step :
-       scheduler::schedule(ir::parse_graph(graph), {Target::parse("cuda:sm_90"), "all", {}, {}}).steps)
+       scheduler::schedule(ir::parse_graph(graph), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}).steps)
     kernels.push_back(*step.kernel);
   return kernels;
 }

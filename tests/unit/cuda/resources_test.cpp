@@ -59,9 +59,10 @@ std::vector<Case> cases() {
 // Kernels of the plan, each once; those that only stand in for a call of cuDNN are the other plan's.
 std::vector<std::shared_ptr<const ir::Kernel>> kernels_of(const Case& c) {
   const models::ModelGraph model = models::model_graph(c.model, c.dtype);
-  const scheduler::Plan plan = scheduler::schedule(
-      model.graph,
-      {Target::parse(c.target), "all", {model.donated.begin(), model.donated.end()}, runtime::cudnn::supports_step});
+  const scheduler::Plan plan = scheduler::schedule(model.graph, {Target::parse(c.target),
+                                                                 scheduler::Rules::all,
+                                                                 {model.donated.begin(), model.donated.end()},
+                                                                 runtime::cudnn::supports_step});
   std::vector<std::shared_ptr<const ir::Kernel>> kernels;
   std::set<std::string> known;
   for (const scheduler::PlanStep& step : plan.steps) {

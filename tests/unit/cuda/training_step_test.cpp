@@ -41,7 +41,7 @@ struct ShimmedStep {
 
   explicit ShimmedStep(const char* name) : model(models::model_graph(name)) {
     plan = std::make_shared<const scheduler::Plan>(
-        scheduler::schedule(model.graph, {kTarget, "all", {donated.begin(), donated.end()}}));
+        scheduler::schedule(model.graph, {kTarget, scheduler::Rules::all, {donated.begin(), donated.end()}}));
     std::vector<codegen::cuda::CudaSource> sources;
     std::set<std::string> names;
     for (const scheduler::PlanStep& step : plan->steps) {

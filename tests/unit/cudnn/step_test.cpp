@@ -15,8 +15,9 @@ namespace {
 
 scheduler::Plan plan_of(const char* model, const std::string& target, DType dtype = DType::f32) {
   const models::ModelGraph step = models::model_graph(model, dtype);
-  return scheduler::schedule(step.graph,
-                             {Target::parse(target), "all", {step.donated.begin(), step.donated.end()}, supports_step});
+  return scheduler::schedule(
+      step.graph,
+      {Target::parse(target), scheduler::Rules::all, {step.donated.begin(), step.donated.end()}, supports_step});
 }
 
 std::vector<ConvolutionCall> calls_of(const scheduler::Plan& plan) {
@@ -80,8 +81,8 @@ const char* const kSideFirst =
 
 TEST(CudnnStep, ABlockIsOneCall) {
   for (const char* addends : {kBiasFirst, kSideFirst}) {
-    const scheduler::Plan plan =
-        scheduler::schedule(block(addends), {Target::parse("cuda:sm_90,cudnn=1"), "all", {}, supports_step});
+    const scheduler::Plan plan = scheduler::schedule(
+        block(addends), {Target::parse("cuda:sm_90,cudnn=1"), scheduler::Rules::all, {}, supports_step});
     ASSERT_EQ(plan.steps.size(), 1u) << scheduler::print_outline(plan);
     ASSERT_TRUE(plan.steps[0].library);
     const StepCall wanted = step_call(plan.steps[0].library->graph);
@@ -138,7 +139,7 @@ std::string line(const char* number, const std::string& op) {
 }
 
 scheduler::Plan plan_for(const ir::Graph& graph, const std::string& target) {
-  return scheduler::schedule(graph, {Target::parse(target), "all", {}, supports_step});
+  return scheduler::schedule(graph, {Target::parse(target), scheduler::Rules::all, {}, supports_step});
 }
 
 TEST(CudnnStep, ActivationsAreOneCallWhereEnginesAreCompiled) {
@@ -304,7 +305,8 @@ TEST_F(StepOnCudnn, ABlockHasAPrecompiledPlan) {
   for (const char* name : {"A100", "H100", "B200"}) {
     const int capability = described_device(name).compute_capability;
     const scheduler::Plan plan = scheduler::schedule(
-        block(kBiasFirst), {Target::parse(fmt::format("cuda:sm_{},cudnn=1", capability)), "all", {}, supports_step});
+        block(kBiasFirst),
+        {Target::parse(fmt::format("cuda:sm_{},cudnn=1", capability)), scheduler::Rules::all, {}, supports_step});
     const PlanResult found = find_plans(library_, device(name), step_call(plan.steps[0].library->graph).call);
     ASSERT_FALSE(found.plans.empty()) << name << ": " << found.why_not();
     EXPECT_EQ(found.plans[0].engine.tier, Tier::precompiled) << name;

@@ -23,7 +23,7 @@ const char* const kStep = R"(graph @step(%x: f32[4,6,8,8], %w: f32[8,3,3,3], %b:
   return %5, %3
 })";
 
-PlanWish wish() { return {Target::parse("x86:avx2"), "all", {}, {}, ""}; }
+PlanWish wish() { return {Target::parse("x86:avx2"), scheduler::Rules::all, {}, {}, ""}; }
 CacheKey key_of(const std::string& text, const PlanWish& w = wish(), const char* planner = "p") {
   return plan_key(ir::parse_graph(text), w, planner);
 }
@@ -110,14 +110,14 @@ TEST(PlanKey, EveryWishIsNamed) {
   EXPECT_EQ(named(w), Names{"donated"});
   w = wish(), w.fixed = {false, true, false, false};
   EXPECT_EQ(named(w), Names{"fixed"});
-  w = wish(), w.rules = "none";
+  w = wish(), w.rules = scheduler::Rules::none;
   EXPECT_EQ(named(w), Names{"rules"});
   w = wish(), w.library = "cudnn 9.1";
   EXPECT_EQ(named(w), Names{"library"});
   EXPECT_EQ(named(wish(), "q"), Names{"planner"});
   w = wish(), w.donated = {false, false, false, false};  // as if it had not been said
   EXPECT_EQ(named(w), Names());
-  w.donated = {}, w.rules = "none", w.fixed = {true};
+  w.donated = {}, w.rules = scheduler::Rules::none, w.fixed = {true};
   EXPECT_EQ(named(w), (Names{"fixed", "rules"}));
 }
 
@@ -182,7 +182,7 @@ TEST(Explanation, NamesTheNearestEntry) {
   const CacheKey wanted = key_of(kStep);
   EXPECT_NE(explain(cache, wanted).text.find("no entry has the same ops"), std::string::npos);
   PlanWish far = wish(), near = wish();
-  far.rules = "none", far.donated = {true}, near.fixed = {true};
+  far.rules = scheduler::Rules::none, far.donated = {true}, near.fixed = {true};
   cache.put(key_of(kStep, far), {}), cache.put(key_of(kStep, near), {});
   const Explanation why = explain(cache, wanted);
   EXPECT_EQ(why.differing, std::vector<std::string>{"fixed"});

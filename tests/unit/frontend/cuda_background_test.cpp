@@ -75,8 +75,8 @@ struct Static {
 void end_while_compiling() {
   static auto* const background = new Background;  // as a program has it: never given back
   static Static object;
-  background->caller->before = [](const scheduler::PlanStep&, int cudnn) {
-    if (cudnn == 2) {
+  background->caller->before = [](const scheduler::PlanStep&, CudnnMode cudnn) {
+    if (cudnn == CudnnMode::compiled) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       if (object.gone) _exit(3);
     }

@@ -215,7 +215,8 @@ TEST(GpuCheckSteps, ModelsOfEveryDtypeHaveKernels) {
     const models::ModelGraph model = models::model_graph("resnet50@2x3x32x32:train", dtype);
     EXPECT_EQ(model.graph.parameters()[0].type().dtype, dtype);
     const scheduler::Plan plan = scheduler::schedule(
-        model.graph, {Target::parse("cuda:sm_90,cudnn=1"), "all", {model.donated.begin(), model.donated.end()}});
+        model.graph,
+        {Target::parse("cuda:sm_90,cudnn=1"), scheduler::Rules::all, {model.donated.begin(), model.donated.end()}});
     int library = 0;
     for (const scheduler::PlanStep& step : plan.steps) {
       library += step.library.has_value();

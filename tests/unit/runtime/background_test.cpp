@@ -118,8 +118,8 @@ TEST_F(BackgroundPlans, InTheForegroundTheBestPlanIsTheFirst) {
 TEST_F(BackgroundPlans, ThePlanAtHandRunsUntilTheBetterOneIsThere) {
   std::promise<void> go;
   std::shared_future<void> gone = go.get_future().share();
-  caller_->before = [gone](const scheduler::PlanStep&, int cudnn) {
-    if (cudnn == 2) gone.wait();
+  caller_->before = [gone](const scheduler::PlanStep&, CudnnMode cudnn) {
+    if (cudnn == CudnnMode::compiled) gone.wait();
     return std::string();
   };
   Session session(options(true));
@@ -136,7 +136,7 @@ TEST_F(BackgroundPlans, ThePlanAtHandRunsUntilTheBetterOneIsThere) {
 }
 
 TEST_F(BackgroundPlans, APlanThatIsTheSameTakesNoPlace) {
-  caller_->before = [](const scheduler::PlanStep& step, int) {
+  caller_->before = [](const scheduler::PlanStep& step, CudnnMode) {
     return step.library->graph.results()[0]->op == ir::Op::mul ? "no engine compiles" : "";
   };
   Session session(options(true));
@@ -150,7 +150,7 @@ TEST_F(BackgroundPlans, APlanThatIsTheSameTakesNoPlace) {
 }
 
 TEST_F(BackgroundPlans, WhatIsRefusedIsPlannedWithout) {
-  caller_->before = [](const scheduler::PlanStep& step, int) {
+  caller_->before = [](const scheduler::PlanStep& step, CudnnMode) {
     return step.library->graph.nodes().size() > 1 ? "not today" : "";
   };
   Session session(options(false));
@@ -173,8 +173,8 @@ TEST_F(BackgroundPlans, WithoutALibraryFusedKernelsStay) {
 }
 
 TEST_F(BackgroundPlans, AnErrorKeepsTheFirstPlan) {
-  caller_->before = [](const scheduler::PlanStep&, int cudnn) -> std::string {
-    if (cudnn == 2) throw DeviceError("cuDNN: it broke");
+  caller_->before = [](const scheduler::PlanStep&, CudnnMode cudnn) -> std::string {
+    if (cudnn == CudnnMode::compiled) throw DeviceError("cuDNN: it broke");
     return "";
   };
   Session session(options(true));
@@ -195,8 +195,8 @@ TEST_F(BackgroundPlans, AnyCallOfTheDriverMayFail) {
     Session session(options(true));
     std::promise<void> go;
     std::shared_future<void> gone = go.get_future().share();
-    caller_->before = [gone](const scheduler::PlanStep&, int cudnn) {
-      if (cudnn == 2) gone.wait();
+    caller_->before = [gone](const scheduler::PlanStep&, CudnnMode cudnn) {
+      if (cudnn == CudnnMode::compiled) gone.wait();
       return std::string();
     };
     expect_right(session, "before");
@@ -219,8 +219,8 @@ TEST_F(BackgroundPlans, ASessionMayEndWhileAPlanIsMade) {
   for (const int which : {0, 1, 2}) {
     std::promise<void> started;
     std::atomic<int> left = which + 1;
-    caller_->before = [&](const scheduler::PlanStep&, int cudnn) {
-      if (cudnn == 2 && --left == 0) {
+    caller_->before = [&](const scheduler::PlanStep&, CudnnMode cudnn) {
+      if (cudnn == CudnnMode::compiled && --left == 0) {
         started.set_value();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
       }
@@ -235,8 +235,8 @@ TEST_F(BackgroundPlans, ASessionMayEndWhileAPlanIsMade) {
 
 TEST_F(BackgroundPlans, StoppedPlansStay) {
   std::promise<void> started;
-  caller_->before = [&](const scheduler::PlanStep&, int cudnn) {
-    if (cudnn == 2) {
+  caller_->before = [&](const scheduler::PlanStep&, CudnnMode cudnn) {
+    if (cudnn == CudnnMode::compiled) {
       started.set_value();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

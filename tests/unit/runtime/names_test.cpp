@@ -41,10 +41,10 @@ const Target kTarget = Target::parse("x86:avx2");
 TEST(Names, AreInNoKeyOfAPlan) {
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   EXPECT_EQ(ir::hash(a), ir::hash(b));
-  const disk::PlanWish wish{kTarget, "all", {}, {}, ""};
+  const disk::PlanWish wish{kTarget, scheduler::Rules::all, {}, {}, ""};
   EXPECT_EQ(disk::plan_key(a, wish).hash(), disk::plan_key(b, wish).hash());
-  const scheduler::Plan one = scheduler::schedule(a, {kTarget, "all", {}}),
-                        other = scheduler::schedule(b, {kTarget, "all", {}});
+  const scheduler::Plan one = scheduler::schedule(a, {kTarget, scheduler::Rules::all, {}}),
+                        other = scheduler::schedule(b, {kTarget, scheduler::Rules::all, {}});
   EXPECT_NE(names(one), names(other));
   for (std::size_t s = 0; s < one.steps.size(); ++s)
     EXPECT_EQ(ir::print(*one.steps[s].kernel), ir::print(*other.steps[s].kernel)) << "equal layers share a kernel";
@@ -54,7 +54,7 @@ TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
   const test::CacheFolder folder;
   const auto disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
   const disk::PlanStore store(disk, false);
-  const scheduler::ScheduleOptions wanted{kTarget, "all", {}};
+  const scheduler::ScheduleOptions wanted{kTarget, scheduler::Rules::all, {}};
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   const disk::PlanStore::Planned made = store.schedule(a, wanted);
   ASSERT_FALSE(made.was_kept);
@@ -77,7 +77,7 @@ std::string message_of(const std::function<void()>& call) {
 
 TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
-  scheduler::ScheduleOptions wanted{kTarget, "all", {}};
+  scheduler::ScheduleOptions wanted{kTarget, scheduler::Rules::all, {}};
   wanted.fall_back = false;
   wanted.inspect = [](const ir::Kernel& kernel) {
     if (kernel.name == "bn_relu") throw InternalError("refused");
@@ -86,7 +86,7 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   EXPECT_TRUE(refused.starts_with("no kernel for a_bn1_relu (%")) << refused;
   EXPECT_TRUE(refused.ends_with(" maximum): refused")) << refused;
 
-  const scheduler::Plan plan = scheduler::schedule(graph, {kTarget, "all", {}});
+  const scheduler::Plan plan = scheduler::schedule(graph, {kTarget, scheduler::Rules::all, {}});
   KernelCache kernels;
   const auto get = [&](const std::vector<std::string>& steps) {
     return message_of(
@@ -101,7 +101,7 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
 TEST(Names, AreSaidOfALongCompilation) {
   const Target host = Target::host();
   if (host.isa == Isa::any) GTEST_SKIP() << "no code is generated for this machine";
-  const scheduler::Plan plan = scheduler::schedule(network("a.conv1", "a.bn1"), {host, "all", {}});
+  const scheduler::Plan plan = scheduler::schedule(network("a.conv1", "a.bn1"), {host, scheduler::Rules::all, {}});
   std::vector<std::shared_ptr<const ir::Kernel>> wanted;
   std::vector<std::string> steps;
   for (const scheduler::PlanStep& step : plan.steps) wanted.push_back(step.kernel), steps.push_back(step.name);
@@ -132,7 +132,8 @@ TEST(Names, AreSaidByASession) {
   options.disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   const disk::PlanStore store(options.disk, false);
-  store.put(a, {options.target, "all", {}}, scheduler::schedule(a, {options.target, "all", {}}));
+  store.put(a, {options.target, scheduler::Rules::all, {}},
+            scheduler::schedule(a, {options.target, scheduler::Rules::all, {}}));
   options.frozen = true;
   Session session(options);
   const std::string refused = message_of([&] { session.prepare(b, {}, {}); });
@@ -142,7 +143,7 @@ TEST(Names, AreSaidByASession) {
 // What a kernel does wrong while it runs.
 TEST(Names, AreSaidWhereAKernelFails) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
-  const auto plan = std::make_shared<scheduler::Plan>(scheduler::schedule(graph, {kTarget, "all", {}}));
+  const auto plan = std::make_shared<scheduler::Plan>(scheduler::schedule(graph, {kTarget, scheduler::Rules::all, {}}));
   scheduler::PlanStep& step = plan->steps.back();
   std::string text = ir::print(*step.kernel);
   const std::size_t shape = text.find("f32[") + 4;

@@ -16,7 +16,7 @@ Signature example(const std::string& shape = "f32[2,3]") {
   signature.graph = ir::parse_graph("graph @g(%x: " + shape + ", %y: " + shape + ") {\n  %0 = add(%x, %y) : " + shape +
                                     "\n  %1 = relu(%0) : " + shape + "\n  return %1\n}\n");
   signature.donated = {false, true};
-  signature.rules = "none";
+  signature.rules = scheduler::Rules::none;
   signature.target = Target::parse("x86:avx2,l2=2m");
   signature.milliseconds = 12.5;
   return signature;
@@ -39,7 +39,7 @@ TEST(Signature, ComesBackAsItWas) {
   EXPECT_TRUE(again.graph == one.graph);
   EXPECT_EQ(again.donated, one.donated);
   EXPECT_EQ(again.fixed, one.fixed);
-  EXPECT_EQ(again.rules, "none");
+  EXPECT_EQ(again.rules, scheduler::Rules::none);
   EXPECT_EQ(again.target, one.target);
   EXPECT_EQ(again.milliseconds, 12.5);
   EXPECT_EQ(print(again), line);

@@ -158,11 +158,11 @@ TEST(Bound, FixedParametersMayBeReadBefore) {
   EXPECT_EQ(least_bytes(graph, {false, true}), 2 * 64 * 4);
 }
 
-Plan expect_no_less(const char* model, DType dtype, const char* target, const char* rules) {
+Plan expect_no_less(const char* model, DType dtype, const char* target, Rules rules) {
   const models::ModelGraph m = models::model_graph(model, dtype);
   Plan plan = schedule(
       m.graph, {Target::parse(target), rules, {m.donated.begin(), m.donated.end()}, runtime::cudnn::supports_step});
-  EXPECT_LE(plan.bound_bytes, plan.ledger_bytes()) << model << " on " << target << ", rules=" << rules;
+  EXPECT_LE(plan.bound_bytes, plan.ledger_bytes()) << model << " on " << target << ", rules=" << name(rules);
   return plan;
 }
 
@@ -171,16 +171,16 @@ TEST(Bound, NoPlanMovesLess) {
        {"convnet@32:train", "convnet@1", "convnet_save_input@32:train", "resnet18@2x3x64x64:train",
         "resnet50@2x3x64x64:train", "resnet50@1x3x64x64", "mobilenet_v2@2x3x64x64:train", "mobilenet_v2@1x3x64x64"}) {
     for (const char* target : {"x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=2"}) {
-      const Plan plan = expect_no_less(model, f32, target, "all");
+      const Plan plan = expect_no_less(model, f32, target, Rules::all);
       EXPECT_LT(plan.ledger_bytes(), 8 * plan.bound_bytes) << model << " on " << target << ": says nothing";
     }
   }
   for (const char* model : {"convnet@32:train", "mobilenet_v2@1x3x64x64"}) {
     for (const DType dtype : {f16, bf16, f64}) {
-      for (const char* target : {"x86:avx512", "cuda:sm_90,cudnn=1"}) expect_no_less(model, dtype, target, "all");
+      for (const char* target : {"x86:avx512", "cuda:sm_90,cudnn=1"}) expect_no_less(model, dtype, target, Rules::all);
     }
-    const Plan fused = expect_no_less(model, f32, "x86:avx2", "all");
-    const Plan unfused = expect_no_less(model, f32, "x86:avx2", "none");
+    const Plan fused = expect_no_less(model, f32, "x86:avx2", Rules::all);
+    const Plan unfused = expect_no_less(model, f32, "x86:avx2", Rules::none);
     EXPECT_GT(unfused.ledger_bytes(), fused.ledger_bytes());
     EXPECT_EQ(unfused.bound_bytes, fused.bound_bytes) << "what is least is the graph's, not the plan's";
   }

@@ -21,7 +21,7 @@ struct Named {
 };
 
 Named name_all(const ir::Graph& graph, const std::string& target, const std::vector<bool>& donated = {},
-               const std::string& rules = "all") {
+               scheduler::Rules rules = scheduler::Rules::all) {
   const Target t = Target::parse(target);
   Named named{scheduler::schedule(graph, {t, rules, donated, {}}), {}};
   named.names = scheduler::buffer_names(named.plan, ir::optimise(graph, t));
@@ -110,7 +110,7 @@ TEST(BufferNames, AreIdentifiersAndEachOneBuffers) {
         }
       }
     }
-    for (const auto& step : name_all(model.graph, "cuda:sm_90", donated, "none").names)
+    for (const auto& step : name_all(model.graph, "cuda:sm_90", donated, scheduler::Rules::none).names)
       for (const scheduler::BufferName& n : step) EXPECT_EQ(n.name, "");
   }
 }

@@ -13,7 +13,7 @@ namespace {
 using ir::Op;
 using ir::Value;
 
-std::vector<std::string> lines_of(const ir::Graph& graph, const char* target = "x86:avx2", const char* rules = "all") {
+std::vector<std::string> lines_of(const ir::Graph& graph, const char* target = "x86:avx2", Rules rules = Rules::all) {
   const Fusions fusions = fusions_of(schedule(graph, {Target::parse(target), rules, {}}), graph);
   std::vector<std::string> lines;
   for (const Fusion& fusion : fusions.list) lines.push_back(line_of(fusion));
@@ -43,7 +43,7 @@ TEST(Fusions, ALineSaysTheLayersAndWhatTheirOpsAre) {
              "activation=layer1.0.my_relu__/relu ops=4 kernel=layer1_0_fc1_linear_bias_add_add_relu saved_bytes=" +
                  saved,
              "fusions graph=g lines=1 fused_ops=4 recorded_ops=4 kernels=2 saved_bytes=" + saved}));
-  EXPECT_EQ(lines_of(graph, "x86:avx2", "none").size(), 1u);
+  EXPECT_EQ(lines_of(graph, "x86:avx2", Rules::none).size(), 1u);
 }
 
 TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
@@ -77,7 +77,7 @@ TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
   for (const auto& row : table) {
     const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[64,64]) {\n" + std::string(row.graph) + "}\n");
     for (const char* target : {"x86:avx2", "cuda:sm_90"}) {
-      const Fusions fusions = fusions_of(schedule(graph, {Target::parse(target), "all", {}}), graph);
+      const Fusions fusions = fusions_of(schedule(graph, {Target::parse(target), Rules::all, {}}), graph);
       EXPECT_EQ(fusions.saved_bytes, row.saved) << row.what << " on " << target;
     }
   }
@@ -93,14 +93,14 @@ TEST(Fusions, WhatAChainSavesIsWhatTheLedgersAreApart) {
   return %3
 })");
   const Target target = Target::parse("x86:avx2");
-  const Plan fused = schedule(graph, {target, "all", {}}), unfused = schedule(graph, {target, "none", {}});
+  const Plan fused = schedule(graph, {target, Rules::all, {}}), unfused = schedule(graph, {target, Rules::none, {}});
   EXPECT_EQ(fusions_of(fused, graph).saved_bytes, unfused.ledger_bytes() - fused.ledger_bytes());
 }
 
 // Nodes that a file speaks of need not be there.
 TEST(Fusions, NodesThatTheGraphLacksAreLeftOut) {
   const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[8]) {\n  %0 = neg(%x) : f32[8]\n  return %0\n}\n");
-  Plan plan = schedule(graph, {Target::parse("x86:avx2"), "all", {}});
+  Plan plan = schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}});
   plan.steps[0].nodes = {7, -3, 0, 1 << 30};
   EXPECT_EQ(fusions_of(plan, graph).list.size(), 0u);
 }

@@ -27,7 +27,7 @@ int expect_billed(const Plan& plan) {
   return calls;
 }
 
-Plan plan_of(const char* graph, const char* target, const char* rules = "all") {
+Plan plan_of(const char* graph, const char* target, Rules rules = Rules::all) {
   return schedule(ir::parse_graph(graph), {Target::parse(target), rules, {}, runtime::cudnn::supports_step});
 }
 
@@ -39,7 +39,7 @@ constexpr const char* kGraph = R"(graph @g(%x: f32[2,8,16,16], %w: f32[16,8,3,3]
 })";
 
 TEST(LibrarySteps, AreBilledWithTheirOperandsAndResult) {
-  for (const char* rules : {"all", "none"}) {
+  for (const Rules rules : {Rules::all, Rules::none}) {
     const Plan plan = plan_of(kGraph, "cuda:sm_90,cudnn=1", rules);
     EXPECT_EQ(expect_billed(plan), 1);
     for (const PlanStep& step : plan.steps) {
@@ -53,7 +53,7 @@ TEST(LibrarySteps, AreBilledWithTheirOperandsAndResult) {
 TEST(LibrarySteps, OfATrainingStepToo) {
   const models::ModelGraph m = models::model_graph("resnet18@2x3x64x64:train");
   const Plan plan = schedule(m.graph, {Target::parse("cuda:sm_90,cudnn=2"),
-                                       "all",
+                                       Rules::all,
                                        {m.donated.begin(), m.donated.end()},
                                        runtime::cudnn::supports_step});
   EXPECT_GT(expect_billed(plan), 50);

@@ -21,11 +21,11 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path kFolder = fs::path(FUSEJIT_SOURCE_DIR) / "tests/metrics";
 
-constexpr const char* kTargets[] = {"x86:avx512", "x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=1",
-                                    "cuda:sm_90,cudnn=2"};
-constexpr const char* kModels[] = {"convnet@250:train", "convnet_save_input@250:train", "convnet@1",
-                                   "resnet50@16x3x224x224:train", "resnet50@1x3x224x224",
-                                   "mobilenet_v2@4x3x224x224:train", "mobilenet_v2@1x3x224x224"};
+constexpr const char* kTargets[] = {"x86:avx512", "x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"};
+constexpr const char* kModels[] = {
+    "convnet@250:train",           "convnet_save_input@250:train", "convnet@1",
+    "resnet50@16x3x224x224:train", "resnet50@1x3x224x224",         "mobilenet_v2@4x3x224x224:train",
+    "mobilenet_v2@1x3x224x224"};
 constexpr double kMiB = 1024 * 1024;
 
 std::string header() {
@@ -34,7 +34,8 @@ std::string header() {
 }
 
 std::string line(const std::string& what, const ir::Graph& graph, std::vector<bool> donated, const char* target) {
-  const Plan plan = schedule(graph, {Target::parse(target), "all", std::move(donated), runtime::cudnn::supports_step});
+  const Plan plan =
+      schedule(graph, {Target::parse(target), Rules::all, std::move(donated), runtime::cudnn::supports_step});
   std::set<std::string> different;
   std::int64_t statements = 0;
   for (const PlanStep& step : plan.steps) {

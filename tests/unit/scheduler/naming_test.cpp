@@ -124,7 +124,7 @@ TEST_F(Names, AreShortIdentifiers) {
   EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_"), std::string::npos) << name;
 }
 
-Plan plan_of(const char* model, const char* target, const char* rules = "all") {
+Plan plan_of(const char* model, const char* target, Rules rules = Rules::all) {
   const models::ModelGraph source = models::model_graph(model);
   return schedule(
       source.graph,
@@ -177,13 +177,13 @@ TEST(NamesOfPlans, EachStepBelongsToOneLayer) {
   EXPECT_EQ(layers["layer1_0_conv2_pack"], "layer1.0.conv2");
   const Value x = ir::parameter(kImage, "x");
   const Value y = recorded("net.a\"\n\xc3", nullptr, Role::forward, [&] { return ir::build(Op::relu, {x}); });
-  const Plan plan = schedule(ir::capture("g", {x}, {y}), {Target::parse("x86:avx2"), "all", {}});
+  const Plan plan = schedule(ir::capture("g", {x}, {y}), {Target::parse("x86:avx2"), Rules::all, {}});
   EXPECT_EQ(plan.steps[0].layer, "net.a???");
 }
 
 TEST(NamesOfPlans, OfUnfusedPlansAreTheRecordedOps) {
   std::set<std::string> names;
-  for (const PlanStep& step : plan_of("resnet50@1x3x64x64", "x86:avx2", "none").steps) names.insert(step.name);
+  for (const PlanStep& step : plan_of("resnet50@1x3x64x64", "x86:avx2", Rules::none).steps) names.insert(step.name);
   for (const char* name : {"layer1_0_conv2", "layer1_0_bn2", "layer1_0_relu", "layer1_0_add"})
     EXPECT_TRUE(names.contains(name)) << name;
 }
@@ -198,7 +198,7 @@ TEST(NamesOfPlans, FollowTheGraphAtHand) {
   const ir::Graph a = graph("a.act"), b = graph("b.act");
   EXPECT_EQ(ir::hash(a), ir::hash(b));
   EXPECT_EQ(ir::print(a), ir::print(b));
-  Plan plan = schedule(a, {Target::parse("x86:avx2"), "all", {}});
+  Plan plan = schedule(a, {Target::parse("x86:avx2"), Rules::all, {}});
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_EQ(plan.steps[0].name, "a_act_relu");
   EXPECT_EQ(plan.steps[0].kernel->name, "relu");
@@ -214,7 +214,7 @@ TEST(NamesOfPlans, FollowTheGraphAtHand) {
 // A file may say anything.
 TEST(NamesOfPlans, TakeNodesThatAreNotThereForNone) {
   const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[4]) {\n  %0 = relu(%x) : f32[4]\n  return %0\n}");
-  Plan plan = schedule(graph, {Target::parse("x86:avx2"), "all", {}});
+  Plan plan = schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}});
   plan.steps[0].nodes = {7, 0, 2147483647};
   name_steps(plan, graph);
   EXPECT_EQ(plan.steps[0].name, "relu");

@@ -63,7 +63,7 @@ std::string steps_text(const char* title, const scheduler::Plan& plan, const std
 std::string diff_text(const Side& before, const Side& after, const PlanDiff& diff) {
   const scheduler::Plan &a = before.plan, &b = after.plan;
   std::string out = fmt::format("old: {}: @{} on {}, rules={}\nnew: {}: @{} on {}, rules={}\n", before.source, a.name,
-                                a.target.str(), a.rules, after.source, b.name, b.target.str(), b.rules);
+                                a.target.str(), name(a.rules), after.source, b.name, b.target.str(), name(b.rules));
   std::vector<std::vector<std::string>> rows = {{"", "old", "new", "change"}};
   for (const Figure& f : figures(a, b))
     rows.push_back({f.name, grouped(f.before), grouped(f.after), signed_text(f.after - f.before)});

@@ -50,7 +50,7 @@ std::vector<std::pair<int, int>> matched(const scheduler::Plan& before, const sc
 
 // The plan without what people called it and without the names of its kernels.
 std::string outline_of(scheduler::Plan plan) {
-  plan.name = "plan", plan.rules = "all";
+  plan.name = "plan";
   return scheduler::print_outline(plan);
 }
 

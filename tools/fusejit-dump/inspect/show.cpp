@@ -112,7 +112,7 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
     code.compile_milliseconds += rows[s].code.compile_milliseconds;
     flop += step.flop;
   }
-  std::string out = fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), plan.rules);
+  std::string out = fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), name(plan.rules));
   out += table(cells, !compile ? "rlrrrrrl" : cuda ? "rlrrrrrrrrl" : "rlrrrrrrrl");
   out += fmt::format("{} kernels ({} different) of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
                      different(rows), planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());

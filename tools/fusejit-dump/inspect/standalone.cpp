@@ -56,7 +56,7 @@ std::string heading(const scheduler::Plan& plan, const std::vector<DifferentKern
   const std::string what =
       kernels.size() == 1 ? std::string("one kernel") : fmt::format("{} different kernels", kernels.size());
   return fmt::format("{0} {1} of the {2} of @{3} on {4}, rules={5}.\n", comment, what, plan.steps.size(), plan.name,
-                     plan.target.str(), plan.rules);
+                     plan.target.str(), name(plan.rules));
 }
 
 std::string launches(const codegen::cuda::CudaSource& source) {

@@ -40,7 +40,7 @@ int why(const PlanOptions& options, Invocation& invocation) {
   std::vector<std::vector<std::string>> sums;
   for (const auto& [code, total] : totals)
     sums.push_back({grouped(total.bytes), std::string(name(code)), fmt::format("{} pairs", total.pairs)});
-  return put(fmt::format("@{} on {}, rules={}: {} pairs not fused\n", plan.name, plan.target.str(), plan.rules,
+  return put(fmt::format("@{} on {}, rules={}: {} pairs not fused\n", plan.name, plan.target.str(), name(plan.rules),
                          refusals.size()) +
              table(rows, "rlllll") + (sums.empty() ? "" : "in all\n" + table(sums, "rll")));
 }

@@ -75,7 +75,7 @@ std::string table_text(const Running& running, const scheduler::Plan& plan, cons
                      fmt::format("{}", fmt::join(scheduler::written_ops(*row.planned, running.source().graph), ", "))});
   }
   std::string text = fmt::format("@{} on {}, rules={}, {} threads: medians of {} steps\n", plan.name, plan.target.str(),
-                                 plan.rules, threads, measured.whole.milliseconds.size());
+                                 name(plan.rules), threads, measured.whole.milliseconds.size());
   text += table(cells, "rlrrrrrrrrl");
   text += fmt::format("a step takes {:.3f} ms ({:.3f} to {:.3f}), its kernels {:.3f}\n", measured.whole.median(),
                       measured.whole.lowest(), measured.whole.highest(), all);

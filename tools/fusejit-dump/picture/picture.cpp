@@ -60,8 +60,8 @@ Picture picture_of(const ir::Graph& graph) {
 
 Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const std::vector<std::string>& links) {
   Picture picture;
-  picture.title = fmt::format("@{} on {}, rules={}: {} kernels, {} moved", plan.name, plan.target.str(), plan.rules,
-                              plan.steps.size(), bytes_text(plan.ledger_bytes()));
+  picture.title = fmt::format("@{} on {}, rules={}: {} kernels, {} moved", plan.name, plan.target.str(),
+                              name(plan.rules), plan.steps.size(), bytes_text(plan.ledger_bytes()));
   std::vector<int> writer(plan.values.size(), -1);
   scheduler::Contents contents(plan);
   const auto flow = [&](int value, int to) {

@@ -86,7 +86,7 @@ std::string head_part(const Report& report) {
   }
   out +=
       fmt::format("</nav>\n</header>\n<p class=\"about\">{} on <code>{}</code>, rules={}</p>\n<div class=\"cards\">\n",
-                  escaped(report.source), escaped(plan.target.str()), escaped(plan.rules));
+                  escaped(report.source), escaped(plan.target.str()), escaped(name(plan.rules)));
   out += card(std::to_string(plan.steps.size()),
               fmt::format("kernels, {} of them different, of {} recorded ops", different(report.rows),
                           report.planned->source.graph.nodes().size()));

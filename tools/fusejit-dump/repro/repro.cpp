@@ -117,7 +117,7 @@ void write_buffers(const Folder& folder, const scheduler::Plan& plan, const sche
 std::vector<ir::Array> evaluate(const ir::Graph& graph, const std::vector<ir::Array>& arguments, bool is_short) {
   if (is_short) return ir::interpret(graph, arguments);
   runtime::SessionOptions options;
-  options.rules = "none";
+  options.rules = scheduler::Rules::none;
   runtime::Session session(options);
   std::vector<runtime::Buffer> buffers;
   for (const ir::Array& argument : arguments) buffers.push_back(to_buffer(argument));
