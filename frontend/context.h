@@ -19,7 +19,7 @@
 namespace fusejit {
 
 struct Slot;    // frontend/slot.h
-struct Engine;  // frontend/eval.cpp
+struct Engine;  // frontend/evaluation/engine.h
 
 // Hands out seeds: step n of seed s draws with seed_of(s, n).
 struct Generator {

@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/evaluation.h"
+#include "frontend/evaluation/trace.h"
 #include "frontend/slot.h"
-#include "frontend/trace.h"
 #include "fusejit/module.h"
 #include "ir/base/check.h"
 

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
-#include "frontend/history.h"
+#include "frontend/evaluation/evaluation.h"
+#include "frontend/evaluation/trace.h"
+#include "frontend/grad.h"
 #include "frontend/record.h"
-#include "frontend/trace.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
 #include "ir/passes/grad.h"

@@ -3,9 +3,9 @@
 #include <span>
 
 #include "frontend/context.h"
+#include "frontend/evaluation/trace.h"
 #include "frontend/io/files.h"
 #include "frontend/io/npz.h"
-#include "frontend/trace.h"
 #include "ir/base/check.h"
 
 namespace fusejit {

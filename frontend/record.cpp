@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/evaluation.h"
 #include "frontend/random.h"
 #include "ir/base/check.h"
 

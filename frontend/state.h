@@ -63,6 +63,8 @@ struct TensorState {
   std::optional<Device> device;
 };
 
+// What a handle points to. UserError for an empty one.
+const TensorState& state_of(const std::shared_ptr<TensorState>& state);
 // A leaf that holds a buffer or a host scalar.
 ir::Value leaf(runtime::Buffer buffer, std::string name = "");
 ir::Value leaf(ir::Scalar number);

@@ -1,6 +1,6 @@
 #include "frontend/step.h"
 
-#include "frontend/history.h"
+#include "frontend/grad.h"
 #include "frontend/slot.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"

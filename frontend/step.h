@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/evaluation.h"
 #include "fusejit/optim.h"
 
 namespace fusejit {

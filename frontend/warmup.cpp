@@ -3,9 +3,9 @@
 #include <chrono>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/evaluation.h"
+#include "frontend/evaluation/trace.h"
 #include "frontend/state.h"
-#include "frontend/trace.h"
 #include "fusejit/runtime.h"
 #include "ir/base/check.h"
 #include "runtime/warmup/signature.h"

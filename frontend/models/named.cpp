@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "frontend/context.h"
+#include "frontend/evaluation/trace.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/step.h"
-#include "frontend/trace.h"
 #include "fusejit/grad.h"
 #include "fusejit/models.h"
 #include "ir/base/check.h"

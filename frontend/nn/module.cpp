@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/evaluation.h"
 #include "frontend/io/npz.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/slot.h"

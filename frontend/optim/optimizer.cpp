@@ -6,7 +6,7 @@
 #include <set>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/evaluation.h"
 #include "frontend/record.h"
 #include "frontend/slot.h"
 #include "frontend/step.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "frontend/eval.h"
+#include "frontend/evaluation/engine.h"
 #include "fusejit/fusejit.h"
 #include "ir/base/hash.h"
 #include "runtime/session.h"

@@ -1,6 +1,6 @@
 #include "tests/support/fake_device/fake_gpu.h"
 
-#include "frontend/eval.h"
+#include "frontend/evaluation/engine.h"
 #include "fusejit/runtime.h"
 #include "tests/support/fake_device/fake_compiler.h"
 

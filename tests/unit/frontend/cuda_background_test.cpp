@@ -5,7 +5,7 @@
 #include <cmath>
 #include <thread>
 
-#include "frontend/eval.h"
+#include "frontend/evaluation/engine.h"
 #include "fusejit/fusejit.h"
 #include "runtime/session.h"
 #include "tests/support/fake_device/fake_caller.h"

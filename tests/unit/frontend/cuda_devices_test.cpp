@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "frontend/context.h"
-#include "frontend/eval.h"
+#include "frontend/evaluation/engine.h"
 #include "fusejit/fusejit.h"
 #include "tests/support/fake_device/fake_gpu.h"
 

@@ -32,7 +32,7 @@ ACCEPTED = [
     ("ir/x.cpp", '#include "ir/graph.h"\n#include <vector>\n#include <fmt/format.h>'),
     ("codegen/x86/x.cpp", "#include <llvm/IR/Module.h>"),
     ("codegen/x.cpp", '#include "fusejit/dtype.h"'),
-    ("frontend/eval.cpp", '#include "runtime/session.h"'),
+    ("frontend/evaluation/engine.h", '#include "runtime/session.h"'),
     ("runtime/backends.cpp", '#include "runtime/cuda/backend.h"\nif (target.isa == Isa::cuda) return;'),
     ("bench/x.cpp", '#include "tests/support/mutate.h"'),
     ("runtime/x.cpp", '#include "codegen/compiled_kernel.h"\n#include "ir/graph.h"'),

@@ -1,4 +1,4 @@
-#include "frontend/donations.h"
+#include "frontend/evaluation/donations.h"
 
 #include <fmt/format.h>
 

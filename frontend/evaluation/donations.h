@@ -5,10 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "frontend/eval.h"
-#include "frontend/trace.h"
+#include "frontend/evaluation/trace.h"
 
 namespace fusejit {
+
+// A value that the caller gives up: its memory may become a result's, unless something else still needs it. `owners`:
+// handles on the state that the caller knows of.
+struct Donation {
+  Tensor value;  // counts as one owner
+  long owners = 1;
+  std::string name;
+};
 
 enum class Gift : char {
   none,

@@ -1,26 +1,15 @@
-// Evaluation: the front end's one door to runtime/session.h.
+// Evaluation: from recorded values and graphs to computed ones.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
+#include "frontend/evaluation/donations.h"
 #include "frontend/state.h"
 #include "ir/graph.h"
 
-namespace fusejit::runtime {
-struct SessionOptions;
-}
-
 namespace fusejit {
-
-// A value that the caller gives up: its memory may become a result's, unless something else still needs it. `owners`:
-// handles on the state that the caller knows of.
-struct Donation {
-  Tensor value;  // counts as one owner
-  long owners = 1;
-  std::string name;
-};
 
 // Computes all of `wanted`, in one plan if they live on one device, and with them the pending module state that shares
 // work with them. Afterwards each handle holds its value; on an exception nothing has changed.
@@ -32,20 +21,14 @@ void evaluate_before(std::span<const Tensor> later, std::span<const Tensor> want
 
 // The same value on a device. Throws DeviceError, UnsupportedError.
 runtime::Buffer place(const runtime::Buffer& buffer, const Device& device);
-
 // Plans and compiles a graph as a run on the device would; per parameter: what may be overwritten, what never changes.
 void prepare_graph(const ir::Graph& graph, const Device& device, const std::vector<bool>& donated,
                    const std::vector<bool>& fixed);
-
 // Runs a graph on buffers as the default session of the cpu does.
 std::vector<runtime::Buffer> run_graph(const ir::Graph& graph, std::span<const runtime::Buffer> arguments);
 
 // The buffer of an evaluated tensor; evaluates it first if need be.
 runtime::Buffer buffer_of(const Tensor& tensor);
-
-// Replaces the default session, as set_options() does, by one with options that users do not have: ways to run that
-// must change no bit, and what stands for the machine's CUDA device `options.device`.
-void set_session(const runtime::SessionOptions& options);
 
 // Unless a step is being recorded, which knows its own: while the tensor's handle is there, the next plan that shares
 // work with it computes it too. For what a module or optimiser keeps, gradients of a loss, and what is computed of

@@ -1,4 +1,4 @@
-#include "frontend/trace.h"
+#include "frontend/evaluation/trace.h"
 
 #include <bit>
 #include <unordered_map>
