@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/cpu/gdb_symbols.h"
+
 namespace fusejit::runtime {
 namespace {
 

@@ -24,17 +24,4 @@ std::shared_ptr<const codegen::CompiledKernel> named_code(std::shared_ptr<const 
 // place is a later line. Does nothing where the file cannot be written.
 void add_to_perf_map(std::span<const CodeName> names);
 
-// Functions that GDB knows while it lives: `break layer1_0_conv2_bn`, names in a backtrace.
-class GdbSymbols {
- public:
-  explicit GdbSymbols(std::span<const CodeName> names);
-  ~GdbSymbols();
-  GdbSymbols(const GdbSymbols&) = delete;
-  GdbSymbols& operator=(const GdbSymbols&) = delete;
-
- private:
-  struct Entry;
-  const std::unique_ptr<Entry> entry_;
-};
-
 }  // namespace fusejit::runtime

@@ -1,13 +1,13 @@
 // GDB's interface to code that is made at run time ("JIT Compilation Interface" of its manual): a list of object files
 // in memory, and a function that it stops at to hear of changes. The object files here are symbols and nothing else.
+#include "runtime/cpu/gdb_symbols.h"
+
 #include <elf.h>
 
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <vector>
-
-#include "runtime/cpu/code_names.h"
 
 // The names and the layout are GDB's. LLVM has the same two, which does not matter: in a library of its own they are
 // another list, and GDB looks at each; linked with this one they are one list.

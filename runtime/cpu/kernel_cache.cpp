@@ -13,11 +13,12 @@
 #include "ir/base/placed_error.h"
 #include "runtime/cpu/code_names.h"
 #include "runtime/disk/disk_cache.h"
+#include "runtime/disk/explain.h"
 #include "runtime/profiler.h"
 
 #ifdef FUSEJIT_X86
 #include "codegen/x86/compile.h"
-#include "runtime/disk/kernel_entry.h"
+#include "runtime/disk/entries/kernel_entry.h"
 #endif
 
 namespace fusejit::runtime {

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "ir/base/placed_error.h"
-#include "runtime/disk/cuda_entry.h"
+#include "runtime/disk/entries/cuda_entry.h"
+#include "runtime/disk/explain.h"
 
 namespace fusejit::runtime::cuda {
 namespace {

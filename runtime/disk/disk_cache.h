@@ -97,13 +97,4 @@ class DiskCache {
   Turns turns_;
 };
 
-// A sentence on a key that is not there: which entry comes nearest, and in which parts it differs.
-struct Explanation {
-  bool is_there = false;
-  std::optional<CacheKey> nearest;     // of the same kind and subject
-  std::vector<std::string> differing;  // parts, in the key's order
-  std::string text;
-};
-Explanation explain(const DiskCache& cache, const CacheKey& key);
-
 }  // namespace fusejit::runtime::disk

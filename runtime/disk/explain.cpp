@@ -1,10 +1,10 @@
+#include "runtime/disk/explain.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
-
-#include "runtime/disk/disk_cache.h"
 
 namespace fusejit::runtime::disk {
 namespace {

@@ -1,6 +1,7 @@
 #include "runtime/disk/plan_store.h"
 
 #include "ir/base/check.h"
+#include "runtime/disk/explain.h"
 #include "runtime/profiler.h"
 
 namespace fusejit::runtime::disk {

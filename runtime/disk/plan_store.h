@@ -6,7 +6,7 @@
 
 #include "ir/graph.h"
 #include "runtime/disk/disk_cache.h"
-#include "runtime/disk/plan_entry.h"
+#include "runtime/disk/entries/plan_entry.h"
 #include "scheduler/schedule.h"
 
 namespace fusejit::runtime::disk {

@@ -9,7 +9,8 @@
 
 #include "codegen/x86/compile.h"
 #include "runtime/disk/disk_cache.h"
-#include "runtime/disk/kernel_entry.h"
+#include "runtime/disk/entries/kernel_entry.h"
+#include "runtime/disk/explain.h"
 #include "tests/reliability/worker.h"
 #include "tests/support/faulty_files/faulty_files.h"
 

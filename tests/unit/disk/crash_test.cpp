@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "runtime/disk/explain.h"
 #include "tests/support/faulty_files/faulty_files.h"
 #include "tests/unit/disk/entries.h"
 

@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 #include "runtime/disk/disk_cache.h"
-#include "runtime/disk/plan_entry.h"
+#include "runtime/disk/entries/plan_entry.h"
 #include "scheduler/schedule.h"
 #include "tests/support/temporary_folder.h"
 

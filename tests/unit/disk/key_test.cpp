@@ -5,8 +5,9 @@
 #include <map>
 #include <random>
 
+#include "runtime/disk/entries/plan_entry.h"
+#include "runtime/disk/explain.h"
 #include "runtime/disk/identity.h"
-#include "runtime/disk/plan_entry.h"
 #include "tests/support/mutate.h"
 #include "tests/unit/disk/entries.h"
 

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/disk/explain.h"
 #include "tests/unit/disk/entries.h"
 
 namespace fusejit::runtime::disk {

@@ -13,6 +13,8 @@
 #include <optional>
 #include <sstream>
 
+#include "runtime/cpu/gdb_symbols.h"
+
 // GDB's side of its interface.
 extern "C" {
 struct CodeEntrySeen {

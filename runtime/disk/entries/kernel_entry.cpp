@@ -1,5 +1,5 @@
 #ifdef FUSEJIT_X86
-#include "runtime/disk/kernel_entry.h"
+#include "runtime/disk/entries/kernel_entry.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

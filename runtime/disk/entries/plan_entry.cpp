@@ -1,4 +1,4 @@
-#include "runtime/disk/plan_entry.h"
+#include "runtime/disk/entries/plan_entry.h"
 
 #include <fmt/ranges.h>
 

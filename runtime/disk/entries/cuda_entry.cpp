@@ -1,4 +1,4 @@
-#include "runtime/disk/cuda_entry.h"
+#include "runtime/disk/entries/cuda_entry.h"
 
 #include <fmt/format.h>
 
