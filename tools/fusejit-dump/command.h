@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "frontend/io/graph_file.h"
 #include "fusejit/target.h"
+#include "scheduler/rules.h"
 #include "tools/exit_code.h"
 
 namespace fusejit::tools {
@@ -29,7 +31,8 @@ io::GraphFile open_source(Invocation& invocation, const std::string& path, const
 Target parse_target(const std::string& text);
 
 struct PlanOptions {
-  std::string source, format = "text", target = "host", rules = "all", grad, dtype;  // dtype: empty where none was said
+  std::string source, format = "text", target = "host", grad, dtype;  // dtype: empty where none was said
+  scheduler::Rules rules = scheduler::Rules::all;
   bool has_grad = false;
   bool json() const { return format == "json"; }
 };
@@ -71,7 +74,8 @@ int html(const HtmlOptions& options, Invocation& invocation);
 
 // What one side has of its own; empty: what both have.
 struct DiffSide {
-  std::string source, target, rules, dtype;
+  std::string source, target, dtype;
+  std::optional<scheduler::Rules> rules;
 };
 struct DiffOptions : PlanOptions {
   DiffSide before, after;
@@ -95,7 +99,8 @@ struct ReproOptions : PlanOptions {
 int repro(const ReproOptions& options, Invocation& invocation);
 
 struct RunOptions {
-  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", rules = "all", target;
+  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", target;
+  scheduler::Rules rules = scheduler::Rules::all;
   bool has_grad = false;
   io::Tolerance tolerance;
 };

@@ -8,16 +8,16 @@
 #include <sstream>
 
 #include "tools/output.h"
+#include "tools/rules_option.h"
 
 namespace fusejit::tools {
 namespace {
 
-CLI::Validator rules() { return CLI::IsMember({"all", "none"}); }
 CLI::Validator dtypes() { return CLI::IsMember({"f32", "f64", "bf16", "f16"}); }
 
 void add_choices(CLI::App& command, PlanOptions& options) {
   command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
-  command.add_option("--rules", options.rules, "Fusion: all or none")->check(rules());
+  add_rules(command, "--rules", options.rules, "Fusion: all or none");
   command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
   command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
       ->check(dtypes());
@@ -180,7 +180,7 @@ void add_diff(CLI::App& program, Invocation& invocation) {
   for (const auto& [name, side] : {std::pair("old", &options->before), std::pair("new", &options->after)}) {
     const std::string prefix = std::string("--") + name, meaning = std::string("Of the ") + name + " one alone";
     command.add_option(prefix + "-target", side->target, meaning);
-    command.add_option(prefix + "-rules", side->rules, meaning)->check(rules());
+    add_rules(command, prefix + "-rules", side->rules, meaning);
     command.add_option(prefix + "-dtype", side->dtype, meaning)->check(dtypes());
   }
   on_call(command, options, invocation, diff);
@@ -242,7 +242,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--engine", options->engine, "What runs the graph")
       ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
-  command.add_option("--rules", options->rules, "Fusion: all or none")->check(rules());
+  add_rules(command, "--rules", options->rules, "Fusion: all or none");
   command.add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
   on_call(command, options, invocation, run_graph);
 }

@@ -79,9 +79,8 @@ Planned make_plan(Invocation& invocation, const PlanOptions& options) {
 }
 
 Planned make_plan(Source source, const PlanOptions& options) {
-  scheduler::Plan plan =
-      scheduler::schedule(source.graph, {parse_target(options.target), scheduler::parse_rules(options.rules),
-                                         source.donated, runtime::cudnn::supports_step, source.fixed});
+  scheduler::Plan plan = scheduler::schedule(source.graph, {parse_target(options.target), options.rules, source.donated,
+                                                            runtime::cudnn::supports_step, source.fixed});
   return {std::move(source), std::move(plan)};
 }
 

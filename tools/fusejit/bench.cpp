@@ -56,7 +56,10 @@ Tensor images(const Type& type) {
 }
 
 Measured time_model(const BenchOptions& options, DType dtype) {
-  set_options({.target = options.target, .rules = options.rules, .threads = options.threads, .device = options.device});
+  set_options({.target = options.target,
+               .rules = std::string(name(options.rules)),
+               .threads = options.threads,
+               .device = options.device});
   manual_seed(1);
   const models::NamedNetwork model = models::named_network(options.source, dtype);
   const Device device(options.device);
@@ -95,7 +98,7 @@ Measured time_graph(const BenchOptions& options) {
   const ir::Graph graph = io::read_graph(options.source);
   runtime::SessionOptions wanted;
   wanted.target = Target::parse(options.target);
-  wanted.rules = scheduler::parse_rules(options.rules), wanted.threads = options.threads;
+  wanted.rules = options.rules, wanted.threads = options.threads;
   wanted.disk = runtime::disk::user_cache("on", {});
   wanted.frozen = runtime::disk::is_frozen();
   const Device device(options.device);
@@ -138,7 +141,7 @@ int bench(const BenchOptions& options) {
                                            {"target", options.target},
                                            {"dtype", is_model ? std::string(name(*dtype)) : ""},
                                            {"threads", options.threads},
-                                           {"rules", options.rules},
+                                           {"rules", name(options.rules)},
                                            {"steps", m.steps.size()},
                                            {"median_ms", median},
                                            {"min_ms", lowest},

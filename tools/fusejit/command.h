@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/rules.h"
 #include "tools/exit_code.h"
 
 namespace fusejit::tools {
@@ -20,7 +21,8 @@ int doctor(const DoctorOptions& options);
 struct WarmupOptions {
   std::vector<std::string> sources;  // signature files, .fj graphs, MODEL@SHAPE[:train]
   std::vector<std::string> targets;  // empty: this processor for what ran on a cpu, what was recorded for the rest
-  std::string rules, dtype, report, output;
+  scheduler::Rules rules = scheduler::Rules::all;
+  std::string dtype, report, output;
   int workers = 0;  // 0: every processor
   double timeout_seconds = 120, budget_seconds = 0;
   bool check = false;
@@ -31,7 +33,8 @@ int warmup_worker();
 
 struct BenchOptions {
   std::string source;  // MODEL@SHAPE[:train] or a .fj graph
-  std::string dtype, rules = "all", target = "host", device = "cpu";
+  std::string dtype, target = "host", device = "cpu";
+  scheduler::Rules rules = scheduler::Rules::all;
   int threads = 0, steps = 10;
   bool json = false;
 };
@@ -41,7 +44,8 @@ struct CacheOptions {
   std::string folder;                // empty: the user's
   std::vector<std::string> sources;  // explain: as warmup; import and merge: bundles
   std::vector<std::string> targets;
-  std::string rules, dtype, output;
+  scheduler::Rules rules = scheduler::Rules::all;
+  std::string dtype, output;
   bool json = false, fix = false, trust = false, dry_run = false, clear = false;
   std::int64_t most_bytes = -1, most_files = -1;  // prune; -1: any
   double older_than_days = -1;

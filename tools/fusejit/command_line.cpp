@@ -5,6 +5,7 @@
 #include "runtime/disk/settings.h"
 #include "tools/fusejit/command.h"
 #include "tools/output.h"
+#include "tools/rules_option.h"
 
 namespace fusejit::tools {
 namespace {
@@ -39,8 +40,7 @@ void add_warmup(CLI::App& program, std::function<int()>& chosen) {
   command->add_option("-j,--workers", options->workers, "Worker processes (default: one a processor)")
       ->check(CLI::Range(1, 1024));
   add_targets(*command, options->targets);
-  command->add_option("--rules", options->rules, "Of graphs and models: all or none")
-      ->check(CLI::IsMember({"all", "none"}));
+  add_rules(*command, "--rules", options->rules, "Of graphs and models: all or none");
   command->add_option("--dtype", options->dtype, "Of models: f32, f64, f16 or bf16");
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one piece of work may take (default 120)")
       ->check(CLI::PositiveNumber);
@@ -83,7 +83,7 @@ void add_cache(CLI::App& program, std::function<int()>& chosen) {
                            cache_explain);
   explain.app.add_option("SOURCE", explain.options->sources, "As for warmup")->required();
   add_targets(explain.app, explain.options->targets);
-  explain.app.add_option("--rules", explain.options->rules, "all or none")->check(CLI::IsMember({"all", "none"}));
+  add_rules(explain.app, "--rules", explain.options->rules, "all or none");
   explain.app.add_option("--dtype", explain.options->dtype, "Of models: f32, f64, f16 or bf16");
   const auto verify = add("verify", "Reads every entry; exit with 3 if one is damaged", cache_verify);
   verify.app.add_flag("--fix", verify.options->fix, "Remove those");
@@ -120,7 +120,7 @@ void add_bench(CLI::App& program, std::function<int()>& chosen) {
   command->add_option("--dtype", options->dtype, "Of a model: f32, f64, f16 or bf16");
   command->add_option("--steps", options->steps, "So many after the first (default 10)")->check(CLI::Range(1, 1000000));
   command->add_option("--threads", options->threads, "Default: one a processor")->check(CLI::Range(0, 1024));
-  command->add_option("--rules", options->rules, "Fusion: all or none")->check(CLI::IsMember({"all", "none"}));
+  add_rules(*command, "--rules", options->rules, "Fusion: all or none");
   command->add_option("--target", options->target, "Such as x86:avx2 (default: this processor)");
   command->add_option("--device", options->device, "cpu or cuda:0");
   command->add_flag("--json", options->json, "JSON instead of sentences");

@@ -25,7 +25,7 @@ Side side_of(Invocation& invocation, const DiffOptions& options, const DiffSide&
   PlanOptions side = options;
   side.source = own.source;
   if (!own.target.empty()) side.target = own.target;
-  if (!own.rules.empty()) side.rules = own.rules;
+  if (own.rules) side.rules = *own.rules;
   if (!own.dtype.empty()) side.dtype = own.dtype;
   return {side.source, make_plan(invocation, side).plan};
 }

@@ -39,7 +39,7 @@ int put_whole(const TextOptions& options, const std::string& graph, const Target
   if (!options.json()) return put(whole);
   return put(text({{"graph", graph},
                    {"target", target.str()},
-                   {"rules", options.rules},
+                   {"rules", name(options.rules)},
                    {"stage", options.stage},
                    {"text", whole}}));
 }

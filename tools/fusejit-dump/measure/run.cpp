@@ -49,7 +49,7 @@ std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& 
   if (options.engine == "graph") return ir::interpret(file.graph, arguments);
   runtime::SessionOptions session_options;
   session_options.engine = engine_named(options.engine);
-  session_options.rules = scheduler::parse_rules(options.rules);
+  session_options.rules = options.rules;
   if (!options.target.empty()) session_options.target = parse_target(options.target);
   session_options.log = [](const std::string& line) { std::fprintf(stderr, "fusejit-dump: %s\n", line.c_str()); };
   if (options.device != "cpu") session_options = runtime::on_device(session_options, Device(options.device));

@@ -13,7 +13,7 @@ namespace {
 runtime::SessionOptions session_options(const PlanOptions& options, int threads, runtime::Checks checks) {
   runtime::SessionOptions wanted;
   wanted.target = parse_target(options.target);
-  wanted.rules = scheduler::parse_rules(options.rules);
+  wanted.rules = options.rules;
   wanted.threads = threads;
   wanted.checks = std::move(checks);
   wanted.disk = runtime::disk::user_cache("on", {});

@@ -1,0 +1,20 @@
+// --rules and its kin on a command line: the words of scheduler/rules.h.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "scheduler/rules.h"
+
+namespace fusejit::tools {
+
+// `rules`: a Rules, or an optional one that stays empty where nothing is said.
+template <class Rules>
+void add_rules(CLI::App& command, const std::string& name, Rules& rules, const std::string& meaning) {
+  command
+      .add_option_function<std::string>(
+          name, [&rules](const std::string& word) { rules = scheduler::parse_rules(word); }, meaning)
+      ->check(CLI::IsMember({"all", "none"}));
+}
+
+}  // namespace fusejit::tools
