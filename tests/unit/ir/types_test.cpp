@@ -77,6 +77,12 @@ TEST(Target, TextReadsBack) {
   EXPECT_EQ(Target::parse("x86:v2,tasks=3").lanes32(), 4);
   EXPECT_EQ(Target::parse("x86:avx2").lanes32(), 8);
   EXPECT_EQ(Target::parse("x86:avx512").lanes32(), 16);
+  EXPECT_EQ(Target::parse("x86:avx512bf16").vector_registers(), 32);
+  EXPECT_EQ(Target::parse("x86:avx2").vector_registers(), 16);
+  EXPECT_TRUE(Target::parse("x86:avx2").has_fma() && Target::parse("cuda:sm_90").has_fma());
+  EXPECT_FALSE(Target::parse("x86:v2").has_fma()) << "what it has rounds twice";
+  EXPECT_EQ(Target::parse("cuda:sm_90").cudnn, CudnnMode::off);
+  EXPECT_EQ(Target::parse("cuda:sm_90,cudnn=2").cudnn, CudnnMode::compiled);
 }
 
 TEST(Target, HostReadsBack) {
