@@ -178,6 +178,7 @@ enum class DTypeRule : std::uint8_t {
 };
 
 class Value;         // ir/node.h
+struct Node;         // ir/node.h
 struct Operand;      // ir/node.h: a Value or a number
 struct GradContext;  // ir/passes/grad.h
 struct EvalContext;  // ir/interp.h
@@ -204,17 +205,17 @@ using ExpandFn = Value (*)(std::span<const Operand> operands, const Attrs& attrs
 using InferFn = Type (*)(const InferContext& context);
 // Replaces what only the operands can say in attributes as given (reshape's -1); `values` are in row order.
 using CompleteFn = void (*)(std::span<const Operand> operands, std::vector<Attr>& values);
-// Where an element of a view comes from: dim d of the operand has the index (out[axis] * scale + offset) / divide, and
-// the element is the row's fill (zero, or pad's value) where that has a remainder or lies outside the operand.
+// Where an element of a view comes from: dim d of an operand has the index (out[axis] * scale + offset) / divide. The
+// element is that operand's if no dim has a remainder or lies outside, and the row's fill (ir/ops/view.h) if that
+// holds for no operand; it holds for one at most.
 struct ViewDim {
   int axis = -1;  // dim of the result, or -1: the index is `offset`
   std::int64_t scale = 1;
   std::int64_t offset = 0;
   std::int64_t divide = 1;
-  bool bounded = false;  // may lie outside or have a remainder
 };
-// One entry per dim of operand 0.
-using ViewMapFn = std::vector<ViewDim> (*)(const Attrs& attrs, const Shape& operand, const Shape& result);
+// One entry per dim of the operand.
+using ViewMapFn = std::vector<ViewDim> (*)(const Node& view, std::size_t operand);
 // What an anchor computes as sums of products (ir/contraction.h); where all of them together are the result.
 using ContractionsFn = std::vector<Contraction> (*)(const Node& node);
 // Whole-tensor meaning for reduce, view, anchor, source rows and as oracle of composites.
@@ -257,7 +258,7 @@ struct OpDef {
   EvalFn eval = nullptr;              // element-wise
   TensorEvalFn evaluate = nullptr;    // all other families
   Combiner combiner = Combiner::add;  // reduce
-  ViewMapFn view_map = nullptr;       // views of one operand but reshape, which keeps the row-major order
+  ViewMapFn view_map = nullptr;       // views but reshape, which keeps the row-major order, and those of gather.cpp
 
   ContractionsFn contractions = nullptr;  // anchors that are sums of products
 

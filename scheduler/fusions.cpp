@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ir/base/check.h"
+#include "ir/ops/view.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -70,13 +71,7 @@ bool is_same_memory(const ir::Node& node) {
   if (!row.copies_bits || row.max_operands != 1 || node.operands[0].is_number()) return false;
   const Type& operand = node.operands[0].value.type();
   if (operand.dtype != node.type.dtype || operand.elements() != node.type.elements()) return false;
-  const auto above_one = [](const Shape& shape) {
-    std::vector<std::int64_t> extents;
-    std::copy_if(shape.begin(), shape.end(), std::back_inserter(extents), [](std::int64_t e) { return e != 1; });
-    return extents;
-  };
-  return !row.view_map ||
-         (operand.shape.rank() != node.type.shape.rank() && above_one(operand.shape) == above_one(node.type.shape));
+  return row.family != Family::view || ir::view_keeps_order(node);
 }
 
 // Bytes that recorded ops, run one by one, would write and read back, and the plan does not.

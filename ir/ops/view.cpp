@@ -1,5 +1,6 @@
-// Views (ops.md §9): values copied bit by bit. A view of one operand is its `view_map`; reshape keeps the row-major
-// order.
+// Views (ops.md §9): values copied bit by bit. A view is its `view_map`; reshape keeps the row-major order.
+#include "ir/ops/view.h"
+
 #include <algorithm>
 
 #include "ir/base/check.h"
@@ -151,95 +152,89 @@ Type infer_concat(const InferContext& c) {
 
 Type infer_flip(const InferContext& c) { return {c.type(0).dtype, c.type(0).shape}; }
 
-std::vector<ViewDim> map_permute(const Attrs& attrs, const Shape& x, const Shape&) {
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d) map[static_cast<std::size_t>(attrs.ints("dims")[at(d)])].axis = d;
+using Map = std::vector<ViewDim>;
+
+const Shape& operand_shape(const Node& view, std::size_t operand = 0) {
+  return view.operands[operand].value.type().shape;
+}
+// One entry per dim of operand 0, each `dim(d)`.
+template <class F>
+Map each_dim(const Node& view, F dim) {
+  Map map;
+  for (int d = 0; d < operand_shape(view).rank(); ++d) map.push_back(dim(d));
   return map;
 }
-std::vector<ViewDim> map_squeeze(const Attrs& attrs, const Shape& x, const Shape&) {
-  const auto dims = attrs.ints("dim");
-  std::vector<ViewDim> map(at(x.rank()));
+bool holds(Sizes dims, int d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); }
+
+Map map_permute(const Node& view, std::size_t) {
+  const auto dims = view.attrs.ints("dims");
+  return each_dim(view, [&](int d) {
+    return ViewDim{.axis = static_cast<int>(std::find(dims.begin(), dims.end(), d) - dims.begin())};
+  });
+}
+Map map_squeeze(const Node& view, std::size_t) {
   int axis = 0;
-  for (int d = 0; d < x.rank(); ++d)
-    if (std::find(dims.begin(), dims.end(), d) == dims.end()) map[at(d)].axis = axis++;
-  return map;
+  return each_dim(view, [&](int d) { return ViewDim{.axis = holds(view.attrs.ints("dim"), d) ? -1 : axis++}; });
 }
-std::vector<ViewDim> map_unsqueeze(const Attrs& attrs, const Shape& x, const Shape&) {
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d) map[at(d)].axis = d < attrs.integer("dim") ? d : d + 1;
-  return map;
+Map map_unsqueeze(const Node& view, std::size_t) {
+  return each_dim(view, [&](int d) { return ViewDim{.axis = d < view.attrs.integer("dim") ? d : d + 1}; });
 }
-std::vector<ViewDim> map_expand(const Attrs&, const Shape& x, const Shape& result) {
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d)
-    if (x[d] != 1) map[at(d)].axis = d + result.rank() - x.rank();
-  return map;
+Map map_expand(const Node& view, std::size_t) {
+  const Shape& x = operand_shape(view);
+  return each_dim(view, [&](int d) { return ViewDim{.axis = x[d] == 1 ? -1 : d + view.type.shape.rank() - x.rank()}; });
 }
-std::vector<ViewDim> map_slice(const Attrs& attrs, const Shape& x, const Shape&) {
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d)
-    map[at(d)] = {.axis = d, .scale = attrs.ints("steps")[at(d)], .offset = attrs.ints("starts")[at(d)]};
-  return map;
+Map map_slice(const Node& view, std::size_t) {
+  const auto starts = view.attrs.ints("starts"), steps = view.attrs.ints("steps");
+  return each_dim(view, [&](int d) { return ViewDim{.axis = d, .scale = steps[at(d)], .offset = starts[at(d)]}; });
 }
-std::vector<ViewDim> map_unslice(const Attrs& attrs, const Shape& x, const Shape& result) {
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d) {
-    const std::int64_t start = attrs.ints("starts")[at(d)], step = attrs.ints("steps")[at(d)];
-    map[at(d)] = {.axis = d, .offset = -start, .divide = step, .bounded = start != 0 || step != 1 || x[d] != result[d]};
-  }
-  return map;
+Map map_unslice(const Node& view, std::size_t) {
+  const auto starts = view.attrs.ints("starts"), steps = view.attrs.ints("steps");
+  return each_dim(view, [&](int d) { return ViewDim{.axis = d, .offset = -starts[at(d)], .divide = steps[at(d)]}; });
 }
-std::vector<ViewDim> map_pad(const Attrs& attrs, const Shape& x, const Shape& result) {
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d)
-    map[at(d)] = {.axis = d, .offset = -attrs.ints("low")[at(d)], .bounded = x[d] != result[d]};
-  return map;
+Map map_pad(const Node& view, std::size_t) {
+  const auto low = view.attrs.ints("low");
+  return each_dim(view, [&](int d) { return ViewDim{.axis = d, .offset = -low[at(d)]}; });
 }
-std::vector<ViewDim> map_flip(const Attrs& attrs, const Shape& x, const Shape&) {
-  const auto dims = attrs.ints("dims");
-  std::vector<ViewDim> map(at(x.rank()));
-  for (int d = 0; d < x.rank(); ++d) {
-    const bool flipped = std::find(dims.begin(), dims.end(), d) != dims.end();
-    map[at(d)] = {.axis = d, .scale = flipped ? -1 : 1, .offset = flipped ? x[d] - 1 : 0};
-  }
-  return map;
+Map map_concat(const Node& view, std::size_t operand) {
+  const auto along = static_cast<int>(view.attrs.integer("dim"));
+  std::int64_t start = 0;
+  for (std::size_t before = 0; before < operand; ++before) start += operand_shape(view, before)[along];
+  return each_dim(view, [&](int d) { return ViewDim{.axis = d, .offset = d == along ? -start : 0}; });
+}
+Map map_flip(const Node& view, std::size_t) {
+  return each_dim(view, [&](int d) {
+    const bool flipped = holds(view.attrs.ints("dims"), d);
+    return ViewDim{.axis = d, .scale = flipped ? -1 : 1, .offset = flipped ? operand_shape(view)[d] - 1 : 0};
+  });
 }
 
-Scalar fill(const EvalContext& c) {
-  const DType dtype = c.result.type.dtype;
-  return c.node.op == Op::pad ? c.node.attrs.number_in("value", dtype) : Scalar{dtype, 0};
+// The position in an operand of `from` of the element that the map names, or -1: it is not of this operand.
+std::int64_t position_in(const Shape& from, const Map& map, Sizes out) {
+  std::int64_t position = 0;
+  for (int d = 0; d < from.rank(); ++d) {
+    const ViewDim& dim = map[at(d)];
+    const std::int64_t scaled = (dim.axis < 0 ? 0 : out[at(dim.axis)] * dim.scale) + dim.offset;
+    if (scaled % dim.divide != 0 || scaled < 0 || scaled / dim.divide >= from[d]) return -1;
+    position = position * from[d] + scaled / dim.divide;
+  }
+  return position;
 }
 
 void evaluate_map(const EvalContext& c) {
-  const Array& x = *c.operands[0];
-  const Shape& from = x.type.shape;
-  const std::vector<ViewDim> map = op_def(c.node.op).view_map(c.node.attrs, from, c.result.type.shape);
-  const Scalar outside = fill(c);
-  each_index(c.result.type.shape, [&](std::int64_t position, std::span<const std::int64_t> out) {
-    std::int64_t source = 0;
-    for (int d = 0; d < from.rank(); ++d) {
-      const ViewDim& dim = map[at(d)];
-      const std::int64_t scaled = (dim.axis < 0 ? 0 : out[at(dim.axis)] * dim.scale) + dim.offset;
-      if (scaled % dim.divide != 0 || scaled < 0 || scaled / dim.divide >= from[d])
-        return c.result.set(position, outside);
-      source = source * from[d] + scaled / dim.divide;
+  std::vector<Map> maps;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) maps.push_back(op_def(c.node.op).view_map(c.node, i));
+  const Scalar outside = view_fill(c.node, c.result.type.dtype);
+  each_index(c.result.type.shape, [&](std::int64_t position, Sizes out) {
+    Scalar element = outside;
+    for (std::size_t i = 0; i < maps.size(); ++i) {
+      const std::int64_t from = position_in(c.operands[i]->type.shape, maps[i], out);
+      if (from >= 0) element = c.operands[i]->at(from);
     }
-    c.result.set(position, x.at(source));
+    c.result.set(position, element);
   });
 }
 
 void evaluate_copy(const EvalContext& c) { c.result.bytes = c.operands[0]->bytes; }
-
-void evaluate_concat(const EvalContext& c) {
-  const int dim = static_cast<int>(c.node.attrs.integer("dim"));
-  each_index(c.result.type.shape, [&](std::int64_t position, std::span<const std::int64_t> out) {
-    Dims index(out.begin(), out.end());
-    std::size_t operand = 0;
-    while (index[at(dim)] >= c.operands[operand]->type.shape[dim])
-      index[at(dim)] -= c.operands[operand++]->type.shape[dim];
-    c.result.set(position, c.operands[operand]->at(row_major(c.operands[operand]->type.shape, index)));
-  });
-}
 
 using Grads = std::vector<Value>;
 
@@ -395,7 +390,8 @@ constexpr OpDef kRows[] = {
      .attrs = kConcat,
      .infer = infer_concat,
      .grad = grad_concat,
-     .evaluate = evaluate_concat,
+     .evaluate = evaluate_map,
+     .view_map = map_concat,
      .copies_bits = true,
      .cost = 0,
      .meaning = "the operands one after the other along a dim"},
@@ -420,5 +416,26 @@ static_assert(all_well_formed(kRows), "a row lacks a field of its family");
 }  // namespace
 
 std::span<const OpDef> view_rows() { return kRows; }
+
+Scalar view_fill(const Node& view, DType type) {
+  for (const AttrDef& attr : view.attrs.schema())
+    if (attr.name == "value") return view.attrs.number_in("value", type);
+  return {type, 0};
+}
+
+bool view_keeps_order(const Node& view) {
+  const ViewMapFn view_map = op_def(view.op).view_map;
+  if (!view_map) return true;
+  const Shape& from = operand_shape(view);
+  const Map map = view_map(view, 0);
+  int outer = -1;  // axis of the last dim that counts
+  for (int d = 0; d < from.rank(); ++d) {
+    if (from[d] == 1) continue;
+    const ViewDim& dim = map[at(d)];
+    if (dim.axis <= outer || dim.scale != 1 || dim.offset != 0 || dim.divide != 1) return false;
+    outer = dim.axis;
+  }
+  return true;
+}
 
 }  // namespace fusejit::ir

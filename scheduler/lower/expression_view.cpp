@@ -1,7 +1,8 @@
-// Expression: views, gathers and sources. A view is an index map from its result to its operand (ops.md §9).
+// Expression: views, gathers and sources. A view is its row's index map from the result to each operand (ops.md §9).
 #include <cmath>
 
 #include "ir/base/check.h"
+#include "ir/ops/view.h"
 #include "scheduler/lower/expression.h"
 
 namespace fusejit::scheduler {
@@ -17,6 +18,32 @@ namespace {
 
 Arg zero(DType type) { return KernelBuilder::literal(0, type); }
 
+// An operand's index of an element of a view, and when the element is this operand's.
+struct MappedIndex {
+  LogicalIndex index;
+  std::vector<Compare> inside;  // those comparisons that some element of the view does not pass
+};
+
+MappedIndex map_index(const std::vector<ir::ViewDim>& map, const LogicalIndex& at, const Shape& view,
+                      const Shape& from) {
+  MappedIndex mapped;
+  for (int d = 0; d < from.rank(); ++d) {
+    const ir::ViewDim& dim = map[static_cast<std::size_t>(d)];
+    Index scaled = dim.offset;
+    std::int64_t least = dim.offset, most = dim.offset;
+    if (dim.axis >= 0) {
+      scaled = at[static_cast<std::size_t>(dim.axis)] * dim.scale + scaled;
+      (dim.scale < 0 ? least : most) += (view[dim.axis] - 1) * dim.scale;
+    }
+    const Index index = scaled / dim.divide;
+    if (least < 0) mapped.inside.push_back(compare(scaled, CompareKind::ge, 0));
+    if (most / dim.divide >= from[d]) mapped.inside.push_back(compare(index, CompareKind::lt, from[d]));
+    if (dim.divide > 1) mapped.inside.push_back(compare(scaled % dim.divide, CompareKind::eq, 0));
+    mapped.index.push_back(from[d] == 1 ? Index(0) : index);  // the only one inside
+  }
+  return mapped;
+}
+
 }  // namespace
 
 Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
@@ -30,83 +57,22 @@ Arg Expression::view(const ir::Node& node, const LogicalIndex& at) {
     const Arg hit = def(Op::eq, {wanted, own}, DType::boolean);
     return type == DType::boolean ? hit : convert(hit, type);
   }
-  if (node.op == Op::concat) {
-    const auto axis = static_cast<std::size_t>(node.attrs.integer("dim"));
-    Arg result = zero(type);
-    std::int64_t start = 0;
-    for (const ir::Operand& part : node.operands) {
-      const std::int64_t extent = part.value.type().shape[static_cast<int>(axis)];
-      if (extent > 0) {
-        LogicalIndex inner = at;
-        inner[axis] = at[axis] - Index(start);
-        result = choose(
-            within(inner[axis], extent), type, [&] { return value(id(part.value), inner); }, result);
-      }
-      start += extent;
-    }
-    return result;
-  }
-  const ir::Value& x = node.operands[0].value;
-  const Shape& in = x.type().shape;
-  const auto through = [&](LogicalIndex index) -> Arg {
+  const ir::ViewMapFn view_map = ir::op_def(node.op).view_map;
+  const auto through = [&](std::size_t operand, LogicalIndex index) -> Arg {
     index = simplified(std::move(index), hooks_.ranges);
     if (hooks_.follow && !hooks_.follow(index)) return zero(type);
-    return value(id(x), index);
+    return value(id(node.operands[operand].value), index);
   };
-  LogicalIndex index(static_cast<std::size_t>(in.rank()));
-  std::vector<Compare> inside;
-  switch (node.op) {
-    case Op::reshape:
-    case Op::squeeze:
-    case Op::unsqueeze:
-      return through(reshaped(at, node.type.shape, in, hooks_.ranges));
-    case Op::permute: {
-      const auto dims = node.attrs.ints("dims");
-      for (std::size_t d = 0; d < dims.size(); ++d) index[static_cast<std::size_t>(dims[d])] = at[d];
-      return through(index);
-    }
-    case Op::expand:
-      return through(broadcast_index(at, node.type.shape, in));
-    case Op::slice: {
-      const auto starts = node.attrs.ints("starts"), steps = node.attrs.ints("steps");
-      for (std::size_t d = 0; d < index.size(); ++d) index[d] = at[d] * steps[d] + Index(starts[d]);
-      return through(index);
-    }
-    case Op::flip: {
-      index = at;
-      for (const std::int64_t d : node.attrs.ints("dims")) {
-        index[static_cast<std::size_t>(d)] = Index(in[static_cast<int>(d)] - 1) - at[static_cast<std::size_t>(d)];
-      }
-      return through(index);
-    }
-    case Op::pad: {
-      const auto low = node.attrs.ints("low"), high = node.attrs.ints("high");
-      for (std::size_t d = 0; d < index.size(); ++d) {
-        index[d] = at[d] - Index(low[d]);
-        if (low[d] > 0) inside.push_back(compare(index[d], CompareKind::ge, 0));
-        if (high[d] > 0) inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
-        if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
-      }
-      const Arg value = node.attrs.number_in("value", type);
-      return choose(
-          inside, type, [&] { return through(index); }, value);
-    }
-    case Op::unslice: {
-      const auto starts = node.attrs.ints("starts"), steps = node.attrs.ints("steps");
-      for (std::size_t d = 0; d < index.size(); ++d) {
-        const Index from_start = at[d] - Index(starts[d]);
-        index[d] = from_start / steps[d];
-        if (starts[d] > 0) inside.push_back(compare(from_start, CompareKind::ge, 0));
-        inside.push_back(compare(index[d], CompareKind::lt, in[static_cast<int>(d)]));
-        if (steps[d] > 1) inside.push_back(compare(from_start % steps[d], CompareKind::eq, 0));
-        if (in[static_cast<int>(d)] == 1) index[d] = 0;  // the only one inside
-      }
-      return choose(
-          inside, type, [&] { return through(index); }, zero(type));
-    }
-    default:
-      throw InternalError(fmt::format("no index map for view {}", ir::name(node.op)));
+  if (!view_map) return through(0, reshaped(at, node.type.shape, node.operands[0].value.type().shape, hooks_.ranges));
+  Arg result = ir::view_fill(node, type);
+  for (std::size_t i = 0; i < node.operands.size(); ++i) {
+    const Shape& from = node.operands[i].value.type().shape;
+    if (from.elements() == 0) continue;
+    const MappedIndex mapped = map_index(view_map(node, i), at, node.type.shape, from);
+    result = choose(
+        mapped.inside, type, [&] { return through(i, mapped.index); }, result);
   }
+  return result;
 }
 
 Arg Expression::gather(const ir::Node& node, const LogicalIndex& at) {
