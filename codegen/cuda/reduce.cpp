@@ -92,7 +92,8 @@ void declare_accumulators(Emitter& e, const ir::ForStmt& s) {
   for_each_combiner(s, [&](ir::Combiner combiner, std::size_t first, std::size_t count) {
     for (std::size_t i = first; i < first + count; ++i) {
       const DType type = dtype(e, s.results[i]);
-      const std::string start = identity(combiner, static_cast<int>(i - first), type), id = name(e, s.results[i]);
+      const std::string start = literal(ir::identity(combiner, static_cast<int>(i - first), type)),
+                        id = name(e, s.results[i]);
       if (is_array(e, s.results[i])) {
         e.out.line(
             fmt::format("fj_lanes<{0}, {1}> {2} = fj_splat<{1}>({3});", type_name(type), e.lane_count(), id, start));

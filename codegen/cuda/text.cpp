@@ -113,8 +113,4 @@ std::string combination(ir::Combiner combiner, DType dtype, std::span<const std:
   return fmt::format("{}::combine({}, {});", combiner_name(combiner), fmt::join(into, ", "), fmt::join(from, ", "));
 }
 
-std::string identity(ir::Combiner combiner, int component, DType dtype) {
-  return literal({dtype, ir::identity(combiner, component, dtype)});
-}
-
 }  // namespace fusejit::codegen::cuda

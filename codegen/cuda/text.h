@@ -23,7 +23,5 @@ std::string_view combiner_name(ir::Combiner combiner);
 // into = comb(into, from) as a statement, for all components of one combiner.
 std::string combination(ir::Combiner combiner, DType dtype, std::span<const std::string> into,
                         std::span<const std::string> from);
-// What component `i` starts from.
-std::string identity(ir::Combiner combiner, int component, DType dtype);
 
 }  // namespace fusejit::codegen::cuda

@@ -13,62 +13,6 @@ namespace {
 using ir::Combiner;
 using llvm::Value;
 
-ir::Scalar least(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return ir::Scalar::of(-std::numeric_limits<float>::infinity());
-    case DType::f64:
-      return ir::Scalar::of(-std::numeric_limits<double>::infinity());
-    case DType::i32:
-      return ir::Scalar::of(std::numeric_limits<std::int32_t>::min());
-    case DType::i64:
-      return ir::Scalar::of(std::numeric_limits<std::int64_t>::min());
-    default:
-      return {dtype, 0};
-  }
-}
-ir::Scalar greatest(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return ir::Scalar::of(std::numeric_limits<float>::infinity());
-    case DType::f64:
-      return ir::Scalar::of(std::numeric_limits<double>::infinity());
-    case DType::i32:
-      return ir::Scalar::of(std::numeric_limits<std::int32_t>::max());
-    case DType::i64:
-      return ir::Scalar::of(std::numeric_limits<std::int64_t>::max());
-    case DType::boolean:
-      return ir::Scalar::of(true);
-    default:
-      return {dtype, dtype == DType::u32 ? 0xffffffffull : ~0ull};
-  }
-}
-
-ir::Scalar identity_of(Combiner combiner, int component, DType dtype) {
-  const auto of = [&](std::int64_t n) { return ir::cast(ir::Scalar::of(n), dtype); };
-  switch (combiner) {
-    case Combiner::add:
-      return of(0);
-    case Combiner::mul:
-      return of(1);
-    case Combiner::maximum:
-      return least(dtype);
-    case Combiner::minimum:
-      return greatest(dtype);
-    case Combiner::logical_and:
-      return ir::Scalar::of(true);
-    case Combiner::logical_or:
-      return ir::Scalar::of(false);
-    case Combiner::argmax:
-      return component == 0 ? least(dtype) : greatest(dtype);
-    case Combiner::argmin:
-      return greatest(dtype);
-    case Combiner::welford:
-      return of(0);
-  }
-  throw InternalError("unknown combiner");
-}
-
 Value* extremum_of(Builder& b, Value* x, Value* y, DType dtype, bool maximum) {
   if (is_float(dtype)) return extremum(b, x, y, maximum);
   if (dtype == DType::boolean) return maximum ? b.CreateOr(x, y) : b.CreateAnd(x, y);
@@ -175,7 +119,7 @@ Components identity(Builder& b, const std::vector<Combiner>& combiners, const st
   Components result;
   for (Combiner combiner : combiners) {
     for (int i = 0; i < ir::components(combiner); ++i) {
-      result.push_back(constant(b.getContext(), identity_of(combiner, i, types[result.size()])));
+      result.push_back(constant(b.getContext(), ir::identity(combiner, i, types[result.size()])));
     }
   }
   return result;

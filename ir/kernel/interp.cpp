@@ -249,7 +249,7 @@ class Machine {
     for (const Part& p : l.parts)
       for (int c = 0; c < components(p.combiner); ++c) {
         const std::size_t at = p.first + static_cast<std::size_t>(c);
-        accumulators[at] = identity(p.combiner, c, l.types[at]);
+        accumulators[at] = identity(p.combiner, c, l.types[at]).bits;
       }
     for (std::int64_t v = low; v < high; ++v) {
       iterate(l, v);

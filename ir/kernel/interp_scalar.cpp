@@ -244,29 +244,6 @@ void combine_welford(Word* a, const Word* b) {
   a[0] = put<T>(n), a[1] = put<T>(am + t), a[2] = put<T>((as + bs) + d * (t * an));
 }
 
-// The row whose binary op combines; the enumerators of the first six combiners.
-constexpr Op kCombinerOps[] = {Op::add, Op::mul, Op::maximum, Op::minimum, Op::logical_and, Op::logical_or};
-
-// The end of the range of a type: -inf or MIN, inf or MAX.
-Word extreme(DType dtype, bool largest) {
-  switch (dtype) {
-    case DType::f32:
-      return put<float>(largest ? INFINITY : -INFINITY);
-    case DType::f64:
-      return put<double>(largest ? double(INFINITY) : -double(INFINITY));
-    case DType::i32:
-      return largest ? 0x7fffffffu : 0x80000000u;
-    case DType::i64:
-      return largest ? ~Word{0} >> 1 : Word{1} << 63;
-    case DType::u32:
-      return largest ? 0xffffffffu : 0;
-    case DType::boolean:
-      return largest ? 1 : 0;
-    default:
-      return largest ? ~Word{0} : 0;
-  }
-}
-
 }  // namespace
 
 ScalarFn direct_function(Op op, DType operand) {
@@ -295,28 +272,9 @@ ScalarFn direct_cast(DType from, DType to) {
   return nullptr;
 }
 
-Word identity(Combiner combiner, int component, DType dtype) {
-  switch (combiner) {
-    case Combiner::mul:
-      return cast(Scalar::of(std::int64_t{1}), dtype).bits;
-    case Combiner::maximum:
-      return extreme(dtype, false);
-    case Combiner::minimum:
-      return extreme(dtype, true);
-    case Combiner::logical_and:
-      return 1;
-    case Combiner::argmax:
-      return extreme(dtype, component == 1);
-    case Combiner::argmin:
-      return extreme(dtype, true);
-    default:
-      return 0;
-  }
-}
-
 ScalarFn combiner_function(Combiner combiner, DType dtype) {
   if (components(combiner) != 1) return nullptr;
-  const Op op = kCombinerOps[static_cast<std::size_t>(combiner)];
+  const Op op = combining_op(combiner);
   const ScalarFn fn = direct_function(op, dtype);
   FJ_ASSERT(fn, "V6: a reduce {} over {}", name(op), name(dtype));
   return fn;

@@ -16,8 +16,6 @@ ScalarFn direct_function(Op op, DType operand);
 // A direct conversion, or null: then ir::cast is called.
 ScalarFn direct_cast(DType from, DType to);
 
-// The element that `combiner` starts from, component by component.
-Word identity(Combiner combiner, int component, DType dtype);
 // The function of a combiner of one component, or null.
 ScalarFn combiner_function(Combiner combiner, DType dtype);
 // into = comb(into, from) for all components of argmax, argmin or welford; `types` are those of its components.

@@ -13,18 +13,6 @@ std::int64_t Memory::elements() const {
   return n;
 }
 
-int components(Combiner combiner) {
-  switch (combiner) {
-    case Combiner::argmax:
-    case Combiner::argmin:
-      return 2;
-    case Combiner::welford:
-      return 3;
-    default:
-      return 1;
-  }
-}
-
 bool is_block_axis(Binding b) { return b == Binding::block_x || b == Binding::block_y || b == Binding::block_z; }
 bool is_grid_axis(Binding b) { return b == Binding::grid_x || b == Binding::grid_y || b == Binding::grid_z; }
 
@@ -32,12 +20,6 @@ std::string_view name(Binding binding) {
   static constexpr std::array<std::string_view, 10> kNames = {"",       "threads", "unroll",  "vector",  "grid.x",
                                                               "grid.y", "grid.z",  "block.x", "block.y", "block.z"};
   return kNames[static_cast<std::size_t>(binding)];
-}
-
-std::string_view name(Combiner combiner) {
-  static constexpr std::array<std::string_view, 9> kNames = {
-      "add", "mul", "maximum", "minimum", "logical_and", "logical_or", "argmax", "argmin", "welford"};
-  return kNames[static_cast<std::size_t>(combiner)];
 }
 
 std::vector<ValueId> results(const Stmt& stmt) {

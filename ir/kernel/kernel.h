@@ -13,6 +13,7 @@
 #include "fusejit/target.h"
 #include "ir/base/scalar.h"
 #include "ir/base/text.h"
+#include "ir/kernel/combiner.h"
 #include "ir/kernel/index.h"
 #include "ir/op.h"
 
@@ -47,8 +48,6 @@ struct Arg {
 };
 
 enum class Binding : std::uint8_t { none, threads, unroll, vector, grid_x, grid_y, grid_z, block_x, block_y, block_z };
-// Components: 1, argmax and argmin 2, welford 3.
-int components(Combiner combiner);
 
 struct Place {
   MemId memory = -1;

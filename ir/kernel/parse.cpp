@@ -305,11 +305,9 @@ class KernelParser {
     const bool tuple = tokens_.accept("(");
     do {
       const Token at = tokens_.expect(TokenKind::name, "a combiner");
-      int found = -1;
-      for (int i = 0; i <= static_cast<int>(Combiner::welford); ++i)
-        if (name(static_cast<Combiner>(i)) == at.text) found = i;
-      if (found < 0) Lexer::fail(at, fmt::format("'{}' is not a combiner", at.text));
-      list.push_back(static_cast<Combiner>(found));
+      const std::optional<Combiner> found = combiner_named(at.text);
+      if (!found) Lexer::fail(at, fmt::format("'{}' is not a combiner", at.text));
+      list.push_back(*found);
     } while (tuple && tokens_.accept(","));
     if (tuple) tokens_.expect(")");
   }

@@ -141,7 +141,7 @@ class Folder {
     for (Combiner c : s.combiners)
       for (int i = 0; i < components(c); ++i, ++next) {
         const DType type = k_.values[static_cast<std::size_t>(s.results[next])];
-        values_[s.results[next]] = Scalar{type, identity(c, i, type)};
+        values_[s.results[next]] = identity(c, i, type);
       }
   }
   // One iteration, in place of the loop. comb(identity, x) is x but for add (0 + -0 = 0) and welford.

@@ -81,15 +81,9 @@ class Types {
             s.results.size());
   }
   void combiner(Combiner c, const ValueId* results) const {
-    const DType first = dtype(results[0]);
-    const bool number = first == compute_type(first) && first != DType::boolean;
-    const auto is_integer = [](DType t) { return is_int(t) || is_unsigned(t); };
-    bool good = number;
-    if (c == Combiner::logical_and || c == Combiner::logical_or) good = first == DType::boolean;
-    if (c == Combiner::argmax || c == Combiner::argmin) good = number && is_integer(dtype(results[1]));
-    if (c == Combiner::welford)
-      good = (first == DType::f32 || first == DType::f64) && dtype(results[1]) == first && dtype(results[2]) == first;
-    require(good, "reduce {} does not combine {}", name(c), name(first));
+    std::vector<DType> types;
+    for (int i = 0; i < components(c); ++i) types.push_back(dtype(results[i]));
+    require(combines(c, types), "reduce {} does not combine {}", name(c), name(types[0]));
   }
   void statement(const IfStmt& s) const {
     if (s.condition >= 0)

@@ -96,6 +96,5 @@ bool is_block_axis(Binding binding);
 bool is_grid_axis(Binding binding);
 // "block.x", "threads", "" for none.
 std::string_view name(Binding binding);
-std::string_view name(Combiner combiner);
 
 }  // namespace fusejit::ir

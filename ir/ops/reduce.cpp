@@ -7,6 +7,7 @@
 #include "ir/base/check.h"
 #include "ir/infer.h"
 #include "ir/interp.h"
+#include "ir/kernel/combiner.h"
 #include "ir/ops/compose.h"
 #include "ir/ops/rows.h"
 #include "ir/passes/grad.h"
@@ -89,16 +90,17 @@ std::size_t result_count(const EvalContext& c) { return static_cast<std::size_t>
 
 // Folds floats in f64 and anything else as wrapping 64-bit integers.
 template <class F, class G>
-void accumulate(const EvalContext& c, int identity, F fold_real, G fold_whole, double divisor = 1) {
+void accumulate(const EvalContext& c, F fold_real, G fold_whole, double divisor = 1) {
+  const Combiner combiner = op_def(c.node.op).combiner;
   if (is_float(c.result.type.dtype)) {
-    std::vector<double> sums(result_count(c), identity);
+    std::vector<double> sums(result_count(c), identity(combiner, 0, DType::f64).f64());
     each(c,
          [&](std::int64_t o, Scalar v, std::int64_t) { fold_real(sums[static_cast<std::size_t>(o)], v.as_double()); });
     for (std::size_t i = 0; i < sums.size(); ++i)
       c.result.set(static_cast<std::int64_t>(i), cast(Scalar::of(sums[i] / divisor), c.result.type.dtype));
     return;
   }
-  std::vector<std::uint64_t> sums(result_count(c), static_cast<std::uint64_t>(identity));
+  std::vector<std::uint64_t> sums(result_count(c), identity(combiner, 0, DType::i64).bits);
   each(c, [&](std::int64_t o, Scalar v, std::int64_t) {
     fold_whole(sums[static_cast<std::size_t>(o)], cast(v, DType::i64).bits);
   });
@@ -107,21 +109,22 @@ void accumulate(const EvalContext& c, int identity, F fold_real, G fold_whole, d
 
 void evaluate_sum(const EvalContext& c) {
   accumulate(
-      c, 0, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; });
+      c, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; });
 }
 void evaluate_mean(const EvalContext& c) {
   const double n = static_cast<double>(compose::extent(c.operands[0]->type.shape, reduced_dims(c.node.attrs)));
   accumulate(
-      c, 0, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; }, n);
+      c, [](double& s, double v) { s += v; }, [](std::uint64_t& s, std::uint64_t v) { s += v; }, n);
 }
 void evaluate_prod(const EvalContext& c) {
   accumulate(
-      c, 1, [](double& s, double v) { s *= v; }, [](std::uint64_t& s, std::uint64_t v) { s *= v; });
+      c, [](double& s, double v) { s *= v; }, [](std::uint64_t& s, std::uint64_t v) { s *= v; });
 }
 
 template <bool kAny>
 void evaluate_truth(const EvalContext& c) {
-  for (std::int64_t i = 0; i < c.result.type.elements(); ++i) c.result.set(i, Scalar::of(!kAny));
+  for (std::int64_t i = 0; i < c.result.type.elements(); ++i)
+    c.result.set(i, identity(op_def(c.node.op).combiner, 0, DType::boolean));
   each(c, [&](std::int64_t o, Scalar v, std::int64_t) {
     if (cast(v, DType::boolean).boolean() == kAny) c.result.set(o, Scalar::of(kAny));
   });

@@ -17,49 +17,6 @@ using ir::Op;
 
 namespace {
 
-double identity(Combiner combiner, DType type) {
-  const bool wide = type == DType::i64;
-  const double low = is_float(type) ? -INFINITY : wide ? -0x1p63 : -0x1p31;
-  const double high = is_float(type) ? INFINITY : wide ? 0x1p63 : 0x1p31 - 1;
-  switch (combiner) {
-    case Combiner::mul:
-    case Combiner::logical_and:
-      return 1;
-    case Combiner::maximum:
-    case Combiner::argmax:
-      return low;
-    case Combiner::minimum:
-    case Combiner::argmin:
-      return high;
-    default:
-      return 0;
-  }
-}
-
-Arg identity_literal(Combiner combiner, DType type) {
-  if (type == DType::i64 && (combiner == Combiner::minimum || combiner == Combiner::argmin)) {
-    return ir::Scalar::of(std::numeric_limits<std::int64_t>::max());
-  }
-  return KernelBuilder::literal(identity(combiner, type), type);
-}
-
-Op combine_op(Combiner combiner) {
-  switch (combiner) {
-    case Combiner::mul:
-      return Op::mul;
-    case Combiner::maximum:
-      return Op::maximum;
-    case Combiner::minimum:
-      return Op::minimum;
-    case Combiner::logical_and:
-      return Op::logical_and;
-    case Combiner::logical_or:
-      return Op::logical_or;
-    default:
-      return Op::add;
-  }
-}
-
 bool pairs(Combiner c) { return c == Combiner::argmax || c == Combiner::argmin; }
 
 }  // namespace
@@ -185,7 +142,7 @@ void Accumulators::join(const State& state, int chains) {
     } else if (a.is_long()) {
       fold(state.long_sums[next_long++].wide(), Op::add, DType::f64), ++next;
     } else {
-      fold(state.registers[next++], combine_op(a.combiners[0]), a.types[0]);
+      fold(state.registers[next++], ir::combining_op(a.combiners[0]), a.types[0]);
     }
   }
 }
@@ -204,8 +161,7 @@ Accumulators::State Accumulators::open(int columns, bool chains) {
     }
     for (std::size_t c = 0; c < a.types.size(); ++c) {
       const ir::MemId local = builder.local(MemKind::register_local, c == 0 ? a.running : a.types[c], {columns});
-      const Arg start = c == 1 ? Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))
-                               : identity_literal(a.combiners[0], a.running);
+      const Arg start = ir::identity(a.combiners[0], static_cast<int>(c), c == 0 ? a.running : a.types[c]);
       each_column(builder, columns, [&](Index column) { builder.store(local, {column}, start); });
       state.registers.push_back(local);
     }
@@ -259,12 +215,12 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
     const ir::MemId local = state.registers[next++];
     const Arg old = builder.load(local, at);
     if (!pairs(a.combiners[0])) {
-      builder.store(local, at, builder.def(combine_op(a.combiners[0]), {old, x}, a.running));
+      builder.store(local, at, builder.def(ir::combining_op(a.combiners[0]), {old, x}, a.running));
       continue;
     }
     // Elements pass in ascending order, so a later one wins only if it is strictly better (or the first NaN).
     const ir::MemId position = state.registers[next++];
-    const Op better = a.combiners[0] == Combiner::argmax ? Op::gt : Op::lt;
+    const Op better = ir::combining_op(a.combiners[0]);
     Arg wins = builder.def(better, {x, old}, DType::boolean);
     if (is_float(a.types[0])) {
       const Arg nan = builder.def(Op::ne, {x, x}, DType::boolean),
@@ -274,8 +230,8 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
     }
     // An element equal to the identity (-inf, MIN) still beats "none yet".
     const Arg old_position = builder.load(position, at);
-    const Arg none = builder.def(Op::eq, {old_position, Arg(ir::Scalar::of(std::numeric_limits<std::int64_t>::max()))},
-                                 DType::boolean);
+    const Arg none =
+        builder.def(Op::eq, {old_position, Arg(ir::identity(a.combiners[0], 1, DType::i64))}, DType::boolean);
     wins = builder.def(Op::logical_or, {wins, none}, DType::boolean);
     builder.store(local, at, builder.def(Op::where, {wins, x, old}, a.types[0]));
     const Arg own = builder.index(flat, DType::i64);
