@@ -182,7 +182,6 @@ struct Node;         // ir/node.h
 struct Operand;      // ir/node.h: a Value or a number
 struct GradContext;  // ir/passes/grad.h
 struct EvalContext;  // ir/interp.h
-struct Node;         // ir/node.h
 struct Contraction;  // ir/contraction.h
 
 // What `infer` sees: operands' types (numbers have none) and completed attributes. Throws UserError with the shapes.
@@ -216,6 +215,10 @@ struct ViewDim {
 };
 // One entry per dim of the operand.
 using ViewMapFn = std::vector<ViewDim> (*)(const Node& view, std::size_t operand);
+// Which cells of an image the results of a pool or resize read, along its rows (axis 0) or columns (1); a gradient has
+// the span of the op that it is of. ir/ops/span.h.
+struct ImageSpan;
+using SpanFn = ImageSpan (*)(const Node& node, int axis);
 // What an anchor computes as sums of products (ir/contraction.h); where all of them together are the result.
 using ContractionsFn = std::vector<Contraction> (*)(const Node& node);
 // Whole-tensor meaning for reduce, view, anchor, source rows and as oracle of composites.
@@ -259,6 +262,7 @@ struct OpDef {
   TensorEvalFn evaluate = nullptr;    // all other families
   Combiner combiner = Combiner::add;  // reduce
   ViewMapFn view_map = nullptr;       // views but reshape, which keeps the row-major order, and those of gather.cpp
+  SpanFn span = nullptr;              // pools, resizes and their gradients
 
   ContractionsFn contractions = nullptr;  // anchors that are sums of products
 

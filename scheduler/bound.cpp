@@ -22,9 +22,9 @@ Met met(const Window& w) {
   constexpr std::int64_t kMost = 1 << 20;
   Met met;
   if (w.in > kMost || w.out > kMost || w.kernel > kMost || w.out * w.kernel > kMost) {  // the first tap meets at least
-    const std::int64_t first = (w.low_padding + w.stride - 1) / w.stride,
-                       last = std::min(w.out - 1, (w.in - 1 + w.low_padding) / w.stride);
-    met.inputs = met.windows = std::max<std::int64_t>(last - first + 1, 0);
+    const std::int64_t first = w.first_result_of_tap(std::int64_t{0}),
+                       end = std::min(w.out, w.end_result_of_tap(std::int64_t{0}));
+    met.inputs = met.windows = std::max<std::int64_t>(end - first, 0);
     met.taps = met.windows > 0;
     return met;
   }
@@ -32,7 +32,7 @@ Met met(const Window& w) {
   for (std::int64_t tap = 0; tap < w.kernel; ++tap) {
     bool used = false;
     for (std::int64_t o = 0; o < w.out; ++o) {
-      const std::int64_t position = o * w.stride + tap * w.dilation - w.low_padding;
+      const std::int64_t position = w.input(o, tap);
       if (position < 0 || position >= w.in) continue;
       used = inputs[static_cast<std::size_t>(position)] = windows[static_cast<std::size_t>(o)] = true;
     }

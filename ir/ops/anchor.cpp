@@ -54,13 +54,12 @@ Type infer_conv2d(const InferContext& context) {
                              : fmt::format("weight has {} input channels a group, x has {} in {} groups", w[1],
                                            x.shape[1], groups));
   const Window win = checked_window(context, x.shape[2], x.shape[3], w[2], w[3]);
-  return {x.dtype, Shape{x.shape[0], w[0], win.h.output, win.w.output}};
+  return {x.dtype, Shape{x.shape[0], w[0], win.h.out, win.w.out}};
 }
 
 void require_output_size(const InferContext& context, const Shape& dy, const Window& win) {
-  if (dy[2] != win.h.output || dy[3] != win.w.output)
-    context.fail(
-        fmt::format("dy is {}x{}, the convolution's result is {}x{}", dy[2], dy[3], win.h.output, win.w.output));
+  if (dy[2] != win.h.out || dy[3] != win.w.out)
+    context.fail(fmt::format("dy is {}x{}, the convolution's result is {}x{}", dy[2], dy[3], win.h.out, win.w.out));
 }
 
 Type infer_conv2d_input_grad(const InferContext& context) {
@@ -142,15 +141,15 @@ void for_each_product(const Attrs& attrs, const Shape& x, const Shape& w, F use)
   const std::int64_t per_group = w[0] / attrs.integer("groups");
   for (std::int64_t n = 0, y_at = 0; n < x[0]; ++n)
     for (std::int64_t k = 0; k < w[0]; ++k)
-      for (std::int64_t p = 0; p < win.h.output; ++p)
-        for (std::int64_t q = 0; q < win.w.output; ++q, ++y_at) {
+      for (std::int64_t p = 0; p < win.h.out; ++p)
+        for (std::int64_t q = 0; q < win.w.out; ++q, ++y_at) {
           const WindowAxis::Taps rows = win.h.taps(p), columns = win.w.taps(q);
           for (std::int64_t c = 0; c < w[1]; ++c)
             for (std::int64_t r = rows.first; r < rows.last; ++r) {
-              const std::int64_t row = ((n * x[1] + k / per_group * w[1] + c) * x[2] + win.h.input_at(p, r)) * x[3];
+              const std::int64_t row = ((n * x[1] + k / per_group * w[1] + c) * x[2] + win.h.input(p, r)) * x[3];
               const std::int64_t weight_row = ((k * w[1] + c) * w[2] + r) * w[3];
               for (std::int64_t s = columns.first; s < columns.last; ++s)
-                use(static_cast<std::size_t>(y_at), static_cast<std::size_t>(row + win.w.input_at(q, s)),
+                use(static_cast<std::size_t>(y_at), static_cast<std::size_t>(row + win.w.input(q, s)),
                     static_cast<std::size_t>(weight_row + s));
             }
         }

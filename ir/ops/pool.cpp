@@ -1,5 +1,6 @@
-// Pools and their gradients (ops.md §10); upsampling is in upsample.h. A pool's gradient op is its transpose, so one
-// walk over (output, input, weight) is the meaning of both; max pooling walks windows.
+// Pools and their gradients (ops.md §10); the meaning of upsampling is in upsample.h. Which cells a result reads is the
+// row's span. A pool's gradient op is its transpose, so one walk over (result, cell, weight) is the meaning of both;
+// max pooling walks windows.
 #include <cmath>
 #include <limits>
 
@@ -8,8 +9,8 @@
 #include "ir/ops/oracle.h"
 #include "ir/ops/require.h"
 #include "ir/ops/rows.h"
+#include "ir/ops/span.h"
 #include "ir/ops/upsample.h"
-#include "ir/ops/window.h"
 #include "ir/passes/grad.h"
 
 namespace fusejit::ir {
@@ -30,9 +31,35 @@ Window checked_pool(const InferContext& context, std::int64_t input_h, std::int6
   return checked_window(context, input_h, input_w, kernel[0], kernel[1]);
 }
 
-Window pool_window(const Attrs& attrs, const Shape& x) {
-  const auto kernel = attrs.ints("kernel_size");
-  return window(attrs, x[2], x[3], kernel[0], kernel[1]);
+// ---- spans
+
+// The image whose cells are read and the one of the results: an op, its gradient, max pooling's gradient.
+struct Images {
+  const Shape& cells;
+  const Shape& results;
+};
+const Shape& operand_shape(const Node& node, std::size_t i) { return node.operands[i].value.type().shape; }
+Images forward(const Node& node) { return {operand_shape(node, 0), node.type.shape}; }
+Images gradient(const Node& node) { return {node.type.shape, operand_shape(node, 0)}; }
+Images max_gradient(const Node& node) { return {operand_shape(node, 0), operand_shape(node, 1)}; }
+
+using ImagesFn = Images (*)(const Node& node);
+template <ImagesFn images>
+ImageSpan window_span(const Node& node, int axis) {
+  const auto a = static_cast<std::size_t>(axis);
+  return window_axis(node.attrs, a, images(node).cells[2 + axis], node.attrs.ints("kernel_size")[a]);
+}
+template <ImagesFn images>
+ImageSpan parts_span(const Node& node, int axis) {
+  return PartsAxis{images(node).cells[2 + axis], images(node).results[2 + axis]};
+}
+template <ImagesFn images>
+ImageSpan nearest_span(const Node& node, int axis) {
+  return NearestAxis{images(node).cells[2 + axis], images(node).results[2 + axis]};
+}
+template <ImagesFn images>
+ImageSpan linear_span(const Node& node, int axis) {
+  return LinearAxis::of(images(node).cells[2 + axis], images(node).results[2 + axis], node.attrs.flag("align_corners"));
 }
 
 // Of a *_grad row without x: result [N,C] of dy with the sizes of `input_size`.
@@ -56,9 +83,9 @@ Type infer_max_pool(const InferContext& context) {
   const Shape& x = context.type(0).shape;
   const Window win = checked_pool(context, x[2], x[3]);
   for (const WindowAxis& axis : {win.h, win.w})
-    if (std::max(axis.low, axis.high) > axis.dilation * (axis.kernel - 1))
+    if (std::max(axis.low_padding, axis.high_padding) > axis.dilation * (axis.kernel - 1))
       context.fail("padding is larger than dilation * (kernel_size - 1), a window would see nothing but padding");
-  return resized(context.type(0), win.h.output, win.w.output);
+  return resized(context.type(0), win.h.out, win.w.out);
 }
 
 Type infer_max_pool_grad(const InferContext& context) {
@@ -70,17 +97,18 @@ Type infer_max_pool_grad(const InferContext& context) {
 
 // Calls use(output index, index of the first maximum in x) for every window.
 template <class F>
-void for_each_maximum(const Attrs& attrs, const Shape& shape, const std::vector<double>& x, F use) {
-  const Window win = pool_window(attrs, shape);
+void for_each_maximum(const EvalContext& context, const std::vector<double>& x, F use) {
+  const Shape& shape = oracle::shape(context, 0);
+  const WindowAxis down = pool_window(context.node, 0), across = pool_window(context.node, 1);
   std::int64_t out = 0;
   for (std::int64_t image = 0; image < shape[0] * shape[1]; ++image)
-    for (std::int64_t p = 0; p < win.h.output; ++p)
-      for (std::int64_t q = 0; q < win.w.output; ++q, ++out) {
-        const WindowAxis::Taps rows = win.h.taps(p), columns = win.w.taps(q);
+    for (std::int64_t p = 0; p < down.out; ++p)
+      for (std::int64_t q = 0; q < across.out; ++q, ++out) {
+        const WindowAxis::Taps rows = down.taps(p), columns = across.taps(q);
         std::int64_t best = -1;
         for (std::int64_t r = rows.first; r < rows.last; ++r)
           for (std::int64_t s = columns.first; s < columns.last; ++s) {
-            const std::int64_t at = (image * shape[2] + win.h.input_at(p, r)) * shape[3] + win.w.input_at(q, s);
+            const std::int64_t at = (image * shape[2] + down.input(p, r)) * shape[3] + across.input(q, s);
             const double candidate = x[static_cast<std::size_t>(at)];
             const double held = best < 0 ? 0 : x[static_cast<std::size_t>(best)];
             if (best < 0 || candidate > held || (std::isnan(candidate) && !std::isnan(held))) best = at;
@@ -91,7 +119,7 @@ void for_each_maximum(const Attrs& attrs, const Shape& shape, const std::vector<
 
 void evaluate_max_pool(const EvalContext& context) {
   const std::vector<double> x = oracle::doubles(context, 0);
-  for_each_maximum(context.node.attrs, oracle::shape(context, 0), x, [&](std::int64_t out, std::int64_t best) {
+  for_each_maximum(context, x, [&](std::int64_t out, std::int64_t best) {
     const double none = -std::numeric_limits<double>::infinity();
     oracle::store(context.result, out, best < 0 ? none : x[static_cast<std::size_t>(best)]);
   });
@@ -100,7 +128,7 @@ void evaluate_max_pool(const EvalContext& context) {
 void evaluate_max_pool_grad(const EvalContext& context) {
   const std::vector<double> x = oracle::doubles(context, 0), dy = oracle::doubles(context, 1);
   std::vector<double> dx(x.size());
-  for_each_maximum(context.node.attrs, oracle::shape(context, 0), x, [&](std::int64_t out, std::int64_t best) {
+  for_each_maximum(context, x, [&](std::int64_t out, std::int64_t best) {
     if (best >= 0) dx[static_cast<std::size_t>(best)] += dy[static_cast<std::size_t>(out)];
   });
   oracle::store(context.result, dx);
@@ -119,32 +147,14 @@ Type infer_avg_pool(const InferContext& context) {
   require_image(context);
   const Shape& x = context.type(0).shape;
   const Window win = checked_pool(context, x[2], x[3]);
-  return resized(context.type(0), win.h.output, win.w.output);
+  return resized(context.type(0), win.h.out, win.w.out);
 }
 
 Type infer_avg_pool_grad(const InferContext& context) {
   const Type result = input_type(context);
   const Window win = checked_pool(context, result.shape[2], result.shape[3]);
-  require_result_size(context, 0, win.h.output, win.w.output);
+  require_result_size(context, 0, win.h.out, win.w.out);
   return result;
-}
-
-// Calls use(output row and column, input row and column, weight) for every cell that a window averages.
-template <class F>
-void for_each_averaged(const Attrs& attrs, const Shape& x, F use) {
-  const Window win = pool_window(attrs, x);
-  for (std::int64_t p = 0; p < win.h.output; ++p)
-    for (std::int64_t q = 0; q < win.w.output; ++q) {
-      const WindowAxis::Taps rows = win.h.taps(p), columns = win.w.taps(q);
-      const double inside = static_cast<double>(rows.count()) * static_cast<double>(columns.count());
-      const double all = static_cast<double>(win.h.kernel) * static_cast<double>(win.w.kernel);
-      const double count = attrs.flag("count_include_pad") ? all : inside;
-      // No cell inside: 0/0.
-      if (count == 0) use(p, q, -1, -1, std::numeric_limits<double>::quiet_NaN());
-      for (std::int64_t r = rows.first; r < rows.last; ++r)
-        for (std::int64_t s = columns.first; s < columns.last; ++s)
-          use(p, q, win.h.input_at(p, r), win.w.input_at(q, s), count);
-    }
 }
 
 // ---- adaptive average pooling
@@ -165,61 +175,47 @@ Type infer_adaptive_grad(const InferContext& context) {
   return result;
 }
 
-// Rows ⌊i·H/P⌋ ... ⌈(i+1)·H/P⌉-1.
-struct Range {
-  std::int64_t first, last;
+// ---- both averages
+
+// Cells [first, last) that a result averages, and by how many it divides.
+struct Averaged {
+  std::int64_t first, last, count;
 };
-Range adaptive_range(std::int64_t i, std::int64_t input, std::int64_t output) {
-  return {i * input / output, ((i + 1) * input + output - 1) / output};
+Averaged averaged(const ImageSpan& span, std::int64_t o, const Attrs& attrs) {
+  if (const auto* parts = std::get_if<PartsAxis>(&span))
+    return {parts->first(o), parts->end(o), parts->end(o) - parts->first(o)};
+  const auto& window = std::get<WindowAxis>(span);
+  const WindowAxis::Taps taps = window.taps(o);
+  return {window.input(o, taps.first), window.input(o, taps.last),
+          attrs.flag("count_include_pad") ? window.kernel : taps.count()};
 }
 
-template <class F>
-void for_each_adaptive(const Shape& x, std::int64_t height, std::int64_t width, F use) {
-  for (std::int64_t p = 0; p < height; ++p)
-    for (std::int64_t q = 0; q < width; ++q) {
-      const Range rows = adaptive_range(p, x[2], height), columns = adaptive_range(q, x[3], width);
-      const double count = static_cast<double>((rows.last - rows.first) * (columns.last - columns.first));
-      for (std::int64_t h = rows.first; h < rows.last; ++h)
-        for (std::int64_t w = columns.first; w < columns.last; ++w) use(p, q, h, w, count);
-    }
-}
-
-// ---- both averages: `walk(image shape x, output height and width, use)` names the cells
-
-enum class Direction { forward, transposed };
-
-// forward: y = Σ x / count; transposed: x = Σ y / count.
-template <class Walk>
-void evaluate_average(const EvalContext& context, Direction direction, Walk walk) {
+// `images` forward: y = Σ x / count; gradient: x = Σ y / count.
+template <ImagesFn images>
+void evaluate_average(const EvalContext& context) {
   const std::vector<double> source = oracle::doubles(context, 0);
-  const Shape &operand = oracle::shape(context, 0), &result = context.result.type.shape;
-  const bool is_forward = direction == Direction::forward;
-  const Shape &x = is_forward ? operand : result, &y = is_forward ? result : operand;
-  std::vector<double> sums(static_cast<std::size_t>(result.elements()));
+  const auto [x, y] = images(context.node);
+  const ImageSpan down = span_of(context.node, 0), across = span_of(context.node, 1);
+  const bool is_forward = images == forward;
+  std::vector<double> sums(static_cast<std::size_t>(context.result.type.shape.elements()));
+  std::size_t out = 0;
   for (std::int64_t image = 0; image < x[0] * x[1]; ++image)
-    walk(x, y, [&](std::int64_t p, std::int64_t q, std::int64_t h, std::int64_t w, double count) {
-      const std::size_t out = static_cast<std::size_t>((image * y[2] + p) * y[3] + q);
-      if (h < 0) {
-        if (is_forward) sums[out] = count;
-        return;
+    for (std::int64_t p = 0; p < y[2]; ++p)
+      for (std::int64_t q = 0; q < y[3]; ++q, ++out) {
+        const Averaged rows = averaged(down, p, context.node.attrs), columns = averaged(across, q, context.node.attrs);
+        const double count = static_cast<double>(rows.count) * static_cast<double>(columns.count);
+        // No cell inside: 0/0.
+        if (count == 0 && is_forward) sums[out] = std::numeric_limits<double>::quiet_NaN();
+        for (std::int64_t h = rows.first; h < rows.last; ++h)
+          for (std::int64_t w = columns.first; w < columns.last; ++w) {
+            const std::size_t in = static_cast<std::size_t>((image * x[2] + h) * x[3] + w);
+            if (is_forward)
+              sums[out] += source[in] / count;
+            else
+              sums[in] += source[out] / count;
+          }
       }
-      const std::size_t in = static_cast<std::size_t>((image * x[2] + h) * x[3] + w);
-      if (is_forward)
-        sums[out] += source[in] / count;
-      else
-        sums[in] += source[out] / count;
-    });
   oracle::store(context.result, sums);
-}
-
-void evaluate_avg_pool(const EvalContext& context, Direction direction) {
-  evaluate_average(context, direction,
-                   [&](const Shape& x, const Shape&, auto use) { for_each_averaged(context.node.attrs, x, use); });
-}
-
-void evaluate_adaptive(const EvalContext& context, Direction direction) {
-  evaluate_average(context, direction,
-                   [](const Shape& x, const Shape& y, auto use) { for_each_adaptive(x, y[2], y[3], use); });
 }
 
 // ---- gradients
@@ -228,7 +224,7 @@ void evaluate_adaptive(const EvalContext& context, Direction direction) {
 AttrInit ints(const Attrs& attrs, std::string_view attribute) { return {attribute, attrs.ints(attribute)}; }
 AttrInit size_of(const char* attribute, const Value& x) { return {attribute, x.type().shape.dims().subspan(2)}; }
 
-Value averaged(const GradContext& c, Op op, const AttrInit* input_size) {
+Value averaging(const GradContext& c, Op op, const AttrInit* input_size) {
   const Attrs& attrs = c.y->attrs;
   std::vector<AttrInit> given{ints(attrs, "kernel_size"),
                               ints(attrs, "stride"),
@@ -259,64 +255,64 @@ constexpr OpDef kRows[] = {
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::max_pool2d_grad, {c.x(0), c.dy}, c.y->attrs)};
      },
-     .evaluate = evaluate_max_pool, .images = 0b011, .meaning = "the maximum of each window"},
+     .evaluate = evaluate_max_pool, .span = window_span<forward>, .images = 0b011, .meaning = "the maximum of each window"},
     {.op = Op::max_pool2d_grad, .name = "max_pool2d_grad", .family = Family::anchor, .min_operands = 2,
      .max_operands = 2, .operand_names = kXDy, .attrs = kMax, .infer = infer_max_pool_grad,
-     .grad = grad_max_pool_grad, .evaluate = evaluate_max_pool_grad,
+     .grad = grad_max_pool_grad, .evaluate = evaluate_max_pool_grad, .span = window_span<max_gradient>,
      .images = 0b111, .meaning = "dy at the first maximum of each window, added up"},
     {.op = Op::avg_pool2d, .name = "avg_pool2d", .family = Family::anchor, .operand_names = kX, .attrs = kAvg,
      .infer = infer_avg_pool,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        const AttrInit size = size_of("input_size", c.x(0));
-       return {averaged(c, Op::avg_pool2d_grad, &size)};
+       return {averaging(c, Op::avg_pool2d_grad, &size)};
      },
-     .evaluate = [](const EvalContext& c) { evaluate_avg_pool(c, Direction::forward); },
-     .images = 0b011, .meaning = "the mean of each window"},
+     .evaluate = evaluate_average<forward>, .span = window_span<forward>, .images = 0b011, .meaning = "the mean of each window"},
     {.op = Op::avg_pool2d_grad, .name = "avg_pool2d_grad", .family = Family::anchor, .operand_names = kDy,
      .attrs = kAvgGrad, .infer = infer_avg_pool_grad,
-     .grad = [](const GradContext& c) -> std::vector<Value> { return {averaged(c, Op::avg_pool2d, nullptr)}; },
-     .evaluate = [](const EvalContext& c) { evaluate_avg_pool(c, Direction::transposed); },
-     .images = 0b011, .meaning = "the transpose of avg_pool2d"},
+     .grad = [](const GradContext& c) -> std::vector<Value> { return {averaging(c, Op::avg_pool2d, nullptr)}; },
+     .evaluate = evaluate_average<gradient>, .span = window_span<gradient>, .images = 0b011, .meaning = "the transpose of avg_pool2d"},
     {.op = Op::adaptive_avg_pool2d, .name = "adaptive_avg_pool2d", .family = Family::anchor, .operand_names = kX,
      .attrs = kToOutput, .infer = infer_adaptive,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::adaptive_avg_pool2d_grad, {c.dy}, {size_of("input_size", c.x(0))})};
      },
-     .evaluate = [](const EvalContext& c) { evaluate_adaptive(c, Direction::forward); },
-     .images = 0b011, .meaning = "the mean of output_size windows that cover x evenly"},
+     .evaluate = evaluate_average<forward>, .span = parts_span<forward>, .images = 0b011, .meaning = "the mean of output_size windows that cover x evenly"},
     {.op = Op::adaptive_avg_pool2d_grad, .name = "adaptive_avg_pool2d_grad", .family = Family::anchor,
      .operand_names = kDy, .attrs = kToInput, .infer = infer_adaptive_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::adaptive_avg_pool2d, {c.dy}, {size_of("output_size", c.x(0))})};
      },
-     .evaluate = [](const EvalContext& c) { evaluate_adaptive(c, Direction::transposed); },
-     .images = 0b011, .meaning = "the transpose of adaptive_avg_pool2d"},
+     .evaluate = evaluate_average<gradient>, .span = parts_span<gradient>, .images = 0b011, .meaning = "the transpose of adaptive_avg_pool2d"},
     {.op = Op::upsample_nearest2d, .name = "upsample_nearest2d", .family = Family::anchor, .operand_names = kX,
      .attrs = kToOutput, .infer = infer_adaptive,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_nearest2d_grad, {c.dy}, {size_of("input_size", c.x(0))})};
      },
-     .evaluate = evaluate_upsample_nearest, .images = 0b011, .meaning = "rows and columns repeated to output_size"},
+     .evaluate = evaluate_upsample, .span = nearest_span<forward>, .images = 0b011,
+     .meaning = "rows and columns repeated to output_size"},
     {.op = Op::upsample_nearest2d_grad, .name = "upsample_nearest2d_grad", .family = Family::anchor,
      .operand_names = kDy, .attrs = kToInput, .infer = infer_adaptive_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_nearest2d, {c.dy}, {size_of("output_size", c.x(0))})};
      },
-     .evaluate = evaluate_upsample_nearest_grad, .images = 0b011, .meaning = "the transpose of upsample_nearest2d"},
+     .evaluate = evaluate_upsample_grad, .span = nearest_span<gradient>, .images = 0b011,
+     .meaning = "the transpose of upsample_nearest2d"},
     {.op = Op::upsample_bilinear2d, .name = "upsample_bilinear2d", .family = Family::anchor, .operand_names = kX,
      .attrs = kBilinear, .infer = infer_adaptive,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_bilinear2d_grad, {c.dy},
                      {size_of("input_size", c.x(0)), {"align_corners", c.y->attrs.flag("align_corners")}})};
      },
-     .evaluate = evaluate_upsample_bilinear, .images = 0b011, .meaning = "linear interpolation between rows and columns"},
+     .evaluate = evaluate_upsample, .span = linear_span<forward>, .images = 0b011,
+     .meaning = "linear interpolation between rows and columns"},
     {.op = Op::upsample_bilinear2d_grad, .name = "upsample_bilinear2d_grad", .family = Family::anchor,
      .operand_names = kDy, .attrs = kBilinearGrad, .infer = infer_adaptive_grad,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        return {build(Op::upsample_bilinear2d, {c.dy},
                      {size_of("output_size", c.x(0)), {"align_corners", c.y->attrs.flag("align_corners")}})};
      },
-     .evaluate = evaluate_upsample_bilinear_grad, .images = 0b011, .meaning = "the transpose of upsample_bilinear2d"},
+     .evaluate = evaluate_upsample_grad, .span = linear_span<gradient>, .images = 0b011,
+     .meaning = "the transpose of upsample_bilinear2d"},
 };
 // clang-format on
 static_assert(rows_fill(kRows, kPool), "a row is missing or out of order");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/ops/oracle.h"
+#include "ir/ops/span.h"
 
 namespace fusejit::ir {
 namespace {
@@ -13,34 +14,26 @@ struct Taps {
   double share;
 };
 
-Taps nearest(std::int64_t i, std::int64_t input, std::int64_t output) {
-  const std::int64_t row = std::min(i * input / output, input - 1);
-  return {row, row, 0};
+Taps taps(const ImageSpan& span, std::int64_t o) {
+  if (const auto* nearest = std::get_if<NearestAxis>(&span)) return {nearest->cell(o), nearest->cell(o), 0};
+  const auto& linear = std::get<LinearAxis>(span);
+  const std::int64_t place = std::clamp<std::int64_t>(linear.place(o), 0, linear.last_place());
+  const std::int64_t first = place / linear.unit;
+  const double share = static_cast<double>(place % linear.unit) / static_cast<double>(linear.unit);
+  return {first, std::min(first + 1, linear.in - 1), share};
 }
 
-// In the compute type T, as PyTorch does.
-template <class T>
-Taps linear(std::int64_t i, std::int64_t input, std::int64_t output, bool align_corners) {
-  const T scale = align_corners ? (output > 1 ? static_cast<T>(input - 1) / static_cast<T>(output - 1) : T(0))
-                                : static_cast<T>(input) / static_cast<T>(output);
-  const T at =
-      align_corners ? scale * static_cast<T>(i) : std::max(scale * (static_cast<T>(i) + T(0.5)) - T(0.5), T(0));
-  const std::int64_t first = std::min(static_cast<std::int64_t>(at), input - 1);
-  const T share = std::clamp(at - static_cast<T>(first), T(0), T(1));
-  return {first, std::min(first + 1, input - 1), static_cast<double>(share)};
-}
-
-// y[p,q] = Σ share · x, or its transpose: `taps(i, input, output)` says what is read.
-template <class F>
-void evaluate(const EvalContext& context, bool is_transposed, F taps) {
+// y[p,q] = Σ share · x, or its transpose.
+void evaluate(const EvalContext& context, bool is_transposed) {
   const std::vector<double> source = oracle::doubles(context, 0);
   const Shape &operand = oracle::shape(context, 0), &result = context.result.type.shape;
   const Shape &x = is_transposed ? result : operand, &y = is_transposed ? operand : result;
+  const ImageSpan down = span_of(context.node, 0), across = span_of(context.node, 1);
   std::vector<double> sums(static_cast<std::size_t>(result.elements()));
   for (std::int64_t image = 0, out = 0; image < x[0] * x[1]; ++image)
     for (std::int64_t p = 0; p < y[2]; ++p)
       for (std::int64_t q = 0; q < y[3]; ++q, ++out) {
-        const Taps rows = taps(p, x[2], y[2]), columns = taps(q, x[3], y[3]);
+        const Taps rows = taps(down, p), columns = taps(across, q);
         const auto add = [&](std::int64_t h, std::int64_t w, double share) {
           const std::int64_t in = (image * x[2] + h) * x[3] + w;
           if (share == 0) return;
@@ -55,19 +48,9 @@ void evaluate(const EvalContext& context, bool is_transposed, F taps) {
   oracle::store(context.result, sums);
 }
 
-void evaluate_bilinear(const EvalContext& context, bool is_transposed) {
-  const bool corners = context.node.attrs.flag("align_corners");
-  const bool is_double = context.result.type.dtype == DType::f64;
-  evaluate(context, is_transposed, [=](std::int64_t i, std::int64_t input, std::int64_t output) {
-    return is_double ? linear<double>(i, input, output, corners) : linear<float>(i, input, output, corners);
-  });
-}
-
 }  // namespace
 
-void evaluate_upsample_nearest(const EvalContext& context) { evaluate(context, false, nearest); }
-void evaluate_upsample_nearest_grad(const EvalContext& context) { evaluate(context, true, nearest); }
-void evaluate_upsample_bilinear(const EvalContext& context) { evaluate_bilinear(context, false); }
-void evaluate_upsample_bilinear_grad(const EvalContext& context) { evaluate_bilinear(context, true); }
+void evaluate_upsample(const EvalContext& context) { evaluate(context, false); }
+void evaluate_upsample_grad(const EvalContext& context) { evaluate(context, true); }
 
 }  // namespace fusejit::ir

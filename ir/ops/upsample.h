@@ -5,9 +5,7 @@
 
 namespace fusejit::ir {
 
-void evaluate_upsample_nearest(const EvalContext& context);
-void evaluate_upsample_nearest_grad(const EvalContext& context);
-void evaluate_upsample_bilinear(const EvalContext& context);
-void evaluate_upsample_bilinear_grad(const EvalContext& context);
+void evaluate_upsample(const EvalContext& context);
+void evaluate_upsample_grad(const EvalContext& context);
 
 }  // namespace fusejit::ir

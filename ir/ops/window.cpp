@@ -15,8 +15,6 @@ bool has_dilation(const Attrs& attrs) {
   return std::any_of(schema.begin(), schema.end(), [](const AttrDef& def) { return def.name == "dilation"; });
 }
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0); }
-
 // Attribute numbers stay far from overflow: extents are at most 2^40.
 constexpr std::int64_t kLargest = std::int64_t{1} << 40;
 
@@ -27,19 +25,24 @@ void require_moderate(const InferContext& context, std::string_view attribute) {
 
 }  // namespace
 
+WindowAxis window_axis(const Attrs& attrs, std::size_t axis, std::int64_t in, std::int64_t kernel) {
+  const auto padding = attrs.ints("padding");
+  WindowAxis a{.in = in,
+               .kernel = kernel,
+               .stride = attrs.ints("stride")[axis],
+               .low_padding = padding[axis],
+               .high_padding = padding[axis + 2]};
+  if (has_dilation(attrs)) a.dilation = attrs.ints("dilation")[axis];
+  // Without a product that could overflow: the taps of a window that fits span at most the padded input.
+  const std::int64_t room = a.in + a.low_padding + a.high_padding - 1;
+  const bool fits = room >= 0 && (kernel == 1 || a.dilation <= room / (kernel - 1));
+  a.out = fits ? floor_divide(room - a.dilation * (kernel - 1), a.stride) + 1 : 0;
+  return a;
+}
+
 Window window(const Attrs& attrs, std::int64_t input_h, std::int64_t input_w, std::int64_t kernel_h,
               std::int64_t kernel_w) {
-  const auto stride = attrs.ints("stride"), padding = attrs.ints("padding");
-  const auto axis = [&](std::size_t i, std::int64_t input, std::int64_t kernel) {
-    WindowAxis a{.input = input, .kernel = kernel, .stride = stride[i], .low = padding[i], .high = padding[i + 2]};
-    if (has_dilation(attrs)) a.dilation = attrs.ints("dilation")[i];
-    // Without a product that could overflow: the taps of a window that fits span at most input + low + high.
-    const std::int64_t room = a.input + a.low + a.high - 1;
-    const bool fits = room >= 0 && (kernel == 1 || a.dilation <= room / (kernel - 1));
-    a.output = fits ? floor_div(room - a.dilation * (kernel - 1), a.stride) + 1 : 0;
-    return a;
-  };
-  return {axis(0, input_h, kernel_h), axis(1, input_w, kernel_w)};
+  return {window_axis(attrs, 0, input_h, kernel_h), window_axis(attrs, 1, input_w, kernel_w)};
 }
 
 Window checked_window(const InferContext& context, std::int64_t input_h, std::int64_t input_w, std::int64_t kernel_h,
@@ -56,7 +59,7 @@ Window checked_window(const InferContext& context, std::int64_t input_h, std::in
     require_moderate(context, "dilation");
   }
   const Window found = window(context.attrs, input_h, input_w, kernel_h, kernel_w);
-  if (found.h.output < 1 || found.w.output < 1)
+  if (found.h.out < 1 || found.w.out < 1)
     context.fail(fmt::format("a window of {}x{} with dilation {}x{} does not fit into {}x{} with padding {}", kernel_h,
                              kernel_w, found.h.dilation, found.w.dilation, input_h, input_w, padding));
   return found;

@@ -67,6 +67,7 @@ class Expression {
   // Conversion between compute types and to a storage dtype.
   ir::Arg convert(ir::Arg value, DType to);
   ir::KernelBuilder& builder() { return builder_; }
+  struct Run;  // expression_average.cpp
 
  private:
   struct Known {
@@ -91,18 +92,13 @@ class Expression {
                        const std::function<ir::Arg(ir::Index)>& body);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
-  struct Span;  // expression_average.cpp
-  static Span part(const ir::Index& i, std::int64_t extent, std::int64_t parts);
-  ir::Arg sum_over(const Span& span, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
-  ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, const Shape& in, const Shape& out,
-                         DType type);
+  ir::Arg sum_over(const Run& run, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
+  ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, DType type);
   ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg average_pool_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_nearest(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at);
-  struct LinearAxis;  // expression_average.cpp
-  static LinearAxis linear_axis(const ir::Node& node, std::int64_t cells, std::int64_t results);
-  ir::Arg linear_share(const LinearAxis& a, const ir::Index& result, const ir::Index& cell, DType type);
+  ir::Arg linear_share(const ir::LinearAxis& a, const ir::Index& result, const ir::Index& cell, DType type);
   ir::Arg upsample_linear(const ir::Node& node, const LogicalIndex& at);
   ir::Arg upsample_linear_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then,

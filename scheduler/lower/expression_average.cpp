@@ -1,9 +1,9 @@
-// Expression: average pooling, up-sampling and their transposes. All of them are a sum over a span of positions per
-// spatial dim: the cells that a window averages, the two that a result lies between, or the results that use a cell.
+// Expression: average pooling, up-sampling and their transposes. All of them are a sum over a run of positions per
+// spatial dim, read off the row's span: the cells that a result reads, or the results that read a cell.
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
+#include "ir/ops/span.h"
 #include "scheduler/lower/expression.h"
 
 namespace fusejit::scheduler {
@@ -14,210 +14,162 @@ using ir::Compare;
 using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
+using ir::LinearAxis;
+using ir::NearestAxis;
 using ir::Op;
+using ir::PartsAxis;
 
 // Positions first, first + 1, ... of which at most `most` count: those for which `inside` holds.
-struct Expression::Span {
+struct Expression::Run {
   Index first;
   std::int64_t most = 1;
-  std::function<std::vector<Compare>(const Index& position)> inside;
+  std::function<std::vector<Compare>(const Index& position)> inside = {};
 };
 
 namespace {
 
-Index ceil_divide(const Index& a, std::int64_t by) { return (a + Index(by - 1)) / by; }
+using Run = Expression::Run;
 
-// floor(i * extent / parts) without common factors, which would hide that the quotient is simple.
-Index start_of(const Index& i, std::int64_t extent, std::int64_t parts) {
-  const std::int64_t common = std::gcd(extent, parts);
-  return i * (extent / common) / (parts / common);
-}
-Index end_of(const Index& i, std::int64_t extent, std::int64_t parts) {
-  const std::int64_t common = std::gcd(extent, parts);
-  return ceil_divide((i + Index(1)) * (extent / common), parts / common);
-}
-
-// One spatial dim of an average pool: windows of a fixed size, or those that cut `in` into `out` parts.
-struct AveragedAxis {
-  std::int64_t in = 1, out = 1;
-  std::int64_t kernel = 0, stride = 1, padding = 0;  // kernel 0: adaptive
-  bool adaptive() const { return kernel == 0; }
-  bool inside() const { return padding == 0 && (out - 1) * stride + kernel <= in; }
-};
-
-AveragedAxis averaged_axis(const ir::Node& node, int axis, const Shape& in, const Shape& out) {
-  AveragedAxis a{in[2 + axis], out[2 + axis]};
-  if (node.op == Op::avg_pool2d || node.op == Op::avg_pool2d_grad) {
-    const auto i = static_cast<std::size_t>(axis);
-    a.kernel = node.attrs.ints("kernel_size")[i], a.stride = node.attrs.ints("stride")[i];
-    a.padding = node.attrs.ints("padding")[i];
-  }
-  return a;
-}
-
-}  // namespace
-
-// Part i of `extent` cells cut into `parts` that may overlap by a cell: floor(i*extent/parts) up to
-// ceil((i+1)*extent/parts).
-Expression::Span Expression::part(const Index& i, std::int64_t extent, std::int64_t parts) {
-  if (extent % parts == 0) return {i * (extent / parts), extent / parts, {}};
-  std::int64_t most = 1;
-  for (std::int64_t p = 0; p < parts; ++p) {
-    most = std::max(most, ((p + 1) * extent + parts - 1) / parts - p * extent / parts);
-  }
-  const Index end = end_of(i, extent, parts);
-  return {start_of(i, extent, parts), most, [end, extent](const Index& at) {
-            return std::vector<Compare>{compare(at, CompareKind::lt, extent), compare(at - end, CompareKind::lt, 0)};
-          }};
-}
-
-namespace {
-
-// Cells of `in` that window o of fixed size covers.
-auto fixed_cells(const AveragedAxis& a) {
-  return [a](const Index& at) { return a.inside() ? std::vector<Compare>() : within(at, a.in); };
-}
-// Windows of fixed size that contain a pixel.
-auto fixed_windows(const AveragedAxis& a, const Index& pixel) {
-  return [a, pixel](const Index& at) {
-    std::vector<Compare> conditions;
-    if ((a.kernel - 1) / a.stride > 0) conditions.push_back(compare(at, CompareKind::ge, 0));
-    if ((a.in - 1 + a.padding) / a.stride >= a.out) conditions.push_back(compare(at, CompareKind::lt, a.out));
-    if (a.kernel % a.stride != 0) {  // the first of them may end before the pixel
-      conditions.push_back(compare(pixel + Index(a.padding) - at * a.stride, CompareKind::lt, a.kernel));
-    }
-    return conditions;
+// Those below `end` that there are.
+auto below(const Index& end, std::int64_t extent) {
+  return [end, extent](const Index& at) {
+    return std::vector<Compare>{compare(at, CompareKind::lt, extent), compare(at - end, CompareKind::lt, 0)};
   };
 }
+auto there(std::int64_t extent) {
+  return [extent](const Index& at) { return within(at, extent); };
+}
+
+Run part(const PartsAxis& a, const Index& i) {
+  if (a.is_even()) return {a.first(i), a.most()};
+  return {a.first(i), a.most(), below(a.end(i), a.in)};
+}
+
+// Cells that a result reads.
+struct CellsOf {
+  Index result;
+  Run operator()(const Window& w) const {
+    const Index first = w.input(result, Index(0));
+    return w.inside() ? Run{first, w.kernel} : Run{first, w.kernel, there(w.in)};
+  }
+  Run operator()(const PartsAxis& a) const { return part(a, result); }
+  Run operator()(const NearestAxis& a) const { return {a.cell(result), 1}; }
+  Run operator()(const LinearAxis& a) const {
+    if (a.is_copy()) return {a.in == 1 ? Index(0) : a.place(result), 1};
+    return {a.place(result) / a.unit, 2, there(a.in)};
+  }
+};
+Run cells_of(const ir::Node& node, int axis, const Index& result) {
+  return std::visit(CellsOf{result}, ir::span_of(node, axis));
+}
+
+// Results that read a cell.
+struct ResultsOf {
+  Index cell;
+  Run operator()(const Window& w) const {
+    const std::int64_t most = w.most_windows();
+    return {w.end_window(cell) - Index(most), most, [w, most, pixel = cell](const Index& at) {
+              std::vector<Compare> conditions;
+              if (most > 1) conditions.push_back(compare(at, CompareKind::ge, 0));
+              if (w.end_window(w.in - 1) > w.out) conditions.push_back(compare(at, CompareKind::lt, w.out));
+              if (w.kernel % w.stride != 0)  // the first of them may end before the cell
+                conditions.push_back(compare(pixel - w.input(at, Index(0)), CompareKind::lt, w.kernel));
+              return conditions;
+            }};
+  }
+  Run operator()(const PartsAxis& a) const { return part(a.transposed(), cell); }  // the same cuts, seen from the cells
+  Run operator()(const NearestAxis& a) const {
+    if (a.out % a.in == 0) return {a.first_result(cell), a.most_results()};
+    return {a.first_result(cell), a.most_results(), below(a.first_result(cell + Index(1)), a.out)};
+  }
+  Run operator()(const LinearAxis& a) const {
+    if (a.most_results() == a.out) return {Index(0), a.out};
+    return {a.first_result(cell), a.most_results(), there(a.out)};
+  }
+};
+Run results_of(const ir::Node& node, int axis, const Index& cell) {
+  return std::visit(ResultsOf{cell}, ir::span_of(node, axis));
+}
 
 }  // namespace
 
-Arg Expression::sum_over(const Span& span, DType type, const std::function<Arg(const Index&)>& body) {
+Arg Expression::sum_over(const Run& run, DType type, const std::function<Arg(const Index&)>& body) {
   const auto term = [&](const Index& at) {
-    const std::vector<Compare> inside = span.inside ? span.inside(at) : std::vector<Compare>();
+    const std::vector<Compare> inside = run.inside ? run.inside(at) : std::vector<Compare>();
     return choose(
         inside, type, [&] { return body(at); }, KernelBuilder::literal(0, type));
   };
-  if (span.most == 1) return term(span.first.simplify(hooks_.ranges));
+  if (run.most == 1) return term(run.first.simplify(hooks_.ranges));
   constexpr std::int64_t kUnrolled = 4;
-  const ir::Binding binding = span.most <= kUnrolled ? ir::Binding::unroll : ir::Binding::none;
-  return builder_.reduce({Index(0)}, {Index(span.most)}, binding, {Combiner::add}, {type},
-                         [&](Index t) { return nested([&] { return std::vector<Arg>{term(span.first + t)}; }); })[0];
+  const ir::Binding binding = run.most <= kUnrolled ? ir::Binding::unroll : ir::Binding::none;
+  return builder_.reduce({Index(0)}, {Index(run.most)}, binding, {Combiner::add}, {type},
+                         [&](Index t) { return nested([&] { return std::vector<Arg>{term(run.first + t)}; }); })[0];
 }
 
-// How many cells window o of this dim averages, as a number of `type`.
-Arg Expression::averaged_cells(const ir::Node& node, int axis, const Index& o, const Shape& in, const Shape& out,
-                               DType type) {
-  const AveragedAxis a = averaged_axis(node, axis, in, out);
-  if (a.adaptive()) {
-    if (a.in % a.out == 0) return KernelBuilder::literal(static_cast<double>(a.in / a.out), type);
-    return convert(builder_.index(resolve(end_of(o, a.in, a.out) - start_of(o, a.in, a.out)), DType::i32), type);
+// How many cells result o of this dim averages, as a number of `type`.
+Arg Expression::averaged_cells(const ir::Node& node, int axis, const Index& o, DType type) {
+  const ir::ImageSpan span = ir::span_of(node, axis);
+  if (const auto* parts = std::get_if<PartsAxis>(&span)) {
+    if (parts->is_even()) return KernelBuilder::literal(static_cast<double>(parts->most()), type);
+    return convert(builder_.index(resolve(parts->end(o) - parts->first(o)), DType::i32), type);
   }
-  if (node.attrs.flag("count_include_pad") || a.inside()) {
-    return KernelBuilder::literal(static_cast<double>(a.kernel), type);
-  }
+  const auto& window = std::get<Window>(span);
+  if (node.attrs.flag("count_include_pad") || window.inside())
+    return KernelBuilder::literal(static_cast<double>(window.kernel), type);
   const auto bound = [&](std::int64_t n) { return Arg(ir::cast(ir::Scalar::of(n), DType::i32)); };
-  const Arg start = builder_.index(resolve(o * a.stride - Index(a.padding)), DType::i32),
-            end = builder_.index(resolve(o * a.stride + Index(a.kernel - a.padding)), DType::i32);
-  const Arg last = def(Op::maximum, {def(Op::minimum, {end, bound(a.in)}, DType::i32), bound(0)}, DType::i32),
-            first = def(Op::minimum, {def(Op::maximum, {start, bound(0)}, DType::i32), bound(a.in)}, DType::i32);
+  const Arg start = builder_.index(resolve(window.input(o, Index(0))), DType::i32),
+            end = builder_.index(resolve(window.input(o, Index(window.kernel))), DType::i32);
+  const Arg last = def(Op::maximum, {def(Op::minimum, {end, bound(window.in)}, DType::i32), bound(0)}, DType::i32),
+            first = def(Op::minimum, {def(Op::maximum, {start, bound(0)}, DType::i32), bound(window.in)}, DType::i32);
   return convert(def(Op::sub, {last, first}, DType::i32), type);
 }
 
 Arg Expression::average_pool(const ir::Node& node, const LogicalIndex& at) {
-  const ir::Value& x = node.operands[0].value;
+  const int x = id(node.operands[0].value);
   const DType type = compute_type(node.type.dtype);
-  const Shape &in = x.type().shape, &out = node.type.shape;
-  const auto cells = [&](int axis) -> Span {
-    const AveragedAxis a = averaged_axis(node, axis, in, out);
-    const Index& o = at[static_cast<std::size_t>(2 + axis)];
-    if (a.adaptive()) return part(o, a.in, a.out);
-    return {o * a.stride - Index(a.padding), a.kernel, fixed_cells(a)};
-  };
-  const Span columns = cells(1);
-  const Arg sum = sum_over(cells(0), type, [&](const Index& h) {
-    return sum_over(columns, type, [&](const Index& w) { return value(id(x), {at[0], at[1], h, w}); });
+  const Run columns = cells_of(node, 1, at[3]);
+  const Arg sum = sum_over(cells_of(node, 0, at[2]), type, [&](const Index& h) {
+    return sum_over(columns, type, [&](const Index& w) { return value(x, {at[0], at[1], h, w}); });
   });
-  const Arg count = def(
-      Op::mul, {averaged_cells(node, 0, at[2], in, out, type), averaged_cells(node, 1, at[3], in, out, type)}, type);
+  const Arg count = def(Op::mul, {averaged_cells(node, 0, at[2], type), averaged_cells(node, 1, at[3], type)}, type);
   return def(Op::div, {sum, count}, type);
 }
 
 Arg Expression::average_pool_grad(const ir::Node& node, const LogicalIndex& at) {
-  const ir::Value& dy = node.operands[0].value;
+  const int dy = id(node.operands[0].value);
   const DType type = compute_type(node.type.dtype);
-  const Shape &in = node.type.shape, &out = dy.type().shape;
-  const auto windows = [&](int axis) -> Span {
-    const AveragedAxis a = averaged_axis(node, axis, in, out);
-    const Index& pixel = at[static_cast<std::size_t>(2 + axis)];
-    if (a.adaptive()) return part(pixel, a.out, a.in);  // the same cuts, seen from the cells
-    const std::int64_t most = (a.kernel - 1) / a.stride + 1;
-    return {(pixel + Index(a.padding)) / a.stride - Index(most - 1), most, fixed_windows(a, pixel)};
-  };
-  const Span columns = windows(1);
-  return sum_over(windows(0), type, [&](const Index& p) {
+  const Run columns = results_of(node, 1, at[3]);
+  return sum_over(results_of(node, 0, at[2]), type, [&](const Index& p) {
     return sum_over(columns, type, [&](const Index& q) {
-      const Arg count =
-          def(Op::mul, {averaged_cells(node, 0, p, in, out, type), averaged_cells(node, 1, q, in, out, type)}, type);
-      return def(Op::div, {value(id(dy), {at[0], at[1], p, q}), count}, type);
+      const Arg count = def(Op::mul, {averaged_cells(node, 0, p, type), averaged_cells(node, 1, q, type)}, type);
+      return def(Op::div, {value(dy, {at[0], at[1], p, q}), count}, type);
     });
   });
 }
 
 Arg Expression::upsample_nearest(const ir::Node& node, const LogicalIndex& at) {
-  const ir::Value& x = node.operands[0].value;
-  const Shape &in = x.type().shape, &out = node.type.shape;
-  return value(id(x), {at[0], at[1], start_of(at[2], in[2], out[2]).simplify(hooks_.ranges),
-                       start_of(at[3], in[3], out[3]).simplify(hooks_.ranges)});
-}
-
-Arg Expression::upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at) {
-  const ir::Value& dy = node.operands[0].value;
   const DType type = compute_type(node.type.dtype);
-  const Shape &in = node.type.shape, &out = dy.type().shape;
-  // Results i with floor(i * in / out) = pixel.
-  const auto copies = [&](int axis) -> Span {
-    const std::int64_t cells = in[2 + axis], results = out[2 + axis], common = std::gcd(cells, results);
-    const Index& pixel = at[static_cast<std::size_t>(2 + axis)];
-    if (results % cells == 0) return {pixel * (results / cells), results / cells, {}};
-    const auto first = [&](const Index& p) { return ceil_divide(p * (results / common), cells / common); };
-    const Index end = first(pixel + Index(1));
-    return {first(pixel), (results + cells - 1) / cells, [end, results](const Index& i) {
-              return std::vector<Compare>{compare(i, CompareKind::lt, results), compare(i - end, CompareKind::lt, 0)};
-            }};
-  };
-  const Span columns = copies(1);
-  return sum_over(copies(0), type, [&](const Index& p) {
-    return sum_over(columns, type, [&](const Index& q) { return value(id(dy), {at[0], at[1], p, q}); });
+  const Run columns = cells_of(node, 1, at[3]);
+  return sum_over(cells_of(node, 0, at[2]), type, [&](const Index& h) {
+    return sum_over(columns, type, [&](const Index& w) {
+      return value(id(node.operands[0].value), {at[0], at[1], h, w});
+    });
   });
 }
 
-// One spatial dim of a linear interpolation. Result i lies at (i * step + offset) / unit among the cells, exactly: in
-// integers, no rounding decides between two cells.
-struct Expression::LinearAxis {
-  std::int64_t cells = 1, results = 1;
-  std::int64_t step = 0, offset = 0, unit = 1;
-  Index place(const Index& result) const { return result * step + Index(offset); }
-  bool copies() const { return unit == 1 || cells == 1; }  // every result is a cell
-};
-
-Expression::LinearAxis Expression::linear_axis(const ir::Node& node, std::int64_t cells, std::int64_t results) {
-  LinearAxis a{cells, results};
-  if (!node.attrs.flag("align_corners")) {
-    a.step = 2 * cells, a.offset = cells - results,
-    a.unit = 2 * results;  // the middle of a result: (i + 1/2) * H/P - 1/2
-  } else if (results > 1) {
-    a.step = cells - 1, a.unit = results - 1;
-  }
-  const std::int64_t common = std::gcd(std::gcd(a.step, a.offset), a.unit);
-  a.step /= common, a.offset /= common, a.unit /= common;
-  return a;
+Arg Expression::upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at) {
+  const DType type = compute_type(node.type.dtype);
+  const Run columns = results_of(node, 1, at[3]);
+  return sum_over(results_of(node, 0, at[2]), type, [&](const Index& p) {
+    return sum_over(columns, type, [&](const Index& q) {
+      return value(id(node.operands[0].value), {at[0], at[1], p, q});
+    });
+  });
 }
 
-// What a result takes of a cell: 1 - distance, 0 beyond its neighbours. Results in front of the first cell and behind
-// the last are those cells.
+// What a result takes of a cell: 1 - distance, 0 beyond its neighbours.
 Arg Expression::linear_share(const LinearAxis& a, const Index& result, const Index& cell, DType type) {
-  const std::int64_t last = (a.cells - 1) * a.unit, end = (a.results - 1) * a.step + a.offset;
+  const std::int64_t last = a.last_place(), end = a.place(a.out - 1);
   const DType integer =
       std::max(last, end) + a.unit < std::numeric_limits<std::int32_t>::max() ? DType::i32 : DType::i64;
   const auto number = [&](std::int64_t n) { return Arg(ir::cast(ir::Scalar::of(n), integer)); };
@@ -231,43 +183,29 @@ Arg Expression::linear_share(const LinearAxis& a, const Index& result, const Ind
 }
 
 Arg Expression::upsample_linear(const ir::Node& node, const LogicalIndex& at) {
-  const ir::Value& x = node.operands[0].value;
+  const int x = id(node.operands[0].value);
   const DType type = compute_type(node.type.dtype);
-  const Shape &in = x.type().shape, &out = node.type.shape;
-  const LinearAxis rows = linear_axis(node, in[2], out[2]), columns = linear_axis(node, in[3], out[3]);
-  const auto neighbours = [](const LinearAxis& a, const Index& result) -> Span {
-    if (a.copies()) return {a.cells == 1 ? Index(0) : a.place(result), 1, {}};
-    return {a.place(result) / a.unit, 2, [cells = a.cells](const Index& at) { return within(at, cells); }};
-  };
+  const auto rows = std::get<LinearAxis>(ir::span_of(node, 0)), columns = std::get<LinearAxis>(ir::span_of(node, 1));
   const auto share = [&](const LinearAxis& a, const Index& result, const Index& cell, const Arg& of) {
-    return a.copies() ? of : Arg(def(Op::mul, {of, linear_share(a, result, cell, type)}, type));
+    return a.is_copy() ? of : Arg(def(Op::mul, {of, linear_share(a, result, cell, type)}, type));
   };
-  const Span across = neighbours(columns, at[3]);
-  return sum_over(neighbours(rows, at[2]), type, [&](const Index& h) {
+  const Run across = CellsOf{at[3]}(columns);
+  return sum_over(CellsOf{at[2]}(rows), type, [&](const Index& h) {
     const Arg row = sum_over(across, type, [&](const Index& w) {
-      return share(columns, at[3], w, value(id(x), {at[0], at[1], h, w}));
+      return share(columns, at[3], w, value(x, {at[0], at[1], h, w}));
     });
     return share(rows, at[2], h, row);
   });
 }
 
 Arg Expression::upsample_linear_grad(const ir::Node& node, const LogicalIndex& at) {
-  const ir::Value& dy = node.operands[0].value;
+  const int dy = id(node.operands[0].value);
   const DType type = compute_type(node.type.dtype);
-  const Shape &in = node.type.shape, &out = dy.type().shape;
-  const LinearAxis rows = linear_axis(node, in[2], out[2]), columns = linear_axis(node, in[3], out[3]);
-  // Results closer than a cell: (cell - 1) * unit < place < (cell + 1) * unit.
-  const auto users = [](const LinearAxis& a, const Index& cell) -> Span {
-    if (a.step == 0) return {Index(0), a.results, {}};
-    const std::int64_t most = std::min(a.results, (2 * a.unit - 1) / a.step + 1);
-    if (most == a.results) return {Index(0), most, {}};
-    return {((cell - Index(1)) * a.unit - Index(a.offset)) / a.step + Index(1), most,
-            [results = a.results](const Index& at) { return within(at, results); }};
-  };
-  const Span across = users(columns, at[3]);
-  return sum_over(users(rows, at[2]), type, [&](const Index& p) {
+  const auto rows = std::get<LinearAxis>(ir::span_of(node, 0)), columns = std::get<LinearAxis>(ir::span_of(node, 1));
+  const Run across = ResultsOf{at[3]}(columns);
+  return sum_over(ResultsOf{at[2]}(rows), type, [&](const Index& p) {
     const Arg row = sum_over(across, type, [&](const Index& q) {
-      return def(Op::mul, {value(id(dy), {at[0], at[1], p, q}), linear_share(columns, q, at[3], type)}, type);
+      return def(Op::mul, {value(dy, {at[0], at[1], p, q}), linear_share(columns, q, at[3], type)}, type);
     });
     return def(Op::mul, {row, linear_share(rows, p, at[2], type)}, type);
   });

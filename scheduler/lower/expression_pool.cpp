@@ -19,20 +19,6 @@ using ir::Op;
 
 namespace {
 
-// The window geometry of one spatial dim of a pool.
-Window pool_window(const ir::Node& node, int axis, std::int64_t in, std::int64_t out) {
-  const auto a = static_cast<std::size_t>(axis);
-  Window w;
-  w.in = in, w.out = out;
-  w.kernel = node.attrs.ints("kernel_size")[a];
-  w.stride = node.attrs.ints("stride")[a];
-  w.low_padding = node.attrs.ints("padding")[a];
-  for (const ir::AttrDef& attr : node.attrs.schema()) {
-    if (attr.name == "dilation") w.dilation = node.attrs.ints("dilation")[a];
-  }
-  return w;
-}
-
 constexpr std::int64_t kUnrolledTaps = 4;
 
 // The open loops leave out the windows at the edges.
@@ -74,9 +60,8 @@ std::vector<ir::ValueId> Expression::over_taps(const Window& window, const Index
 Arg Expression::max_pool(const ir::Node& node, const LogicalIndex& at) {
   const ir::Value& x = node.operands[0].value;
   const DType type = compute_type(node.type.dtype);
-  const Window rows = pool_window(node, 0, x.type().shape[2], node.type.shape[2]);
-  const Window columns = pool_window(node, 1, x.type().shape[3], node.type.shape[3]);
-  const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, type)};
+  const Window rows = ir::pool_window(node, 0), columns = ir::pool_window(node, 1);
+  const std::vector<Arg> outside{ir::identity(Combiner::maximum, 0, type)};
   return over_taps(
       rows, at[2], Combiner::maximum, {type},
       [&](const Index& r) {
@@ -116,20 +101,14 @@ Arg Expression::over_windows(const Window& window, const Index& pixel, DType typ
     return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type},
                            [&](Index o) { return nested([&] { return std::vector<Arg>{body(o)}; }); })[0];
   }
-  const std::int64_t most = ((window.kernel - 1) * window.dilation) / window.stride + 1;
-  const Index last = (pixel + Index(window.low_padding)) / window.stride;
+  const std::int64_t most = window.most_windows();
   return builder_.reduce({Index(0)}, {Index(most)}, ir::Binding::none, {Combiner::add}, {type}, [&](Index t) {
     return nested([&] {
-      const Index o = last - Index(most - 1) + t;
+      const Index o = window.end_window(pixel) - Index(most) + t;
       return std::vector<Arg>{choose(
           within(o, window.out), type, [&] { return body(o); }, zero)};
     });
   })[0];
-}
-
-Window pooled_window(const ir::Node& grad, int axis) {
-  const auto image = [&](std::size_t i) { return grad.operands[i].value.type().shape[2 + axis]; };
-  return pool_window(grad, axis, image(0), image(1));
 }
 
 Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
@@ -140,8 +119,8 @@ Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
   const ir::Value& x = node.operands[0].value;
   const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
   const std::vector<DType> types{compute_type(node.type.dtype), DType::i32};
-  const std::vector<Arg> outside{KernelBuilder::literal(-INFINITY, types[0]),
-                                 Arg(ir::Scalar::of(std::numeric_limits<std::int32_t>::max()))};
+  const std::vector<Arg> outside{ir::identity(Combiner::argmax, 0, types[0]),
+                                 ir::identity(Combiner::argmax, 1, types[1])};
   return over_taps(
       rows, at[2], Combiner::argmax, types,
       [&](const Index& r) {

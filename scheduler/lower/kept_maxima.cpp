@@ -17,8 +17,7 @@ constexpr std::int64_t kMostBytes = 512 << 10;
 // Columns of pixels that are written as copies.
 constexpr std::int64_t kMostCopies = 4;
 
-std::int64_t rows_at_once(const Window& rows) { return (rows.kernel - 1) * rows.dilation / rows.stride + 1; }
-bool overlaps(const Window& window) { return rows_at_once(window) > 1; }
+bool overlaps(const Window& window) { return window.most_windows() > 1; }
 
 // The axis that is this dim alone; axes.size() if there is none.
 std::size_t axis_of(const std::vector<Axis>& axes, int dim) {
@@ -43,7 +42,7 @@ int overlapping_pool_grad(const LowerContext& context, const Group& group) {
       const ir::Node& node = *context.graph.value(id);
       if (node.op != ir::Op::max_pool2d_grad || node.type.shape != domain.shape) continue;
       const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
-      const std::int64_t places = rows_at_once(rows) * columns.out * domain.shape[1];
+      const std::int64_t places = rows.most_windows() * columns.out * domain.shape[1];
       if (columns.stride <= kMostCopies && (overlaps(rows) || overlaps(columns)) && places * 4 <= kMostBytes) return id;
     }
   }
@@ -61,18 +60,16 @@ KeptMaxima::KeptMaxima(GroupKernel& kernel, int node) : kernel_(kernel), node_(n
 
 void KeptMaxima::declare(std::int64_t channels) {
   scratch_ =
-      kernel_.builder().local(ir::MemKind::scratch_local, DType::i32, {rows_at_once(rows_), columns_.out, channels});
+      kernel_.builder().local(ir::MemKind::scratch_local, DType::i32, {rows_.most_windows(), columns_.out, channels});
   kernel_.expression().keep_maxima(-1, {}, {});  // until use(): nothing is found yet
 }
 
 void KeptMaxima::enter(const Index& h, const EachVector& each_vector) {
-  const Index first = h + Index(rows_.low_padding - (rows_.kernel - 1) * rows_.dilation + rows_.stride - 1);
-  find(first / rows_.stride, (h + Index(rows_.low_padding - 1)) / rows_.stride + Index(1), each_vector);
+  find(rows_.first_window(h), rows_.end_window(h - Index(1)), each_vector);
 }
 
 void KeptMaxima::begin(const Index& h, const EachVector& each_vector) {
-  const Index last = h + Index(rows_.low_padding);
-  find((last - Index(1)) / rows_.stride + Index(1), last / rows_.stride + Index(1), each_vector);
+  find(rows_.end_window(h - Index(1)), rows_.end_window(h), each_vector);
 }
 
 // Rows [low, high) of windows, as far as there are such.
@@ -80,10 +77,9 @@ void KeptMaxima::find(const Index& low, const Index& high, const EachVector& eac
   ir::KernelBuilder& builder = kernel_.builder();
   const ir::Node& grad = *kernel_.graph().value(node_);
   // The windows from `left` to `right` have all their columns inside.
-  const std::int64_t reach = columns_.in - 1 + columns_.low_padding - (columns_.kernel - 1) * columns_.dilation;
-  const std::int64_t left =
-      std::clamp<std::int64_t>((columns_.low_padding + columns_.stride - 1) / columns_.stride, 0, columns_.out);
-  const std::int64_t right = std::clamp<std::int64_t>(reach < 0 ? 0 : reach / columns_.stride + 1, left, columns_.out);
+  const std::int64_t left = std::clamp<std::int64_t>(columns_.first_result_of_tap(std::int64_t{0}), 0, columns_.out);
+  const std::int64_t right =
+      std::clamp<std::int64_t>(columns_.end_result_of_tap(columns_.kernel - 1), left, columns_.out);
   builder.loop({Index(0), low}, {Index(rows_.out), high}, Binding::none, [&](Index p) {
     const auto some = [&](std::int64_t begin, std::int64_t end) {
       if (begin == end) return;
@@ -92,7 +88,7 @@ void KeptMaxima::find(const Index& low, const Index& high, const EachVector& eac
           kernel_.expression().nested([&] {
             const LogicalIndex here = kernel_.here();
             const Arg place = kernel_.expression().first_maximum(grad, {here[0], here[1], p, q});
-            builder.store(scratch_, {p % rows_at_once(rows_), q, channel}, place);
+            builder.store(scratch_, {p % rows_.most_windows(), q, channel}, place);
           });
         });
       });
@@ -114,7 +110,7 @@ void KeptMaxima::columns(const std::function<void(const Index& w)>& body) {
 
 void KeptMaxima::use(const Index& channel) {
   kernel_.expression().keep_maxima(node_, kernel_.here(), [this, channel](const Index& p, const Index& q) -> Arg {
-    return kernel_.builder().load(scratch_, {p % rows_at_once(rows_), q, channel});
+    return kernel_.builder().load(scratch_, {p % rows_.most_windows(), q, channel});
   });
 }
 
