@@ -91,6 +91,7 @@ std::array<std::string, 3> coordinates(const PhaseShape& phase, const PhaseShape
 
 void emit_phase(Emitter& e, const PhaseShape& shape, const PhaseShape& launch) {
   e.block = shape.block;
+  e.holds_locals = false;
   e.tails = lone_tails(e.kernel, *shape.phase);
   e.barriers = barriers(e.kernel, *shape.phase, e.tails);
   e.coordinates = coordinates(shape, launch);
@@ -241,17 +242,19 @@ std::string thread_number(const Extents& block) {
   return text;
 }
 
-// Threads and, where a thread holds much (register tiles, what meets in a tree), the blocks that share a
-// multiprocessor: left to itself, ptxas saves registers for one block more and spills. Few registers are for small
-// tiles and for loops over lanes that end in a tree: they wait for memory, and more threads hide that. Of more blocks
-// than a multiprocessor has room for (16 in sm_86, elsewhere more) ptxas warns, and takes none of it.
-std::string launch_bounds(const Emitter& e, std::int64_t threads) {
-  constexpr std::int64_t kRegisters = 65536, kFewWords = 32, kTreeWords = 48, kMany = 128, kMostBlocks = 16;
-  if (e.tree_words == 0 && e.local_words < kTileWords) return fmt::format("{}", threads);
-  const bool waits = e.tree_words == 0 || (e.lane_trees && e.tree_words <= kTreeWords);
-  const bool few = waits && e.local_words <= kFewWords && threads > 128;
-  const std::int64_t registers = !few ? kMany : threads < 256 ? 96 : 80;  // odd shapes need some for indices
-  return fmt::format("{}, {}", threads, std::clamp<std::int64_t>(kRegisters / (threads * registers), 1, kMostBlocks));
+// Threads and, where a phase says what a thread may take, the blocks that share a multiprocessor: left to itself, ptxas
+// saves registers for one block more and spills. Of more blocks than a multiprocessor has room for (16 in sm_86,
+// elsewhere more) ptxas warns, and takes none of it.
+std::string launch_bounds(const std::vector<PhaseShape>& phases) {
+  constexpr std::int64_t kMostBlocks = 16;
+  const std::int64_t threads = phases[0].threads();
+  // Those that the last block runs alone count where the first one says nothing.
+  const auto says =
+      std::find_if(phases.begin(), phases.end(), [](const PhaseShape& s) { return s.phase->registers > 0; });
+  const int registers = says == phases.end() ? 0 : says->phase->registers;
+  if (registers == 0) return fmt::format("{}", threads);
+  return fmt::format("{}, {}", threads,
+                     std::clamp<std::int64_t>(ir::blocks_that_fit(threads, registers), 1, kMostBlocks));
 }
 
 void comment(const ir::Kernel& kernel, std::string& out) {
@@ -337,9 +340,9 @@ CudaSource emit(const ir::Kernel& original, std::string_view given_name, std::sp
     const PhaseShape& shape = launches[i][0];
     CudaLaunch launch{launches.size() == 1 ? entry : fmt::format("{}_launch{}", entry, i + 1), shape.grid, shape.block};
     ir::Writer head;
-    head.open(wrapped(fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(",
-                                  launch_bounds(e, shape.threads()), launch.entry),
-                      parameter_list(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
+    head.open(wrapped(
+        fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", launch_bounds(launches[i]), launch.entry),
+        parameter_list(e, launches[i], source.work_bytes > 0, source.counter_bytes > 0)));
     work_pointers(e, head);
     launch.shared_bytes = shared_memory(e, head);
     const std::string body = std::move(e.out).str().substr(2);  // without its own "{"

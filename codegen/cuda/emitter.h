@@ -44,9 +44,6 @@ struct Tail {
   std::function<void()> uniform;  // and the rest
 };
 
-// Registers of locals from which on a thread holds a tile.
-inline constexpr std::int64_t kTileWords = 24;
-
 struct Emitter {
   const KernelFacts& facts;
   const ir::Kernel& kernel;
@@ -65,6 +62,7 @@ struct Emitter {
   Extents block = {1, 1, 1};               // threads
   std::array<std::string, 3> coordinates;  // of this thread, as text
   std::array<bool, 3> covered = {};        // axes of the enclosing block loops
+  bool holds_locals = false;               // registers outlive a statement: a tile
   int divergent = 0;                       // enclosing branches and loops that threads may take differently
 
   // What things are called. Names of buffers and axes of theirs, where their owner said (naming.cpp); quotients and
@@ -83,9 +81,7 @@ struct Emitter {
 
   std::int64_t pool_bytes = 0;         // shared memory that reductions need
   std::int64_t local_words = 0;        // registers of locals
-  std::int64_t tree_words = 0;         // registers of what meets in trees over a block
   std::vector<ir::MemId> shared = {};  // scratch locals, in order of declaration
-  bool lane_trees = false;             // some of it differs between lanes
   bool uses_thread = false;            // the thread's number `t`
 
   explicit Emitter(const KernelFacts& facts);

@@ -76,8 +76,6 @@ void emit_block_tree(Emitter& e, const ir::ForStmt& s, ir::Combiner combiner, st
   const std::int64_t pool = !meets ? 0 : stride > 1 ? threads * chunk * state : threads / 32 * lane_count * state;
   e.pool_bytes = std::max(e.pool_bytes, pool);
   e.uses_thread = true;
-  e.tree_words += lane_count * state / 4;
-  e.lane_trees = e.lane_trees || lanes;
   std::vector<std::string> names;
   for (std::size_t i = first; i < first + count; ++i) names.push_back(name(e, s.results[i]));
   e.out.line(fmt::format("fj_reduce_block{}<{}, {}, {}, {}{}>(t, {}, {});", lanes ? "_lanes" : "",

@@ -28,6 +28,8 @@ class KernelBuilder {
   MemId work(DType dtype, std::vector<std::int64_t> dims, std::int64_t align = 64);
   // Opens the next phase; the first one is opened by the first statement.
   void next_phase();
+  // What a thread of a phase may take, 0: nothing is said.
+  void bound_registers(std::size_t phase, int registers) { kernel_.phases[phase].registers = registers; }
 
   MemId local(MemKind kind, DType dtype, std::vector<std::int64_t> dims);
   MemId local(MemKind kind, DType dtype, std::vector<std::int64_t> dims, double init);

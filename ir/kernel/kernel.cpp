@@ -13,6 +13,11 @@ std::int64_t Memory::elements() const {
   return n;
 }
 
+std::int64_t blocks_that_fit(std::int64_t threads, int registers) {
+  constexpr std::int64_t kRegisters = 65536, kWarp = 32;  // registers are given to whole warps
+  return kRegisters / ((threads + kWarp - 1) / kWarp * kWarp * registers);
+}
+
 bool is_block_axis(Binding b) { return b == Binding::block_x || b == Binding::block_y || b == Binding::block_z; }
 bool is_grid_axis(Binding b) { return b == Binding::grid_x || b == Binding::grid_y || b == Binding::grid_z; }
 

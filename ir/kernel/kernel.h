@@ -122,7 +122,11 @@ struct Stmt {
 
 struct Phase {
   Block body;
+  int registers = 0;  // of a thread, at most: what lowering's choice needs (§4); 0: nothing is said
 };
+
+// Blocks of so many threads that have room in a multiprocessor of CUDA together, where a thread takes `registers`.
+std::int64_t blocks_that_fit(std::int64_t threads, int registers);
 
 // A parameter of the signature, in order: a buffer or a scalar.
 struct KernelParam {

@@ -16,7 +16,7 @@ class Flattener {
     list(kernel.memories, [&](const Memory& m) { memory(m); });
     list(kernel.values, [&](DType t) { word(static_cast<int>(t)); });
     word(kernel.variable_count);
-    list(kernel.phases, [&](const Phase& phase) { block(phase.body); });
+    list(kernel.phases, [&](const Phase& phase) { word(phase.registers), block(phase.body); });
     return std::move(words_);
   }
 

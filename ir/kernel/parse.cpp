@@ -97,6 +97,10 @@ class KernelParser {
   void phase() {
     tokens_.expect("phase");
     k_.phases.emplace_back();
+    if (tokens_.accept("registers")) {
+      const std::int64_t count = tokens_.integer("a number of registers");
+      k_.phases.back().registers = static_cast<int>(std::min<std::int64_t>(count, 1 << 16));  // verify knows the limit
+    }
     k_.phases.back().body = block({});
   }
 

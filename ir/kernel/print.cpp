@@ -20,7 +20,7 @@ class Printer {
     out_.open(fmt::format("kernel @{}({}) on {} {{", name, params, fusejit::name(k_.isa)));
     for (MemId work : k_.works) out_.line("work " + typed(work) + alignment(work));
     for (const Phase& phase : k_.phases) {
-      out_.open("phase {");
+      out_.open(phase.registers == 0 ? "phase {" : fmt::format("phase registers {} {{", phase.registers));
       body(phase.body);
       out_.close();
     }

@@ -34,6 +34,7 @@ class Bindings {
         for (const Index& index : prefetch->place.index)
           require(!varies(index, path, varying_) || k_.isa == Isa::cuda, "a prefetch names a lane");
     });
+    for (std::size_t p = 0; p < k_.phases.size(); ++p) registers(k_.phases[p], p);
   }
 
  private:
@@ -67,6 +68,19 @@ class Bindings {
       if (level->size() != 1) break;
     }
     require(k_.isa != Isa::cuda || has_grid, "a phase on cuda has a grid loop");
+  }
+
+  // A block of whole warps with so many registers a thread fits a multiprocessor.
+  void registers(const Phase& phase, std::size_t number) {
+    if (phase.registers == 0) return;
+    at_ = phase.body.statements.empty() ? Position{} : phase.body.statements.front().at;
+    require(k_.isa == Isa::cuda, "a phase has registers on cuda only");
+    require(phase.registers >= 16 && phase.registers <= 255, "a thread has 16 to 255 registers, not {}",
+            phase.registers);
+    std::int64_t threads = 1;
+    for (const auto& [axis, extent] : axes_[number]) threads *= extent;
+    require(blocks_that_fit(threads, phase.registers) > 0, "{} threads with {} registers each are more than 65536",
+            threads, phase.registers);
   }
 
   void statement(const ForStmt& loop, const Path& path, std::size_t phase) {

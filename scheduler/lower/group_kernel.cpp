@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "scheduler/lower/cuda/registers.h"
 #include "scheduler/lower/split.h"
 #include "scheduler/naming.h"
 
@@ -332,6 +333,7 @@ LoweredKernel GroupKernel::finish() && {
   LoweredKernel lowered;
   std::sort(order_.begin(), order_.end());
   for (const auto& [memory, value] : order_) lowered.values.push_back(value);
+  if (context_.target.isa == Isa::cuda) cuda::bound_registers(builder_);
   lowered.kernel = context_.finished.finish(std::move(builder_));
   return lowered;
 }

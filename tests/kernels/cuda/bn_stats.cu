@@ -1,7 +1,7 @@
 // kernel @bn_stats(%p0: f32[12544,128] read align 16, %p1: f32[128] write align 16, %p2: f32[128] write align 16) on cuda {
 //   work %w0: f32[98,128] align 16
 //   work %w1: f32[98,128] align 16
-//   phase {
+//   phase registers 80 {
 //     for %i0 in 0..98 grid.x {
 //       for %i1 in 0..32 block.x {
 //         for %i2 in 0..4 vector {

@@ -224,22 +224,41 @@ TEST(CudaEmit, ParametersAreCalledAsTheirOwnerSays) {
     EXPECT_NE(text.find(std::string("\n") + line + "\n"), std::string::npos) << line << text;
 }
 
-// A multiprocessor has room for no more blocks, however few threads they have.
-TEST(CudaEmit, BoundsNameNoMoreBlocksThanThereAre) {
-  for (const auto& [threads, bounds] :
-       std::map<int, std::string>{{8, "(8, 16)"}, {32, "(32, 16)"}, {128, "(128, 4)"}}) {
-    const std::string text =
-        emit(ir::parse_kernel(fmt::format(
-                 "kernel @k(%x: f32[{0},64] read, %y: f32[{0},64] write) on cuda {{ phase {{ for %g in 0..1 grid.x {{ "
-                 "for %t in 0..{0} block.x {{ local %l: f32[64] register for %a in 0..64 unroll {{ %0 = load %x[%t, "
-                 "%a] : "
-                 "f32 store %l[%a], %0 }} for %b in 0..64 unroll {{ %1 = load %l[%b] : f32 store %y[%t, %b], %1 }} }} "
-                 "}} "
-                 "}} }}",
-                 threads)))
-            .text;
-    EXPECT_EQ(count(text, "__launch_bounds__" + bounds), 1u) << text;
-  }
+// As many blocks of whole warps as a phase's registers leave room for, and no more than a multiprocessor has places
+// for.
+TEST(CudaEmit, BoundsAreThoseOfThePhasesRegisters) {
+  const auto bounds = [](int threads, const std::string& registers) {
+    const std::string text = emit(ir::parse_kernel(fmt::format("kernel @k(%y: f32[{0}] write) on cuda {{ phase {1} {{ "
+                                                               "for %g in 0..1 grid.x {{ for %t in 0..{0} block.x {{ "
+                                                               "store %y[%t], 1 }} }} }} }}",
+                                                               threads, registers)))
+                                 .text;
+    const std::string name = "__launch_bounds__";
+    const std::size_t at = text.find(name) + name.size();
+    return text.substr(at, text.find(' ', text.find(')', at)) - at);
+  };
+  for (const auto& [threads, wanted] : std::map<int, std::string>{
+           {8, "(8, 16)"}, {32, "(32, 16)"}, {36, "(36, 8)"}, {100, "(100, 4)"}, {128, "(128, 4)"}, {512, "(512, 1)"}})
+    EXPECT_EQ(bounds(threads, "registers 128"), wanted);
+  EXPECT_EQ(bounds(256, "registers 80"), "(256, 3)");
+  EXPECT_EQ(bounds(256, ""), "(256)");
+}
+
+// Short loops in front of a tile are not copied as a whole: ptxas would have the loads of all rounds at once.
+TEST(CudaEmit, ShortLoopsOverATileHaveAFewLoadsInFlight) {
+  const auto copies = [](int trips, int loads) {
+    return count(emit(ir::parse_kernel(fmt::format(
+                          "kernel @k(%x: f32[{0},{1},128] read, %y: f32[128] write) on cuda {{ phase {{ for %g in 0..1 "
+                          "grid.x {{ for %t in 0..128 block.x {{ local %a: f32[1] register = 0 for %c in 0..{0} {{ for "
+                          "%u in 0..{1} unroll {{ %0 = load %x[%c, %u, %t] : f32 %1 = load %a[0] : f32 %2 = add(%0, "
+                          "%1) : f32 store %a[0], %2 }} }} %3 = load %a[0] : f32 store %y[%t], %3 }} }} }} }}",
+                          trips, loads)))
+                     .text,
+                 "#pragma unroll 4\n");
+  };
+  EXPECT_EQ(copies(6, 16), 1u);
+  EXPECT_EQ(copies(4, 16), 0u);    // 64 words
+  EXPECT_EQ(copies(200, 16), 0u);  // so many are not copied anyway
 }
 
 TEST(CudaEmit, NeighbouringLoadsOfAnUnrolledLoopAreOneAccess) {

@@ -22,8 +22,15 @@ std::string on_x86(const std::string& body, const std::string& isa = "x86:avx512
          "%m: b1[64] write, %s: f32 param) on " +
          isa + " {\nphase {\n" + body + "\n} }";
 }
-std::string on_cuda(const std::string& body) {
-  return "kernel @t(%x: f32[64] read align 16, %y: f32[64] write align 16) on cuda {\nphase {\n" + body + "\n} }";
+std::string on_cuda(const std::string& body, const std::string& phase = "phase") {
+  return "kernel @t(%x: f32[64] read align 16, %y: f32[64] write align 16) on cuda {\n" + phase + " {\n" + body +
+         "\n} }";
+}
+// Blocks of so many threads.
+std::string with_registers(int threads, const std::string& registers) {
+  return on_cuda("for %g in 0..1 grid.x { for %b in 0.." + std::to_string(threads) +
+                     " block.x { if %b < 64 { store %y[%b], 1 } } }",
+                 "phase registers " + registers);
 }
 
 // One load of %x a round.
@@ -256,6 +263,14 @@ const Case kCases[] = {
              "yield %0 }  %1 = gt(%s, 0) : bool  if %1 { for %t in 0..64 block.x { store %y[%t], 1 } } }")},
     {"block_reduce_of_three", "V4",
      on_cuda("for %g in 0..64 grid.x { %a = for %b in 0..3 block.x reduce add : f32 { yield 1 } store %y[%g], %a }")},
+    {"registers", "", with_registers(256, "128")},
+    {"registers_of_a_warp", "", with_registers(1024, "64")},
+    {"registers_of_part_of_a_warp", "V4", with_registers(1000, "65")},
+    {"registers_that_are_few", "V4", with_registers(64, "15")},
+    {"registers_that_are_many", "V4", with_registers(64, "256")},
+    {"registers_beyond_int", "V4", with_registers(64, "4294967424")},
+    {"registers_on_x86", "V4",
+     "kernel @t(%y: f32[64] write) on x86:avx2 { phase registers 128 { for %i in 0..64 { store %y[%i], 1 } } }"},
     {"nt_on_cuda", "V4", on_cuda("for %g in 0..16 grid.x { for %l in 0..4 vector { store %y[%g*4 + %l], 1 nt } }")},
     // V5
     {"register_by_serial_loop", "V5",

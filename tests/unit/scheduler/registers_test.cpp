@@ -1,0 +1,42 @@
+// What lowering says of the registers of a thread on CUDA (docs/kernel-ir.md §4).
+#include <gtest/gtest.h>
+
+#include "ir/graph.h"
+#include "ir/kernel/kernel.h"
+#include "scheduler/schedule.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// Of the first phase of the last step.
+int registers_of(const char* graph, const char* target = "cuda:sm_90") {
+  const Plan plan = schedule(ir::parse_graph(graph), {Target::parse(target), "all", {}});
+  return plan.steps.back().kernel->phases[0].registers;
+}
+
+constexpr const char* kConvolution = R"(graph @g(%x: f32[8,64,28,28], %w: f32[64,64,3,3]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[8,64,28,28]
+  return %0
+})";
+
+TEST(Registers, AreSaidForTiles) {
+  EXPECT_EQ(registers_of(kConvolution), 128);
+  EXPECT_EQ(registers_of(kConvolution, "x86:avx2"), 0);
+}
+
+TEST(Registers, AreLeftToTheCompilerForShortElementWiseKernels) {
+  EXPECT_EQ(registers_of("graph @g(%x: f32[64,1024]) { %0 = relu(%x) : f32[64,1024] return %0 }"), 0);
+  // Two registers each: ptxas has spilled to save some.
+  EXPECT_EQ(registers_of("graph @g(%x: f64[64,1024]) { %0 = relu(%x) : f64[64,1024] return %0 }"), 128);
+}
+
+TEST(Registers, ArePartOfThePlansText) {
+  const Plan plan = schedule(ir::parse_graph(kConvolution), {Target::parse("cuda:sm_90"), "all", {}});
+  const ir::Kernel& kernel = *plan.steps.back().kernel;
+  const std::string text = ir::print(kernel);
+  EXPECT_NE(text.find("phase registers 128 {"), std::string::npos) << text;
+  EXPECT_EQ(ir::parse_kernel(text).phases[0].registers, 128);
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
