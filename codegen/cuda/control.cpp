@@ -52,6 +52,7 @@ bool one_round_is_enough(const Emitter& e, const ir::ForStmt& loop) {
 // One round of a loop, with the copies that inner loops of known length may become.
 struct Round {
   std::int64_t loaded_words = 0, instructions = 0;  // of all lanes
+  bool loads_f64 = false;                           // two registers each
 };
 
 constexpr std::int64_t kManyTrips = 1 << 20;
@@ -79,21 +80,29 @@ void add_round(const Emitter& e, const ir::Block& body, std::int64_t copies, Rou
       const std::int64_t words = std::max<std::int64_t>(1, bytes(dtype_of(e, load->result), 1) / 4);
       round.loaded_words += copies * words * (varies(e, load->result) ? lanes : 1);
       round.instructions += copies;
+      round.loads_f64 = round.loads_f64 || words > 1;
     } else if (!load && !(store && is_local(store->place))) {
       round.instructions += copies * lanes;
     }
   }
 }
 
-// A short loop in front of what a thread keeps in registers is unrolled as a whole, and ptxas moves all loads of it to
-// the front, whatever else the registers hold. Copies of it that keep enough loads in flight; 0: the compiler decides.
+// A short loop, or nest of loops, in front of what a thread keeps in registers is unrolled as a whole, and ptxas moves
+// all loads of it to the front, whatever else the registers hold. Copies of it that keep enough loads in flight; 0: the
+// compiler decides.
 std::int64_t most_copies(const Emitter& e, const ir::ForStmt& loop) {
   constexpr std::int64_t kInFlightWords = 64, kShort = 512;
   const std::int64_t trips = trips_of(loop);
-  if (trips < 2 || !e.holds_locals) return 0;
+  const bool is_nest = std::any_of(loop.body.statements.begin(), loop.body.statements.end(), [](const ir::Stmt& s) {
+    const auto* inner = std::get_if<ir::ForStmt>(&s.node);
+    return inner && inner->binding == ir::Binding::none;
+  });
+  if (trips < 2 || !(e.holds_locals || is_nest)) return 0;
   Round round;
   add_round(e, loop.body, 1, round);
-  if (trips * round.instructions > kShort || trips * round.loaded_words <= kInFlightWords) return 0;
+  if (trips * round.instructions > (round.loads_f64 ? 2 * kShort : kShort) ||
+      trips * round.loaded_words <= kInFlightWords)
+    return 0;
   return std::max<std::int64_t>(1, kInFlightWords / round.loaded_words);
 }
 

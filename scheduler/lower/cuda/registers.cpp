@@ -13,10 +13,12 @@ using ir::ForStmt;
 constexpr std::int64_t kTileWords = 24;
 // Words of all loads and of the addresses of what they read: with more of them ptxas spills to save a few registers.
 constexpr std::int64_t kManyAtOnce = 72;
+// Blocks of fewer threads: a multiprocessor runs out of places for blocks first, registers are saved for nothing.
+constexpr std::int64_t kSmallBlock = 128;
 // Small tiles and trees wait for memory, and more threads hide that.
 constexpr std::int64_t kFewWords = 32, kTreeWords = 48;
 constexpr int kMany = 128;              // a tile with its loads in flight
-constexpr int kFew = 80, kFewOdd = 96;  // of blocks of 256 threads; odd shapes need some for indices
+constexpr int kFew = 80, kFewOdd = 96;  // of blocks of 256 threads; odd shapes need more, for indices
 
 // Words of 32 bits that a thread of one phase holds over its loops.
 class Held {
@@ -27,11 +29,11 @@ class Held {
     block(phase.body, 1);
     const bool is_large = tree_words_ > 0 || local_words_ >= kTileWords;
     const bool is_wide = loaded_words_ + 2 * static_cast<std::int64_t>(buffers_.size()) > kManyAtOnce;
-    if (!is_large && !moves_f64_ && !is_wide) return 0;
     std::int64_t threads = 1;
     for (const std::int64_t extent : threads_) threads *= extent;
+    if (!is_large && !moves_f64_ && !is_wide) return threads < kSmallBlock ? kFewOdd : 0;
     const bool waits = tree_words_ == 0 || (lane_trees_ && tree_words_ <= kTreeWords);
-    const bool few = waits && !moves_f64_ && local_words_ <= kFewWords && threads > 128;
+    const bool few = waits && !moves_f64_ && !calls_ && local_words_ <= kFewWords && threads > 128;
     int registers = !few ? kMany : threads < 256 ? kFewOdd : kFew;
     while (ir::blocks_that_fit(threads, registers) == 0) registers /= 2;
     return registers;
@@ -51,6 +53,8 @@ class Held {
         if (m.is_local()) continue;
         buffers_.insert(load->place.memory);
         loaded_words_ += (bytes(m.dtype, lanes) + 3) / 4;
+      } else if (const auto* def = std::get_if<ir::DefStmt>(&s.node)) {
+        calls_ = calls_ || ir::op_def(def->op).ulp > 0;
       } else if (const auto* store = std::get_if<ir::StoreStmt>(&s.node)) {
         moves_f64_ = moves_f64_ || is_f64_buffer(store->place);
       } else if (const auto* choice = std::get_if<ir::IfStmt>(&s.node)) {
@@ -84,6 +88,7 @@ class Held {
   std::set<ir::MemId> buffers_;  // that are read
   std::int64_t threads_[3] = {1, 1, 1};
   bool lane_trees_ = false, moves_f64_ = false;
+  bool calls_ = false;  // a function, which takes registers of its own
 };
 
 }  // namespace

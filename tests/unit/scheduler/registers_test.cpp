@@ -30,6 +30,11 @@ TEST(Registers, AreLeftToTheCompilerForShortElementWiseKernels) {
   EXPECT_EQ(registers_of("graph @g(%x: f64[64,1024]) { %0 = relu(%x) : f64[64,1024] return %0 }"), 128);
 }
 
+// A multiprocessor has places for so few blocks that saving registers brings no more of them.
+TEST(Registers, AreNotSavedInSmallBlocks) {
+  EXPECT_EQ(registers_of("graph @g(%x: f32[64]) { %0 = relu(%x) : f32[64] return %0 }"), 96);
+}
+
 TEST(Registers, ArePartOfThePlansText) {
   const Plan plan = schedule(ir::parse_graph(kConvolution), {Target::parse("cuda:sm_90"), "all", {}});
   const ir::Kernel& kernel = *plan.steps.back().kernel;
