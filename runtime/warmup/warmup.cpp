@@ -9,12 +9,12 @@
 #include "runtime/cuda/programs.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/disk/entries/cuda_entry.h"
+#include "runtime/disk/explain.h"
 #include "runtime/disk/plan_store.h"
 #include "runtime/pieces.h"
 
 #ifdef FUSEJIT_X86
 #include "runtime/disk/entries/kernel_entry.h"
-#include "runtime/disk/explain.h"
 #endif
 
 namespace fusejit::runtime {
