@@ -2,6 +2,7 @@
 // on whole numbers, where every order of a sum has the same result, against the graph interpreter.
 #include "scheduler/schedule.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,7 +10,7 @@
 #include <random>
 
 #include "ir/kernel/interp.h"
-#include "runtime/executor.h"
+#include "runtime/cpu/executor.h"
 #include "runtime/session.h"
 
 namespace fusejit::testing {
@@ -180,12 +181,10 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
 
 // On the kernel interpreter, tasks in any order, nothing defined before it is written.
 std::vector<Buffer> run(const Graph& graph, const scheduler::Plan& plan, const std::vector<Buffer>& arguments) {
-  runtime::ThreadPool pool(1);
-  std::vector<Buffer> results;
-  for (const ir::Value& result : graph.results()) results.push_back(Buffer::allocate(result.type()));
-  runtime::execute({.plan = plan}, arguments, results, pool,
-                   {.poison = true, .order = ir::TaskOrder::shuffled, .kernel_interpreter = true});
-  return results;
+  runtime::Workers workers(1);
+  const runtime::Checks checks{.poison = true, .order = ir::TaskOrder::shuffled, .kernel_interpreter = true};
+  runtime::CpuExecutor executor(std::make_shared<const scheduler::Plan>(plan), {}, workers, checks);
+  return executor.run(graph, arguments).results;
 }
 
 TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
