@@ -167,7 +167,7 @@ void Nest::walk(std::size_t stage) {
     case Kind::loop:
       return loop(stages_[stage].loop, stage + 1);
     case Kind::clear:
-      clear();
+      clear_partial_results();
       return walk(stage + 1);
     case Kind::lanes:
       return lanes(stage + 1);
@@ -450,9 +450,7 @@ void Nest::lanes(std::size_t next) {
         });
     leave_sums([&](const Index&) { return joined; });
   };
-  const auto lanes = [&] {
-    s_.lanes == 1 ? body(0) : builder_.loop(Index(0), Index(s_.lanes), Binding::vector, body);
-  };
+  const auto lanes = [&] { s_.lanes == 1 ? body(0) : builder_.loop(Index(0), Index(s_.lanes), Binding::vector, body); };
   deferred_.empty() ? lanes() : builder_.when(deferred_, lanes);
 }
 

@@ -146,7 +146,7 @@ class Nest {
   std::vector<ir::Index> partial_place(const ir::Index& part, const ir::Index& block, const ir::Index& in_block) const;
   std::vector<ir::Index> own_partial_place(const ir::Index& j) const;
   void declare_partial_results();
-  void clear();
+  void clear_partial_results();
   void combine();
   void combine_by_threads();
   void combine_blocks(int along, int shared, const std::vector<int>& inside);

@@ -95,7 +95,7 @@ std::vector<Index> Nest::own_partial_place(const Index& j) const {
 }
 
 // Before the first of several passes that add to them.
-void Nest::clear() {
+void Nest::clear_partial_results() {
   const std::vector<int> dims = partial_dims();
   const std::function<void(std::size_t)> over = [&](std::size_t n) {
     if (n < dims.size()) {

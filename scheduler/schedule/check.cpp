@@ -345,7 +345,7 @@ class Check {
     for (const auto* list : {&s_.tasks, &s_.outer}) {
       for (const ScheduledLoop& loop : *list) {
         const std::string& name = loop.dims[0];
-        const bool cuts = dim(name).reduced ? list == &s_.tasks : reduces_;
+        const bool cuts = dim(name).reduced ? list == &s_.tasks : reduces_ && !c_.b.mentions(c_.find(name));
         if (!cuts || loop.dims.size() > 1) continue;
         const auto [outer, first] = block.try_emplace(name, loop.step);
         if (!first && dim(name).extent % outer->second != 0)
