@@ -116,7 +116,7 @@ class Chooser {
     if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
     add_if_any(s_.inner, q);
     sums_of_pixels(columns, rows, channel_dims, channels);
-    if (does_little(p, channels, block)) s_.fetch = {{name(p)}, 1};
+    if (does_little(p, block)) s_.fetch = {{name(p)}, 1};
     if (c_.terms() > 0) s_.pack_b = s_.block();
   }
 
@@ -175,11 +175,11 @@ class Chooser {
   }
 
   // So little arithmetic for each output that memory is what the tile waits for.
-  bool does_little(int p, std::int64_t channels, std::int64_t block) const {
+  bool does_little(int p, std::int64_t block) const {
     if (extent(p) == 1) return false;
     const bool adjoin = extent(roles_.outputs) <= block;  // the pixels of a row, in one stream
     if (!along_groups_ && (product(roles_.groups) > 1 || adjoin)) return false;
-    return c_.terms() <= tuning::kFewProducts && channels > 0;
+    return c_.terms() <= tuning::kFewProducts;
   }
 
   // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image

@@ -94,13 +94,13 @@ class Check {
     for (const auto* list : {&s_.tile, &s_.unroll}) {
       for (const Extent& extent : *list) {
         for (const std::string& name : extent.dims) {
-          if (list == &s_.tile && c_.b.mentions(c_.find(name)))
-            return fmt::format("{} is tiled, and the second operand, which is read once for a tile, has it too", name);
-          if (!held.insert(name).second) return fmt::format("{} is held in registers in two ways", name);
           if (dim(name).reduced == (list == &s_.tile))
             return fmt::format("{} is {}: it can be {}, not {}", name,
                                dim(name).reduced ? "summed up" : "a parallel dim",
                                dim(name).reduced ? "unrolled" : "tiled", dim(name).reduced ? "tiled" : "unrolled");
+          if (list == &s_.tile && c_.b.mentions(c_.find(name)))
+            return fmt::format("{} is tiled, and the second operand, which is read once for a tile, has it too", name);
+          if (!held.insert(name).second) return fmt::format("{} is held in registers in two ways", name);
         }
       }
     }
