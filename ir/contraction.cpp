@@ -15,15 +15,9 @@ std::int64_t DimSum::coefficient_of(int dim) const {
   return 0;
 }
 
-namespace {
-
-bool any_mentions(const std::vector<DimSum>& index, int dim) {
+bool ContractionOperand::mentions(int dim) const {
   return std::any_of(index.begin(), index.end(), [&](const DimSum& sum) { return sum.coefficient_of(dim) != 0; });
 }
-
-}  // namespace
-
-bool ContractionOperand::mentions(int dim) const { return any_mentions(index, dim); }
 
 bool ContractionOperand::may_leave(int d, const std::vector<ContractionDim>& dims) const {
   const DimSum& sum = index[static_cast<std::size_t>(d)];
@@ -36,7 +30,17 @@ bool ContractionOperand::may_leave(int d, const std::vector<ContractionDim>& dim
   return low < 0 || high >= extents[static_cast<std::size_t>(d)];
 }
 
-bool Contraction::result_mentions(int dim) const { return any_mentions(result, dim); }
+bool Contraction::share_index(int a, int b) const {
+  return a != b && std::any_of(result.begin(), result.end(), [&](const DimSum& sum) {
+           return sum.coefficient_of(a) != 0 && sum.coefficient_of(b) != 0;
+         });
+}
+
+bool Contraction::lies_behind(int dim, int before) const {
+  return dim != before && std::any_of(result.begin(), result.end(), [&](const DimSum& sum) {
+           return sum.coefficient_of(before) != 0 && sum.coefficient_of(dim) > sum.coefficient_of(before);
+         });
+}
 
 int Contraction::find(const std::string& name) const {
   for (std::size_t d = 0; d < dims.size(); ++d)

@@ -54,7 +54,10 @@ struct Contraction {
   ContractionOperand a, b;
   std::vector<DimSum> result;  // by logical dim
 
-  bool result_mentions(int dim) const;
+  // Some index of the result has both dims, as a convolution's groups and their channels.
+  bool share_index(int a, int b) const;
+  // ... and an element of `dim` lies behind all those of `before`, unless that runs over.
+  bool lies_behind(int dim, int before) const;
   // Number of the dim with this name, -1 if there is none.
   int find(const std::string& name) const;
   // Product of the extents of the parallel dims, of the reduced ones.

@@ -112,11 +112,8 @@ class Scheduler {
   // summed by other lanes or threads than the one that the first belongs to.
   bool shares_pivot(const Group& group, int node) const {
     if (graph_.value(node)->op != ir::Op::var) return false;
-    bool reduces_last = false;  // of the dims that are loops: lanes run along it
-    for (const int d : physical_order(group.domain)) {
-      if (group.domain.shape[d] != 1) reduces_last = group.reduced[at(d)];
-    }
-    return reduces_last || options_.target.isa == Isa::cuda;
+    const int last = innermost_dim(group.domain);  // lanes run along it
+    return (last >= 0 && group.reduced[at(last)]) || options_.target.isa == Isa::cuda;
   }
   // What the pivot is computed from is read at that first element too.
   void add_pivot(int g, int variance) {

@@ -12,6 +12,13 @@ std::vector<int> physical_order(const Type& type) {
   return order;
 }
 
+int innermost_dim(const Type& type) {
+  int last = -1;
+  for (const int d : physical_order(type))
+    if (type.shape[d] != 1) last = d;
+  return last;
+}
+
 std::vector<std::int64_t> physical_dims(const Type& type) {
   std::vector<std::int64_t> dims;
   for (const int d : physical_order(type)) dims.push_back(type.shape[d]);

@@ -14,6 +14,8 @@ namespace fusejit::scheduler {
 
 // Physical order of the logical dims of a type: {0,2,3,1} for nhwc.
 std::vector<int> physical_order(const Type& type);
+// The logical dim of more than one element whose elements lie side by side; -1: there is one element in all.
+int innermost_dim(const Type& type);
 // Extents in physical order.
 std::vector<std::int64_t> physical_dims(const Type& type);
 

@@ -2,6 +2,7 @@
 #include "ir/ops/contraction.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "ir/node.h"
@@ -9,11 +10,10 @@
 namespace fusejit::ir {
 namespace {
 
-// Dims of the three convolutions, in this order; g only where there are groups.
-struct ConvolutionDims {
-  std::vector<ContractionDim> dims;
-  int n, g = -1, p, q, k, r, s, c;
-};
+int add(Contraction& to, const char* name, std::int64_t extent, bool reduced) {
+  to.dims.push_back({name, extent, reduced});
+  return static_cast<int>(to.dims.size()) - 1;
+}
 
 DimSum of(int dim) { return {{{dim, 1}}, 0}; }
 DimSum of(int dim, std::int64_t coefficient, std::int64_t constant) { return {{{dim, coefficient}}, constant}; }
@@ -41,13 +41,10 @@ std::vector<Contraction> contraction_of_conv2d(const Node& node) {
   const Shape &w = node.operands[1].value.type().shape, &y = node.type.shape;
   const std::int64_t groups = node.attrs.integer("groups");
   Contraction all;
-  const auto add = [&](const char* name, std::int64_t extent, bool reduced) {
-    all.dims.push_back({name, extent, reduced});
-    return static_cast<int>(all.dims.size()) - 1;
-  };
-  const int n = add("n", y[0], false), g = groups > 1 ? add("g", groups, false) : -1, p = add("p", y[2], false),
-            q = add("q", y[3], false), k = add("k", y[1] / groups, false), r = add("r", w[2], true),
-            s = add("s", w[3], true), c = add("c", w[1], true);
+  const auto dim = std::bind_front(add, std::ref(all));
+  const int n = dim("n", y[0], false), g = groups > 1 ? dim("g", groups, false) : -1, p = dim("p", y[2], false),
+            q = dim("q", y[3], false), k = dim("k", y[1] / groups, false), r = dim("r", w[2], true),
+            s = dim("s", w[3], true), c = dim("c", w[1], true);
   const Axis rows(node, 0), columns(node, 1);
   all.a = operand(node, 0, {of(n), in_group(g, w[1], c), rows.window(p, r), columns.window(q, s)});
   all.b = operand(node, 1, {in_group(g, y[1] / groups, k), of(c), of(r), of(s)});
@@ -99,15 +96,12 @@ std::vector<Contraction> contraction_of_conv2d_input_grad(const Node& node) {
   for (const Phase& row : phases(rows, x[2], w[2])) {
     for (const Phase& column : phases(columns, x[3], w[3])) {
       Contraction one;
-      const auto add = [&](const char* name, std::int64_t extent, bool reduced) {
-        one.dims.push_back({name, extent, reduced});
-        return static_cast<int>(one.dims.size()) - 1;
-      };
+      const auto dim = std::bind_front(add, std::ref(one));
       const bool touched = row.taps * column.taps > 0;  // if no window touches these pixels they are 0
-      const int n = add("n", x[0], false), g = groups > 1 ? add("g", groups, false) : -1,
-                p = add("p", row.outputs, false), q = add("q", column.outputs, false), k = add("k", outputs, false),
-                r = add("r", row.taps, true), s = add("s", column.taps, true),
-                c = add("c", touched ? channels : 0, true);
+      const int n = dim("n", x[0], false), g = groups > 1 ? dim("g", groups, false) : -1,
+                p = dim("p", row.outputs, false), q = dim("q", column.outputs, false), k = dim("k", outputs, false),
+                r = dim("r", row.taps, true), s = dim("s", column.taps, true),
+                c = dim("c", touched ? channels : 0, true);
       const auto window = [](const Phase& phase, int output, int tap) {
         return DimSum{{{output, 1}, {tap, phase.dilation}}, -phase.low_padding};
       };
@@ -130,13 +124,10 @@ std::vector<Contraction> contraction_of_conv2d_weight_grad(const Node& node) {
   const Shape &dy = node.operands[1].value.type().shape, &w = node.type.shape;
   const std::int64_t groups = node.attrs.integer("groups");
   Contraction all;
-  const auto add = [&](const char* name, std::int64_t extent, bool reduced) {
-    all.dims.push_back({name, extent, reduced});
-    return static_cast<int>(all.dims.size()) - 1;
-  };
-  const int g = groups > 1 ? add("g", groups, false) : -1, k = add("k", dy[1] / groups, false),
-            r = add("r", w[2], false), s = add("s", w[3], false), c = add("c", w[1], false), n = add("n", dy[0], true),
-            p = add("p", dy[2], true), q = add("q", dy[3], true);
+  const auto dim = std::bind_front(add, std::ref(all));
+  const int g = groups > 1 ? dim("g", groups, false) : -1, k = dim("k", dy[1] / groups, false),
+            r = dim("r", w[2], false), s = dim("s", w[3], false), c = dim("c", w[1], false), n = dim("n", dy[0], true),
+            p = dim("p", dy[2], true), q = dim("q", dy[3], true);
   const Axis rows(node, 0), columns(node, 1);
   all.a = operand(node, 0, {of(n), in_group(g, w[1], c), rows.window(p, r), columns.window(q, s)});
   all.b = operand(node, 1, {of(n), in_group(g, dy[1] / groups, k), of(p), of(q)});

@@ -47,19 +47,19 @@ class Chooser {
     for (const int d : dims) list.push_back(name(d));
     return list;
   }
-  void task(Bound bound, std::vector<std::string> dims, std::int64_t step = 0) {
+  void task(ir::Binding bound, std::vector<std::string> dims, std::int64_t step = 0) {
     s_.tasks.push_back({std::move(dims), step, 0, bound});
   }
 
   // Blocks of outputs: as many vectors side by side as `most`.
   void outputs_of_block(std::int64_t most, std::int64_t vectors) {
-    vectors_ = vectors > 0 ? vectors : std::min(most, quotient_up(extent(vector_), lanes_));
-    blocks_ = quotient_up(extent(vector_), vectors_ * lanes_);
+    vectors_ = vectors > 0 ? vectors : std::min(most, ir::ceil_divide<std::int64_t>(extent(vector_), lanes_));
+    blocks_ = ir::ceil_divide<std::int64_t>(extent(vector_), vectors_ * lanes_);
   }
   void grid_of_outputs() {
-    if (blocks_ > 1) task(Bound::grid_y, {s_.vector}, vectors_ * lanes_);
+    if (blocks_ > 1) task(ir::Binding::grid_y, {s_.vector}, vectors_ * lanes_);
   }
-  void block_of_outputs() { task(Bound::block_x, {s_.vector}); }
+  void block_of_outputs() { task(ir::Binding::block_x, {s_.vector}); }
 
   void tiles_of_pixels() {
     const std::vector<int>& pixels = roles_.pixels;
@@ -68,22 +68,24 @@ class Chooser {
     std::int64_t most = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / lanes_);
     // ptxas has all pixels' loads of an epilogue in flight, beside its sums: it spilled for the eighth pixel of two
     // arrays and for the seventh of four.
-    if (fused_.sums) most = std::min(most, tuning::kMostPixelsOfThread - std::min<std::int64_t>(fused_.elements_read / 2, 2));
-    const std::int64_t vectors = quotient_up(extent(vector_), lanes_);
+    if (fused_.sums)
+      most = std::min(most, tuning::kMostPixelsOfThread - std::min<std::int64_t>(fused_.elements_read / 2, 2));
+    const std::int64_t vectors = ir::ceil_divide<std::int64_t>(extent(vector_), lanes_);
     const bool adjoin = roles_.adjoin && !along_groups_ && product(roles_.groups) > 1;
     outputs_of_block(tuning::kVectorsOfBlock, adjoin ? divisor_up_to(vectors, tuning::kVectorsOfBlock) : 0);
     std::int64_t held = divisor_up_to(width, most);
     // Sums need whole tiles; otherwise a ragged last tile is better than narrow ones.
-    if (!fused_.sums && held < most / 2) held = quotient_up(width, quotient_up(width, most));
+    if (!fused_.sums && held < most / 2)
+      held = ir::ceil_divide<std::int64_t>(width, ir::ceil_divide<std::int64_t>(width, most));
     if (held > 1) s_.tile = {{{name(q)}, held}};
 
     const std::vector<int> apart = along_groups_ ? std::vector<int>{roles_.outputs} : roles_.groups;
-    std::int64_t items = quotient_up(width, held);
+    std::int64_t items = ir::ceil_divide<std::int64_t>(width, held);
     for (const int d : pixels)
       if (d != q) items *= extent(d);
     const std::int64_t threads = floor_power_of_two(std::min(tuning::kThreadsOfTiles / vectors_, 2 * items - 1));
     Shares shares = share(items, threads, blocks_ * product(apart), 1);
-    if (!fused_.sums) shares = {items, threads, threads, quotient_up(items, threads)};
+    if (!fused_.sums) shares = {items, threads, threads, ir::ceil_divide<std::int64_t>(items, threads)};
 
     const std::vector<int> channel_dims = channels_of(roles_, c_);
     const int channel = channel_dims.empty() ? -1 : channel_dims.back();
@@ -92,16 +94,16 @@ class Chooser {
     const std::int64_t cut = fused_.sums ? 0 : channels_of_part(blocks_ * shares.parts, channels, taps, is_long);
 
     if (cut > 0) {
-      task(Bound::grid_z, {name(channel)}, cut);
+      task(ir::Binding::grid_z, {name(channel)}, cut);
     } else if (product(apart) > 1) {
-      task(Bound::grid_z, names(apart));
+      task(ir::Binding::grid_z, names(apart));
     }
     grid_of_outputs();
     const std::vector<std::string> together = names(pixels);
-    task(Bound::grid_x, together, shares.chunk);
-    if (!fused_.sums && shares.threads > 1) task(Bound::block_y, together);
+    task(ir::Binding::grid_x, together, shares.chunk);
+    if (!fused_.sums && shares.threads > 1) task(ir::Binding::block_y, together);
     block_of_outputs();
-    if (fused_.sums && shares.threads > 1) s_.inner.push_back({together, 0, shares.threads, Bound::block_y});
+    if (fused_.sums && shares.threads > 1) s_.inner.push_back({together, 0, shares.threads, ir::Binding::block_y});
     if (fused_.sums || shares.threads == 1) s_.inner.push_back({together});
     for (const int d : roles_.sums) {
       if (d == channel) continue;
@@ -133,8 +135,8 @@ class Chooser {
     for (const std::int64_t e : c_.a.extents) elements *= e;
     const std::int64_t read = elements + channels * taps * outputs;
     const std::int64_t parts =
-        std::min({quotient_up(tuning::kFewBlocks, blocks), taps * channels / tuning::kLeastProductsOfPart, steps,
-                  read / (pixels * outputs)});
+        std::min({ir::ceil_divide<std::int64_t>(tuning::kFewBlocks, blocks),
+                  taps * channels / tuning::kLeastProductsOfPart, steps, read / (pixels * outputs)});
     if (parts < 2) return 0;
     const Shares shares = share_out(steps, 1, parts);
     std::int64_t chunk = shares.chunk;
@@ -155,12 +157,12 @@ class Chooser {
     const std::int64_t most = std::min(items, kBlock / vectors_);
     const std::int64_t threads = product(roles_.groups) > 1 ? divisor_up_to(items, most) : most;
     const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
-    const Shares shares =
-        share(extent(n) * extent(p), 1, quotient_up(items, threads) * blocks_, tuning::kLeastRowsOfPart);
-    if (shares.parts > 1) task(Bound::grid_z, names({n, p}), shares.chunk);
+    const Shares shares = share(extent(n) * extent(p), 1, ir::ceil_divide<std::int64_t>(items, threads) * blocks_,
+                                tuning::kLeastRowsOfPart);
+    if (shares.parts > 1) task(ir::Binding::grid_z, names({n, p}), shares.chunk);
     grid_of_outputs();
-    task(Bound::grid_x, names(items_of), threads);
-    if (threads > 1) task(Bound::block_y, names(items_of));
+    task(ir::Binding::grid_x, names(items_of), threads);
+    if (threads > 1) task(ir::Binding::block_y, names(items_of));
     block_of_outputs();
     if (threads == 1) s_.outer.push_back({names(items_of)});
     s_.inner.push_back({names({n, p})});
@@ -177,21 +179,18 @@ class Chooser {
     const std::int64_t taps = extent(r) * extent(s), apart = extent(roles_.outputs) * extent(channel);
     outputs_of_block(tuning::kVectorsOfBlock, 0);
     const std::int64_t rows = extent(n) * extent(p);
-    const Shares shares = share(rows, floor_power_of_two(std::min(kBlock / vectors_, rows)),
-                                blocks_ * apart * quotient_up(taps, tuning::kTapsOfThread), tuning::kLeastRowsOfThread);
-    if (apart > 1) task(Bound::grid_z, names({roles_.outputs, channel}));
-    if (shares.parts > 1) task(Bound::grid_y, names({n, p}), shares.chunk);
-    if (blocks_ > 1) {
-      task(Bound::grid_x, {s_.vector}, vectors_ * lanes_);
-    } else {
-      task(Bound::grid_x, {s_.vector}, vectors_ * lanes_);
-    }
+    const Shares shares =
+        share(rows, floor_power_of_two(std::min(kBlock / vectors_, rows)),
+              blocks_ * apart * ir::ceil_divide<std::int64_t>(taps, tuning::kTapsOfThread), tuning::kLeastRowsOfThread);
+    if (apart > 1) task(ir::Binding::grid_z, names({roles_.outputs, channel}));
+    if (shares.parts > 1) task(ir::Binding::grid_y, names({n, p}), shares.chunk);
+    task(ir::Binding::grid_x, {s_.vector}, vectors_ * lanes_);
     block_of_outputs();
     if (taps > 1) {
       s_.tile = {{names({r, s}), std::min(tuning::kTapsOfThread, taps)}};
       s_.inner.push_back({s_.tile[0].dims});
     }
-    if (shares.threads > 1) s_.inner.push_back({names({n, p}), 0, shares.threads, Bound::block_y});
+    if (shares.threads > 1) s_.inner.push_back({names({n, p}), 0, shares.threads, ir::Binding::block_y});
     s_.inner.push_back({names({n, p})});
     if (extent(q) > 1) s_.inner.push_back({{name(q)}});
     s_.combine = names({r, s, roles_.groups.front(), roles_.outputs, channel});

@@ -29,10 +29,7 @@ Roles roles_of(const ir::Contraction& c) {
     }
   }
   FJ_ASSERT(roles.outputs >= 0, "no dim of the second operand alone in {}", str(c));
-  for (const ir::DimSum& sum : c.result) {
-    for (const int g : roles.groups)
-      roles.adjoin |= sum.coefficient_of(g) != 0 && sum.coefficient_of(roles.outputs) != 0;
-  }
+  for (const int g : roles.groups) roles.adjoin |= c.share_index(g, roles.outputs);
   return roles;
 }
 

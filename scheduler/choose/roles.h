@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/ops/window.h"
 #include "scheduler/choose/choose.h"
 
 namespace fusejit::scheduler {
@@ -24,7 +25,6 @@ bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 
 // Largest power of two up to `most` that divides n.
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);
-inline std::int64_t quotient_up(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused);

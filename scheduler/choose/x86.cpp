@@ -9,10 +9,6 @@
 namespace fusejit::scheduler {
 namespace {
 
-int registers_of(const Target& target) {
-  return target.isa == Isa::x86_avx512 || target.isa == Isa::x86_avx512bf16 ? 32 : 16;
-}
-
 class Chooser {
  public:
   Chooser(const ir::Contraction& c, const Target& target, const FusedWork& fused)
@@ -90,21 +86,23 @@ class Chooser {
     // Along groups a lane without a group costs a masked access at every tap.
     const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
     s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
-    const std::int64_t block = s_.block(), blocks = quotient_up(across, block);
+    const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block);
 
     // Along groups an epilogue comes after few products, and its own registers count for more.
-    const int registers = registers_of(target_);
+    const int registers = target_.vector_registers();
     const bool few = along_groups_ || channels < tuning::kFewChannels || (registers == 32 && target_.fma_per_cycle < 2);
     const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors,
                                                      few ? tuning::kFewPixels : tuning::kMostPixels);
-    const std::int64_t tiles = quotient_up(width, most), pixels = quotient_up(width, tiles);  // 26 are 2 x 13
+    const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
+                       pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
     if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
 
     // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const std::int64_t image_count = product(images);
     const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
     const Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
-    const Split column_blocks = matrix ? split(tiles, quotient_up(target_.tasks, blocks)) : Split{tiles, tiles, 1};
+    const Split column_blocks =
+        matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, blocks)) : Split{tiles, tiles, 1};
     if (matrix) {
       if (column_blocks.chunks > 1) add(s_.tasks, name(q), column_blocks.chunk * pixels);
     } else {
@@ -137,11 +135,11 @@ class Chooser {
   std::int64_t rows_wanted(int p, int q, std::int64_t images, std::int64_t channels, std::int64_t blocks) const {
     if (along_groups_) {
       const std::int64_t outputs = extent(roles_.outputs), without = images * (outputs > 1 ? outputs : blocks);
-      return std::min(extent(p), quotient_up(target_.tasks, without));
+      return std::min(extent(p), ir::ceil_divide<std::int64_t>(target_.tasks, without));
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
-    return std::min(extent(p), std::max(for_cache, quotient_up(target_.tasks, images)));
+    return std::min(extent(p), std::max(for_cache, ir::ceil_divide<std::int64_t>(target_.tasks, images)));
   }
 
   // Taps, row by row, then channels.
@@ -154,7 +152,7 @@ class Chooser {
       // Unrolled, neighbouring outputs share inputs. Along lanes that saves loads, and tiles of 16 registers gain a
       // little. In larger tiles LLVM keeps every broadcast for the next tap, which spills: half the speed of a 7x7
       // stem.
-      const bool share = along_groups_ || registers_of(target_) == 16;
+      const bool share = along_groups_ || target_.vector_registers() == 16;
       if (is_column && share && few && extent(d) * channels <= tuning::kMostUnrolledTerms) {
         if (extent(d) > 1) s_.unroll.push_back({{name(d)}, extent(d)});
         continue;
@@ -189,10 +187,11 @@ class Chooser {
     const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups), channels = extent(channel);
     s_.vectors =
         outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
-    const std::int64_t blocks = quotient_up(outputs, s_.block()), registers = registers_of(target_);
+    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
+                       registers = target_.vector_registers();
     const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
 
-    const Split parts = split(extent(n), quotient_up(target_.tasks, blocks * groups));
+    const Split parts = split(extent(n), ir::ceil_divide<std::int64_t>(target_.tasks, blocks * groups));
     if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == 1 ? 0 : parts.chunk);
     add_together(s_.tasks, roles_.groups);
     add_if_any(s_.tasks, roles_.outputs);
@@ -202,9 +201,9 @@ class Chooser {
     const Window rows = window_of(p), columns = window_of(q);
     const std::int64_t row_bytes = (columns.in * rows.stride * channels + extent(q) * s_.block()) * 4;
     const std::int64_t for_l1 = target_.l1_bytes / 2 / row_bytes, for_l2 = target_.l2_bytes / 2 / row_bytes;
-    const std::int64_t enough = quotient_up(tuning::kLeastPixelsOfBlock, extent(q));
+    const std::int64_t enough = ir::ceil_divide<std::int64_t>(tuning::kLeastPixelsOfBlock, extent(q));
     const std::int64_t wanted = std::max<std::int64_t>(1, std::max(for_l1, std::min(enough, for_l2)));
-    const Split row_blocks = split(extent(p), quotient_up(extent(p), wanted));
+    const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
     std::int64_t images = 1;  // that pass by
     if (row_blocks.chunks == 1) {
       images = std::min(parts.chunk, std::min(enough, for_l2) / std::max<std::int64_t>(extent(p), 1));
@@ -243,7 +242,7 @@ class Chooser {
 
   // Channels of a tile: a divisor of them near the most.
   static std::int64_t width_of(std::int64_t channels, std::int64_t most) {
-    std::int64_t width = quotient_up(channels, quotient_up(channels, most));
+    std::int64_t width = ir::ceil_divide<std::int64_t>(channels, ir::ceil_divide<std::int64_t>(channels, most));
     while (width > 4 && channels % width != 0 && channels % (width - 1) == 0) --width;
     return width;
   }
@@ -254,12 +253,14 @@ class Chooser {
     const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
     const std::vector<int>& apart = roles_.pixels;  // r, s and the channels of a group
     const int r = apart[0], s = apart[1], channel = apart[2];
-    const std::int64_t registers = registers_of(target_) - 1, taps = extent(r) * extent(s), groups = extent(vector_);
+    const std::int64_t registers = target_.vector_registers() - 1, taps = extent(r) * extent(s),
+                       groups = extent(vector_);
     s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
-    const std::int64_t blocks = quotient_up(groups, s_.block());
+    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(groups, s_.block());
     const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
-    const std::int64_t wanted = quotient_up(target_.tasks, blocks);
-    const Split images = split(extent(n), wanted), row_blocks = split(extent(p), quotient_up(wanted, images.chunks));
+    const std::int64_t wanted = ir::ceil_divide<std::int64_t>(target_.tasks, blocks);
+    const Split images = split(extent(n), wanted),
+                row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(wanted, images.chunks));
     if (images.chunks > 1) add(s_.tasks, name(n), images.chunk == 1 ? 0 : images.chunk);
     if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
     add_if_any(s_.tasks, vector_);

@@ -16,10 +16,7 @@ namespace {
 // In memory, and its elements for neighbouring outputs side by side.
 bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int value) {
   if (!context.grouping.stored[static_cast<std::size_t>(value)]) return false;
-  const Type& type = context.graph.value(value).type();
-  int last = -1;
-  for (const int d : physical_order(type))
-    if (type.shape[d] > 1) last = d;
+  const int last = innermost_dim(context.graph.value(value).type());
   if (last < 0) return false;
   const ir::DimSum& sum = c.b.index[static_cast<std::size_t>(last)];
   return std::any_of(sum.terms.begin(), sum.terms.end(), [&](const ir::DimSum::Term& term) {
@@ -44,12 +41,12 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     Schedule schedule = candidates(contraction, context.target, fused).front();
-    const auto check_it = [&] { return check(contraction, schedule, context.target, fused.sums); };
-    if (cuda && !check_it().empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
-    FJ_ASSERT(check_it().empty(), "{} for {}: {}", print(schedule), str(contraction), check_it());
+    std::string broken = check(contraction, schedule, context.target, fused.sums);
+    if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
+    FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(contraction), broken);
     if (context.reschedule) {
       schedule = context.reschedule(contraction, schedule);
-      const std::string broken = check_it();
+      broken = check(contraction, schedule, context.target, fused.sums);
       FJ_CHECK(broken.empty(), "{} is no schedule of {}: {}", print(schedule), str(contraction), broken);
     }
     scheduled.push_back({contraction, std::move(schedule), -1});

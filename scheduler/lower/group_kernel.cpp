@@ -17,8 +17,6 @@ using ir::MemKind;
 
 int vector_lanes(const Target& target, bool only_wide) { return only_wide ? target.lanes32() / 2 : target.lanes32(); }
 
-int vector_registers(const Target& target) { return target.vector_registers(); }
-
 std::string kernel_name(const LowerContext& context, const Group& group) {
   return name_by_ops(context.graph, computed_nodes(context.graph, context.grouping.stored, group));
 }
@@ -73,8 +71,7 @@ int cuda_lanes(const LowerContext& context, const Group& group) {
   std::set<int> class_values;
   int widest = 2;  // bytes; more than 8 lanes take too many registers
   // The last dim that is a loop at all: lanes run along it. What stays the same there may have any width.
-  int last = -1;
-  for (const int d : physical_order(group.domain)) last = group.domain.shape[d] != 1 ? d : last;
+  const int last = innermost_dim(group.domain);
   for (const auto& [node, list] : group_accesses(context, group, class_values)) {
     const bool runs = std::any_of(list.begin(), list.end(), [&](const Access& access) {
       return access.whole || last < 0 || std::any_of(access.index.begin(), access.index.end(), [&](const Index& i) {

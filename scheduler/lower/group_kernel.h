@@ -91,8 +91,6 @@ class GroupKernel {
 
 // Lanes of a vector loop over values of these dtypes.
 int vector_lanes(const Target& target, bool only_wide);
-// Vector registers of an x86 target.
-int vector_registers(const Target& target);
 // Elements of the widest access that a CUDA thread may make to every value of the group.
 int cuda_lanes(const LowerContext& context, const Group& group);
 // What the user calls the group's ops.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "ir/ops/window.h"
 #include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/partials.h"
@@ -33,8 +34,6 @@ class Restore {
 };
 
 constexpr std::int64_t kMostCopied = 64;  // iterations of an unrolled loop (kernel-ir.md §5)
-
-std::int64_t round_up_quotient(std::int64_t n, std::int64_t by) { return (n + by - 1) / by; }
 
 }  // namespace
 
@@ -68,10 +67,8 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
   }
   std::vector<ir::ContractionDim> padded = c_.dims;  // threads hold whole tiles
   for (std::size_t d = 0; by_threads_ && d < padded.size(); ++d)
-    if (static_cast<int>(d) != vector_) padded[d].extent = round_up_quotient(padded[d].extent, held_[d]) * held_[d];
-  for (std::size_t d = 0; d < c_.a.index.size(); ++d)
-    a_may_leave_.push_back(c_.a.may_leave(static_cast<int>(d), padded));
-  pending_ = a_may_leave_;
+    if (static_cast<int>(d) != vector_) padded[d].extent = ir::ceil_divide(padded[d].extent, held_[d]) * held_[d];
+  for (std::size_t d = 0; d < c_.a.index.size(); ++d) pending_.push_back(c_.a.may_leave(static_cast<int>(d), padded));
 
   const auto resolve = [&](const ScheduledLoop& of_schedule, bool task) {
     Loop loop;
@@ -107,7 +104,7 @@ int Nest::together(const std::vector<int>& dims) {
   ir::ContractionDim all{"", 1, false};
   for (const int d : dims) {
     all.name += (all.name.empty() ? "" : "*") + dim(d).name;
-    all.extent *= round_up_quotient(dim(d).extent, held(d));
+    all.extent *= ir::ceil_divide(dim(d).extent, held(d));
     all.reduced = all.reduced || dim(d).reduced;
   }
   dims_.push_back(all);
@@ -130,7 +127,7 @@ std::int64_t Nest::parts() const {
 std::int64_t Nest::parts_of(const Loop& loop) const {
   const int d = loop.dim;
   const bool cuts = s_.combine.empty() ? is_summed_by_epilogue(d) : dim(d).reduced && loop.task;
-  return cuts && !loop.list ? round_up_quotient(range_size(loop), loop.step) : 1;
+  return cuts && !loop.list ? ir::ceil_divide(range_size(loop), loop.step) : 1;
 }
 
 // Of the range that outer loops over the same dim leave.
@@ -194,7 +191,7 @@ void Nest::one(int d, const Index& value, const std::function<void()>& body) {
   if (!is_together(d)) return with(d, {value, 1, false, 1}, body);
   const std::vector<int>& dims = together_[static_cast<std::size_t>(d) - c_.dims.size()];
   std::vector<std::int64_t> counts;
-  for (const int of : dims) counts.push_back(round_up_quotient(dim(of).extent, held(of)));
+  for (const int of : dims) counts.push_back(ir::ceil_divide(dim(of).extent, held(of)));
   const std::vector<Index> at = cuda::decode(value, counts);
   const std::function<void(std::size_t)> set = [&](std::size_t n) {
     if (n == dims.size()) return body();
@@ -223,29 +220,15 @@ void Nest::emit_loop(std::vector<Index> low, std::vector<Index> high, Binding bi
   builder_.loop(std::move(low), std::move(high), binding, body);
 }
 
-// What runs the iterations of a loop of tasks.
-Binding Nest::binding_of(const Loop& loop) const {
-  switch (loop.bound) {
-    case Bound::grid_x:
-      return Binding::grid_x;
-    case Bound::grid_y:
-      return Binding::grid_y;
-    case Bound::grid_z:
-      return Binding::grid_z;
-    case Bound::block_x:
-      return Binding::block_x;
-    case Bound::block_y:
-      return Binding::block_y;
-    case Bound::none:
-      return loop.task ? Binding::threads : Binding::none;
-  }
-  return Binding::none;
+// What runs the iterations of a loop.
+Binding Nest::binding_of(const Loop& loop) {
+  return loop.bound == Binding::none && loop.task ? Binding::threads : loop.bound;
 }
 
 // Every stride-th element from `first` on.
 Nest::Range Nest::strided(int d, std::int64_t stride, const Index& first) const {
   const Range& all = range(d);
-  return {all.base + first * all.stride, round_up_quotient(all.size, stride), all.limited || all.size % stride != 0,
+  return {all.base + first * all.stride, ir::ceil_divide(all.size, stride), all.limited || all.size % stride != 0,
           all.stride * stride};
 }
 
@@ -271,23 +254,9 @@ bool Nest::begins_tree(std::size_t stage) const {
   return stage < stages_.size() && stages_[stage].kind == Kind::loop && stages_[stage].loop.stride > 0;
 }
 
-// The dim's elements lie behind all those of the lanes' dim in the result, as the groups of a convolution do.
-bool Nest::lies_behind_lanes(int d) const {
-  return d != vector_ && std::any_of(c_.result.begin(), c_.result.end(), [&](const ir::DimSum& sum) {
-           return sum.coefficient_of(vector_) != 0 && sum.coefficient_of(d) > sum.coefficient_of(vector_);
-         });
-}
-
-// One index of the result has both this dim and that of the lanes.
-bool Nest::shares_index(int d) const {
-  return std::any_of(c_.result.begin(), c_.result.end(), [&](const ir::DimSum& sum) {
-    return sum.coefficient_of(vector_) != 0 && sum.coefficient_of(d) != 0;
-  });
-}
-
 // Of a loop over groups whose last vectors have idle lanes it would not be provable that each output has one writer.
 bool Nest::needs_copies(int d) const {
-  return !dim(d).reduced && has_idle_lanes() && s_.combine.empty() && lies_behind_lanes(d);
+  return !dim(d).reduced && has_idle_lanes() && s_.combine.empty() && c_.lies_behind(d, vector_);
 }
 
 // The combinations of a tile are known when the text is written.
@@ -359,8 +328,8 @@ void Nest::over_blocks(const Loop& loop, std::size_t next) {
   const int d = loop.dim;
   const Range of_dim = range(d);
   const std::int64_t size = d == vector_ && loop.last ? loop.step : std::min(loop.step, of_dim.size);
-  std::vector<Index> high{Index(round_up_quotient(of_dim.size, loop.step))};
-  if (of_dim.limited && loop.bound == Bound::none)
+  std::vector<Index> high{Index(ir::ceil_divide(of_dim.size, loop.step))};
+  if (of_dim.limited && loop.bound == Binding::none)
     high.push_back((Index(dim(d).extent + loop.step - 1) - of_dim.base) / loop.step);
   const bool limited = of_dim.limited || (of_dim.size > loop.step && of_dim.size % loop.step != 0);
   emit_loop({Index(0)}, high, binding_of(loop), [&](Index i) {
@@ -381,7 +350,7 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
   };
   const int axis = dim(d).reduced || by_threads_ ? -1 : pending_axis(d);
   if (axis >= 0 && !of_dim.limited && of_dim.base.is_constant()) {
-    const std::int64_t start = of_dim.base.constant(), tiles = round_up_quotient(of_dim.size, step);
+    const std::int64_t start = of_dim.base.constant(), tiles = ir::ceil_divide(of_dim.size, step);
     const auto interior = [&](std::int64_t tile) {
       return (tile + 1) * step <= of_dim.size &&
              stays_inside(axis, d, start + tile * step, start + (tile + 1) * step - 1);
@@ -409,7 +378,7 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
     const bool flushes = !s_.flush.dims.empty() && s_.flush.dims[0] == dim(d).name;
     const auto flush = [&] { long_sum_.flush(builder_); };
     if (flushes && of_dim.limited) {
-      const std::int64_t parts = round_up_quotient(extent, of_dim.size);
+      const std::int64_t parts = ir::ceil_divide(extent, of_dim.size);
       loop_chunk_in_blocks(
           builder_, {extent / step, whole, parts}, of_dim.base / of_dim.size, s_.flush.count / step,
           [&](const Index& i) { held_at(i * step, step, i); }, flush);
@@ -458,23 +427,30 @@ void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contrac
   Accumulators accumulators(kernel);
   std::vector<Nest> nests;
   nests.reserve(contractions.size());
-  std::int64_t elements = 0;  // of one channel, over all contractions
+  std::int64_t elements = 0, parts = 0;  // of one channel, and of its sums, over all contractions
   for (const ScheduledContraction& scheduled : contractions) {
     const Nest& nest = nests.emplace_back(kernel, accumulators, scheduled);
     elements += nest.summed_elements();
+    parts += nest.parts();
   }
-  emit_with_sums(kernel, accumulators, nests, [&](const std::vector<ir::MemId>& work, std::int64_t parts) {
-    if (!contractions.front().schedule.by_threads())
-      return combine_partials(kernel, accumulators, work, parts, elements);
-    std::vector<std::int64_t> kept;
-    std::int64_t results = 1;
-    for (const Axis& axis : kernel.space().axes) {
-      kept.push_back(axis.reduced ? 1 : axis.extent);
-      results *= kept.back();
-    }
-    cuda::combine_parts(kernel, accumulators, work, parts, elements, results,
-                        [&](const Index& element) { return cuda::decode(element, kept); });
-  });
+  std::vector<ir::MemId> work;
+  if (!accumulators.list().empty()) work = declare_partials(kernel, accumulators, parts);
+  std::int64_t first_part = 0;
+  for (Nest& nest : nests) {  // a phase each
+    if (&nest != &nests.front()) kernel.builder().next_phase();
+    nest.emit(work, first_part);
+    first_part += nest.parts();
+  }
+  if (work.empty()) return;
+  if (!contractions.front().schedule.by_threads()) return combine_partials(kernel, accumulators, work, parts, elements);
+  std::vector<std::int64_t> kept;
+  std::int64_t results = 1;
+  for (const Axis& axis : kernel.space().axes) {
+    kept.push_back(axis.reduced ? 1 : axis.extent);
+    results *= kept.back();
+  }
+  cuda::combine_parts(kernel, accumulators, work, parts, elements, results,
+                      [&](const Index& element) { return cuda::decode(element, kept); });
 }
 
 std::int64_t Nest::summed_elements() const {

@@ -24,8 +24,10 @@ struct ScheduledContraction {
   ir::MemId packed = -1;  // the second operand laid out anew; -1: read as it is
 };
 
-// Extents of the second operand laid out in the order in which it is read: its other parallel dims, blocks of the
-// vector's dim, the reduced dims, what one block holds.
+// Dims but the vector's that the second operand has in parallel, those above one element, outermost first.
+std::vector<int> packed_apart(const ir::Contraction& contraction, const Schedule& schedule);
+// Extents of the second operand laid out in the order in which it is read: those dims, blocks of the vector's dim, the
+// reduced dims, what one block holds.
 std::vector<std::int64_t> packed_dims(const ir::Contraction& contraction, const Schedule& schedule);
 
 // The kernel of a group around these contractions, which write disjoint elements of one result: every tile with the
@@ -51,7 +53,7 @@ class Nest {
     bool list = false;  // over a tile's combinations
     std::int64_t stride = 0;
     bool task = false;
-    Bound bound = Bound::none;
+    ir::Binding bound = ir::Binding::none;
   };
   struct Stage {
     Kind kind;
@@ -69,7 +71,7 @@ class Nest {
   // nest.cpp: stages and loops
   std::int64_t parts_of(const Loop& loop) const;
   std::int64_t range_size(const Loop& loop) const;
-  ir::Binding binding_of(const Loop& loop) const;
+  static ir::Binding binding_of(const Loop& loop);
   bool is_summed_by_epilogue(int d) const;
   void walk(std::size_t stage);
   void loop(const Loop& loop, std::size_t next);
@@ -91,8 +93,6 @@ class Nest {
   void with(int d, Range of_dim, const std::function<void()>& body);
   void at_position(const Loop& loop, const ir::Index& position, const std::function<void()>& body);
   void in_part(const Loop& loop, const ir::Index& i, const std::function<void()>& body);
-  bool lies_behind_lanes(int d) const;
-  bool shares_index(int d) const;
   bool needs_copies(int d) const;
   void lanes(std::size_t next);
 
@@ -128,6 +128,7 @@ class Nest {
   void add_term(const std::vector<ir::Index>& at, ir::MemId b, const std::vector<ir::Index>& term);
   void multiply();
   void multiply_within();
+  void add_to_tile(const std::function<void(const std::vector<ir::Index>& at)>& add);
   ir::Arg element_of_a();
   ir::Arg element_of_b(const ir::Index& j);
   void real_lanes(const std::function<void()>& body);
@@ -177,7 +178,6 @@ class Nest {
   std::vector<int> list_dims_;              // a tile over several dims at once
   std::vector<int> tile_dims_;              // other tiles
   std::vector<int> unrolled_dims_;          // in the contraction's order
-  std::vector<bool> a_may_leave_;           // by logical dim of the first operand
   std::vector<Stage> stages_;
 
   std::vector<Range> ranges_;

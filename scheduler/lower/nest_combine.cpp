@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/ops/window.h"
 #include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/nest.h"
 #include "scheduler/lower/split.h"
@@ -30,13 +31,16 @@ std::vector<int> other_dims(const ir::Contraction& c, int vector, const Wanted& 
 
 }  // namespace
 
+std::vector<int> packed_apart(const ir::Contraction& c, const Schedule& s) {
+  return other_dims(c, c.find(s.vector),
+                    [&](int d) { return !c.dims[static_cast<std::size_t>(d)].reduced && c.b.mentions(d); });
+}
+
 std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& s) {
-  const int vector = c.find(s.vector);
+  const auto extent = [&](int d) { return c.dims[static_cast<std::size_t>(d)].extent; };
   std::vector<std::int64_t> dims;
-  for (const ir::ContractionDim& dim : c.dims)
-    if (!dim.reduced && dim.extent > 1 && c.find(dim.name) != vector && c.b.mentions(c.find(dim.name)))
-      dims.push_back(dim.extent);
-  dims.push_back((c.dims[static_cast<std::size_t>(vector)].extent + s.pack_b - 1) / s.pack_b);
+  for (const int d : packed_apart(c, s)) dims.push_back(extent(d));
+  dims.push_back(ir::ceil_divide(extent(c.find(s.vector)), s.pack_b));
   for (const ir::ContractionDim& dim : c.dims)
     if (dim.reduced) dims.push_back(dim.extent);
   dims.push_back(s.pack_b);
@@ -45,8 +49,7 @@ std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& 
 
 std::vector<Index> Nest::packed_place(const Index& j) const {
   std::vector<Index> place;
-  for (const int d : other_dims(c_, vector_, [&](int i) { return !dim(i).reduced && c_.b.mentions(i); }))
-    place.push_back(at(d));
+  for (const int d : packed_apart(c_, s_)) place.push_back(at(d));
   const Index& first = range(vector_).base;
   place.push_back(first / s_.pack_b);
   for (std::size_t d = 0; d < c_.dims.size(); ++d)
@@ -62,7 +65,7 @@ std::vector<int> Nest::partial_dims() const {
 // [part, parallel dims before the vector's, its blocks, those after it, what a block holds]; between threads, which lie
 // side by side along the vector's dim, that is one block.
 void Nest::declare_partial_results() {
-  const std::int64_t blocks = (dim(vector_).extent + s_.block() - 1) / s_.block();
+  const std::int64_t blocks = ir::ceil_divide(dim(vector_).extent, s_.block());
   std::vector<std::int64_t> dims{parts()};
   bool done = by_threads_;
   for (const int d : partial_dims()) {
@@ -71,7 +74,7 @@ void Nest::declare_partial_results() {
   }
   if (!done) dims.push_back(blocks);
   const std::int64_t together = s_.lanes_together();
-  dims.push_back(by_threads_ ? (dim(vector_).extent + together - 1) / together * together : s_.block());
+  dims.push_back(by_threads_ ? ir::ceil_divide(dim(vector_).extent, together) * together : s_.block());
   partials_ = builder_.work(compute_, dims);
 }
 
@@ -122,14 +125,17 @@ void Nest::clear_partial_results() {
 void Nest::combine() {
   const int along = c_.find(s_.combine[0]);
   const std::vector<int> dims = partial_dims();
-  const bool may_share = !dims.empty() && dims.back() > vector_ && !shares_index(dims.back());
+  const bool may_share = !dims.empty() && dims.back() > vector_ && !c_.share_index(dims.back(), vector_);
   const int shared = along != vector_ ? along : may_share ? dims.back() : -1;
   // A phase each, where its lanes are idle in the last block: of a loop over groups it would not be provable that each
   // output has one writer. One of the others is a loop of tasks.
   std::vector<int> copied, tasks, inside;
   for (const int d : dims) {
     if (d == shared) continue;
-    (lies_behind_lanes(d) && has_idle_lanes() ? copied : d < vector_ && tasks.empty() ? tasks : inside).push_back(d);
+    (c_.lies_behind(d, vector_) && has_idle_lanes() ? copied
+     : d < vector_ && tasks.empty()                 ? tasks
+                                                    : inside)
+        .push_back(d);
   }
   const std::function<void(std::size_t)> over_copies = [&](std::size_t n) {
     if (n < copied.size()) {
@@ -147,7 +153,7 @@ void Nest::combine() {
 }
 
 void Nest::combine_blocks(int along, int shared, const std::vector<int>& inside) {
-  const std::int64_t blocks = (dim(vector_).extent + s_.block() - 1) / s_.block();
+  const std::int64_t blocks = ir::ceil_divide(dim(vector_).extent, s_.block());
   const std::int64_t lanes = s_.lanes;
   Index block_of_combine = 0;
   const auto finish = [&](const Index& in_block) {
@@ -197,8 +203,8 @@ void Nest::combine_blocks(int along, int shared, const std::vector<int>& inside)
   parallel(builder_, blocks, [&](Index block) {
     block_of_combine = block;
     if (shared < 0) return by_vector(block);
-    const std::int64_t units = along == vector_ ? dim(shared).extent : (dim(shared).extent + lanes - 1) / lanes;
-    const Split shares = split(units, (kernel_.context().target.tasks + blocks - 1) / blocks);
+    const std::int64_t units = along == vector_ ? dim(shared).extent : ir::ceil_divide(dim(shared).extent, lanes);
+    const Split shares = split(units, ir::ceil_divide(std::int64_t{kernel_.context().target.tasks}, blocks));
     parallel(builder_, shares.chunks, [&](Index chunk) {
       loop_chunk(builder_, shares, chunk, [&](Index unit) {
         if (along != vector_) return by_element(block, unit);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "ir/ops/window.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest.h"
 #include "scheduler/lower/partials.h"
@@ -85,7 +86,7 @@ void Nest::tile(std::size_t next) {
 
 // Threads share the terms of a partial result.
 void Nest::tile_in_tree(std::size_t next) {
-  const std::size_t count = static_cast<std::size_t>(list_.empty() ? 1 : static_cast<std::int64_t>(list_.size()));
+  const std::size_t count = std::max<std::size_t>(1, list_.size());
   FJ_ASSERT(tile_dims_.empty() && s_.vectors == 1, "threads share the terms of a list of combinations, not of {}",
             print(s_));
   const std::vector<Arg> sums = in_tree(stages_[next].loop, std::vector(count, ir::Combiner::add),
@@ -179,16 +180,20 @@ void Nest::add_term(const std::vector<Index>& at, ir::MemId b, const std::vector
   });
 }
 
-void Nest::multiply() {
-  const ir::MemId b = builder_.local(MemKind::register_local, compute_, {s_.vectors});
-  over_vectors([&](Index j) { builder_.store(b, {j}, element_of_b(j)); });
+// Every element of the tile that the first operand, inside of its bounds, adds to.
+void Nest::add_to_tile(const std::function<void(const std::vector<Index>& at)>& add) {
   over_tile(true, [&](const std::vector<Index>& at) {
     bool never = false;
     const std::vector<ir::Compare> inside = conditions(never);
     if (never) return;
-    const auto add = [&] { add_term(at, b, {}); };
-    inside.empty() ? add() : builder_.when(inside, add);
+    inside.empty() ? add(at) : builder_.when(inside, [&] { add(at); });
   });
+}
+
+void Nest::multiply() {
+  const ir::MemId b = builder_.local(MemKind::register_local, compute_, {s_.vectors});
+  over_vectors([&](Index j) { builder_.store(b, {j}, element_of_b(j)); });
+  add_to_tile([&](const std::vector<Index>& at) { add_term(at, b, {}); });
   if (!s_.combine.empty()) fetch_operands();
 }
 
@@ -202,12 +207,8 @@ void Nest::multiply_within() {
   over_terms(0, {}, [&](const std::vector<Index>& term) {
     over_vectors([&](Index j) { builder_.store(b, with_vector(term, j), element_of_b(j)); });
   });
-  over_tile(true, [&](const std::vector<Index>& at) {
-    bool never = false;
-    const std::vector<ir::Compare> inside = conditions(never);
-    if (never) return;
-    const auto add = [&] { over_terms(0, {}, [&](const std::vector<Index>& term) { add_term(at, b, term); }); };
-    inside.empty() ? add() : builder_.when(inside, add);
+  add_to_tile([&](const std::vector<Index>& at) {
+    over_terms(0, {}, [&](const std::vector<Index>& term) { add_term(at, b, term); });
   });
 }
 
@@ -347,7 +348,7 @@ Arg Nest::counted(const Index& thread) {
     const int d = static_cast<int>(i);
     const Range& of_dim = range(d);
     if (!is_summed_by_epilogue(d) || !of_dim.limited) continue;
-    const std::int64_t blocks = (dim(d).extent + of_dim.size - 1) / of_dim.size,
+    const std::int64_t blocks = ir::ceil_divide(dim(d).extent, of_dim.size),
                        last = dim(d).extent - (blocks - 1) * of_dim.size, before = std::exchange(whole, 1);
     const Arg size = builder_.choose(
         {compare(of_dim.base / of_dim.size, CompareKind::lt, blocks - 1)}, {DType::f64},
@@ -368,8 +369,8 @@ Arg Nest::counted_by_thread(const Index& thread) {
     const Range& share = range(d);
     const std::int64_t chunk = share.size * share.stride;
     const Index part = (share.base - thread) / chunk;
-    return cuda::share_count(builder_, {dim(d).extent, share.stride, chunk, (dim(d).extent + chunk - 1) / chunk}, part,
-                             thread, held_at_once);
+    return cuda::share_count(builder_, {dim(d).extent, share.stride, chunk, ir::ceil_divide(dim(d).extent, chunk)},
+                             part, thread, held_at_once);
   }
   throw InternalError(fmt::format("nothing is summed up in {}", print(s_)));
 }

@@ -35,14 +35,11 @@ class Packing {
         value_(value),
         compute_(compute_type(context.graph.value(value).type().dtype)),
         at_(c_.dims.size(), Index(0)),
+        apart_(packed_apart(c_, s_)),
         dims_(packed_dims(c_, s_)) {
     for (std::size_t d = 0; d < c_.dims.size(); ++d) {
       const int i = static_cast<int>(d);
-      if (c_.dims[d].reduced) {
-        sums_.push_back(i);
-      } else if (i != vector_ && c_.dims[d].extent > 1 && c_.b.mentions(i)) {
-        apart_.push_back(i);
-      }
+      if (c_.dims[d].reduced) sums_.push_back(i);
     }
     blocks_ = (dim(vector_).extent + s_.pack_b - 1) / s_.pack_b;
     channel_ = sums_.back();
@@ -73,10 +70,7 @@ class Packing {
 
   // In memory the elements of one output lie side by side, in the order of the channels.
   bool channels_adjoin() const {
-    const Type& type = context_.graph.value(value_).type();
-    int last = -1;
-    for (const int d : physical_order(type))
-      if (type.shape[d] > 1) last = d;
+    const int last = innermost_dim(context_.graph.value(value_).type());
     if (last < 0) return false;
     const ir::DimSum& sum = c_.b.index[static_cast<std::size_t>(last)];
     return sum.terms.size() == 1 &&

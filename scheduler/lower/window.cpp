@@ -16,11 +16,6 @@ TapRange tap_range(const Window& w, const Index& o) {
   return {{Index(0), w.first_tap(o)}, {Index(w.kernel), w.end_tap(o)}, false};
 }
 
-TapRange covering_outputs(const Window& w, const Index& tap) {
-  if (w.inside()) return {{Index(0)}, {Index(w.out)}, true};
-  return {{Index(0), w.first_result_of_tap(tap)}, {Index(w.out), w.end_result_of_tap(tap)}, false};
-}
-
 TapRange covering_windows(const Window& w, const Index& pixel) {
   return {{Index(0), w.first_window(pixel)}, {Index(w.out), w.end_window(pixel)}, false};
 }

@@ -25,8 +25,6 @@ struct TapRange {
 };
 // Taps of window `o` that read inside.
 TapRange tap_range(const Window& window, const ir::Index& o);
-// Windows whose tap `tap` reads inside.
-TapRange covering_outputs(const Window& window, const ir::Index& tap);
 // Windows that have `pixel` between their first and last tap.
 TapRange covering_windows(const Window& window, const ir::Index& pixel);
 

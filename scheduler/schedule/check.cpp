@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "ir/kernel/walk.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
@@ -29,7 +30,8 @@ const Extent* Schedule::combinations(const std::string& dim) const {
 }
 
 bool Schedule::by_threads() const {
-  return std::any_of(tasks.begin(), tasks.end(), [](const ScheduledLoop& loop) { return loop.bound != Bound::none; });
+  return std::any_of(tasks.begin(), tasks.end(),
+                     [](const ScheduledLoop& loop) { return loop.bound != ir::Binding::none; });
 }
 
 std::int64_t Schedule::lanes_together() const {
@@ -47,10 +49,9 @@ std::int64_t Schedule::accumulators() const {
 
 namespace {
 
-constexpr std::size_t kMostTaskLoops = 3;    // of a phase (kernel-ir.md §5)
-constexpr std::int64_t kMostUnrolled = 64;   // copies of a loop
-constexpr std::int64_t kMostValues = 64;     // of a thread's tile
-constexpr std::int64_t kMostRegisters = 31;  // of accumulators, vectors and a broadcast, where there are 32
+constexpr std::size_t kMostTaskLoops = 3;   // of a phase (kernel-ir.md §5)
+constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
+constexpr std::int64_t kMostValues = 64;    // of a thread's tile
 
 std::string str(const ScheduledLoop& loop) {
   return fmt::format("{}", fmt::join(loop.dims, "*")) + (loop.step > 0     ? fmt::format("/{}", loop.step)
@@ -131,9 +132,9 @@ class Check {
         return fmt::format("a thread holds {} values, at most {}", s_.accumulators() * s_.lanes, kMostValues);
       return "";
     }
-    const std::int64_t all = target_.isa == Isa::x86_avx512 || target_.isa == Isa::x86_avx512bf16 ? 32 : 16;
+    const std::int64_t all = target_.vector_registers();
     const std::int64_t needed = s_.accumulators() + s_.vectors + 1;
-    if (needed > std::min(all, kMostRegisters + 1))
+    if (needed > all)
       return fmt::format("a tile of {} vectors needs {} registers, there are {}", s_.accumulators(), needed, all);
     std::int64_t copies = 1;
     for (const Extent& extent : s_.unroll) copies *= extent.count;
@@ -226,20 +227,20 @@ class Check {
 
   // Grid before block, each axis once, and no other loop around the lanes; strides in the innermost sums alone.
   std::string threads() {
-    std::set<Bound> bound;
+    std::set<ir::Binding> bound;
     if (!s_.outer.empty() && s_.combinations(s_.outer[0].dims[0]) == nullptr)
       for (const ScheduledLoop& loop : s_.outer)
         if (dim(loop.dims[0]).reduced) return fmt::format("partial results are added to once, not in {}", str(loop));
     bool block = false;
     for (const ScheduledLoop& loop : s_.tasks) {
-      const bool is_block = loop.bound == Bound::block_x || loop.bound == Bound::block_y;
-      if (loop.bound == Bound::none || (block && !is_block) || !bound.insert(loop.bound).second)
+      const bool is_block = ir::is_block_axis(loop.bound);
+      if (loop.bound == ir::Binding::none || (block && !is_block) || !bound.insert(loop.bound).second)
         return fmt::format("the loop {} is not bound, or after a block's, or twice", str(loop));
       block = block || is_block;
     }
     for (const ScheduledLoop& loop : s_.inner) {
-      if ((loop.bound != Bound::none) != (loop.stride > 0) ||
-          (loop.bound != Bound::none && !bound.insert(loop.bound).second))
+      if ((loop.bound != ir::Binding::none) != (loop.stride > 0) ||
+          (loop.bound != ir::Binding::none && !bound.insert(loop.bound).second))
         return fmt::format("threads share the loop {} by strides, on an axis of their own", str(loop));
     }
     return "";
@@ -276,21 +277,9 @@ class Check {
     return "";
   }
 
-  // The result has one index for this dim and for that of the lanes: groups of a convolution and their channels.
-  bool adjoin(const std::string& a, const std::string& b) const {
-    const int i = c_.find(a), j = c_.find(b);
-    return i != j && std::any_of(c_.result.begin(), c_.result.end(), [&](const ir::DimSum& sum) {
-             return sum.coefficient_of(i) != 0 && sum.coefficient_of(j) != 0;
-           });
-  }
-
-  // Elements of this dim lie behind all those of the lanes' dim.
-  bool lies_behind(const std::string& name) const {
-    const int i = c_.find(name), v = c_.find(s_.vector);
-    return i != v && std::any_of(c_.result.begin(), c_.result.end(), [&](const ir::DimSum& sum) {
-             return sum.coefficient_of(v) != 0 && sum.coefficient_of(i) > sum.coefficient_of(v);
-           });
-  }
+  // One index of the result has both dims.
+  bool adjoin(const std::string& a, const std::string& b) const { return c_.share_index(c_.find(a), c_.find(b)); }
+  bool lies_behind(const std::string& name) const { return c_.lies_behind(c_.find(name), c_.find(s_.vector)); }
 
   // Lanes beyond the last element of a dim reach into the next group's, so that nothing else may run over groups then.
   std::string idle_lanes() {

@@ -8,10 +8,10 @@
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
 //     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
-//     pack b 32                the second operand is laid out beforehand, in the order in which it is read, 32 k a block
-//     combine c                partial results go to memory; a phase of its own adds them up, lanes along c
-//     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
-//     fetch p 1                prefetch what will be touched one p further
+//     pack b 32                the second operand is laid out beforehand, in the order in which it is read, 32 k a
+//     block combine c                partial results go to memory; a phase of its own adds them up, lanes along c flush
+//     c 32               after every 32 terms of c the f32 sums are added to f64 ones fetch p 1                prefetch
+//     what will be touched one p further
 //   }
 //
 // A loop steps by `/n` elements, and the last loop of a dim by what the registers hold of it. A loop over n*p*q goes
@@ -31,6 +31,7 @@
 
 #include "fusejit/target.h"
 #include "ir/contraction.h"
+#include "ir/kernel/kernel.h"
 
 namespace fusejit::ir {
 class TokenReader;
@@ -45,15 +46,12 @@ struct Extent {
   friend bool operator==(const Extent&, const Extent&) = default;
 };
 
-// What runs the iterations of a loop.
-enum class Bound : std::uint8_t { none, grid_x, grid_y, grid_z, block_x, block_y };
-
 // A loop over a dim, or over all combinations of several dims.
 struct ScheduledLoop {
   std::vector<std::string> dims;
-  std::int64_t step = 0;    // 0: what the registers hold
-  std::int64_t stride = 0;  // above 0: so many iterations, each of which leaves every stride-th element
-  Bound bound = Bound::none;
+  std::int64_t step = 0;                  // 0: what the registers hold
+  std::int64_t stride = 0;                // above 0: so many iterations, each of which leaves every stride-th element
+  ir::Binding bound = ir::Binding::none;  // to an axis of the grid or of a block
   friend bool operator==(const ScheduledLoop&, const ScheduledLoop&) = default;
 };
 
@@ -66,8 +64,8 @@ struct Schedule {
   std::vector<ScheduledLoop> tasks, outer, inner;
   std::int64_t pack_b = 0;           // elements of the vector's dim in a block; 0: the operand is read as it is
   std::vector<std::string> combine;  // empty: results are finished in registers
-  Extent flush;         // no dims: sums stay in their type
-  Extent fetch;         // no dims: no prefetch; else the distance
+  Extent flush;                      // no dims: sums stay in their type
+  Extent fetch;                      // no dims: no prefetch; else the distance
 
   std::int64_t block() const { return std::int64_t{lanes} * vectors; }
   // Lanes come in so many: a vector's, or those of the threads of a block side by side.

@@ -3,16 +3,18 @@
 #include <fmt/ranges.h>
 
 #include "ir/kernel/parser.h"
+#include "ir/kernel/walk.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
 
+using ir::Binding;
 using ir::Lexer;
 using ir::TokenKind;
 
 namespace {
 
-constexpr std::string_view kBounds[] = {"", "grid.x", "grid.y", "grid.z", "block.x", "block.y"};
+constexpr Binding kAxes[] = {Binding::grid_x, Binding::grid_y, Binding::grid_z, Binding::block_x, Binding::block_y};
 
 std::string str(const Extent& extent) { return fmt::format("{} {}", fmt::join(extent.dims, "*"), extent.count); }
 
@@ -26,7 +28,7 @@ std::string str(const std::vector<ScheduledLoop>& loops) {
   std::string text;
   for (const ScheduledLoop& loop : loops) {
     if (!text.empty()) text += ", ";
-    if (loop.bound != Bound::none) text += std::string(kBounds[static_cast<std::size_t>(loop.bound)]) + " ";
+    if (loop.bound != Binding::none) text += std::string(ir::name(loop.bound)) + " ";
     text += fmt::format("{}", fmt::join(loop.dims, "*"));
     if (loop.step > 0) text += fmt::format("/{}", loop.step);
     if (loop.stride > 0) text += fmt::format(" stride {}", loop.stride);
@@ -96,15 +98,15 @@ class Reader {
     while (tokens_.accept(","));
     return list;
   }
-  Bound bound() {
+  Binding bound() {
     const bool grid = tokens_.accept("grid");
-    if (!grid && !tokens_.accept("block")) return Bound::none;
+    if (!grid && !tokens_.accept("block")) return Binding::none;
     tokens_.expect(".");
     const ir::Token axis = tokens_.expect(TokenKind::name, "x, y or z");
-    const std::string name = (grid ? "grid." : "block.") + std::string(axis.text);
-    for (std::size_t i = 1; i < std::size(kBounds); ++i)
-      if (name == kBounds[i]) return static_cast<Bound>(i);
-    Lexer::fail(axis, fmt::format("{} is no axis: grid.x, grid.y, grid.z, block.x, block.y", name));
+    const std::string wanted = (grid ? "grid." : "block.") + std::string(axis.text);
+    for (const Binding known : kAxes)
+      if (ir::name(known) == wanted) return known;
+    Lexer::fail(axis, fmt::format("{} is no axis: grid.x, grid.y, grid.z, block.x, block.y", wanted));
   }
   std::vector<ScheduledLoop> loops() {
     std::vector<ScheduledLoop> list;
