@@ -121,7 +121,7 @@ int main(int argc, char** argv) {
       if (layer.channels < 4 && std::string(pass.name) == "dx") continue;  // training never needs it
       cases.push_back({layer, pass.name, nullptr});
       cases.back().plan = std::make_unique<TimedPlan>(ir::parse_graph(pass.text(layer)),
-                                                      scheduler::ScheduleOptions{machine, scheduler::Rules::all, {}});
+                                                      scheduler::PlanOptions{machine, scheduler::Rules::all, {}});
     }
     for (int round = -1; round < rounds && !cases.empty(); ++round) {
       peak.measure(workers);

@@ -21,7 +21,7 @@
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/thread_pool.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::bench {
 
@@ -128,8 +128,8 @@ kernel @fma_peak(%x: f32[32] read align 64, %y: f32[64,{1},{0}] write align 64) 
 // A plan with memory and machine code; every step is timed by itself.
 class TimedPlan {
  public:
-  TimedPlan(const ir::Graph& graph, const scheduler::ScheduleOptions& options, int compile_threads = 2)
-      : plan_(scheduler::schedule(graph, options)), timings_(plan_.steps.size()), arena_(take(plan_.arena_bytes)) {
+  TimedPlan(const ir::Graph& graph, const scheduler::PlanOptions& options, int compile_threads = 2)
+      : plan_(scheduler::make_plan(graph, options)), timings_(plan_.steps.size()), arena_(take(plan_.arena_bytes)) {
     std::vector<std::shared_ptr<const ir::Kernel>> kernels;
     for (const scheduler::PlanStep& step : plan_.steps) kernels.push_back(step.kernel);
     runtime::KernelCache cache;

@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
       if (label.find(only) == std::string::npos) continue;
       const ir::Graph graph = ir::parse_graph(with_type(c.text, type));
       contenders.push_back(
-          {label, std::make_unique<TimedPlan>(graph, scheduler::ScheduleOptions{machine, scheduler::Rules::all, {}})});
+          {label, std::make_unique<TimedPlan>(graph, scheduler::PlanOptions{machine, scheduler::Rules::all, {}})});
     }
   }
   for (int round = -1; round < rounds; ++round) {

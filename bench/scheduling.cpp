@@ -10,7 +10,7 @@
 
 #include "bench/command_line/options.h"
 #include "ir/passes/passes.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace {
 
@@ -104,7 +104,7 @@ void measure(const Form& form, int nodes, const std::string& rules) {
   const double capture = seconds_of([&] { graph = ir::capture("bench", parameters, {result}); });
   const double passes = seconds_of([&] { optimised = ir::optimise(graph, target); });
   const double all = seconds_of([&] {
-    plan = scheduler::schedule(graph, {target, scheduler::parse_rules(rules), {}});
+    plan = scheduler::make_plan(graph, {target, scheduler::parse_rules(rules), {}});
   });
   const double schedule = rules == "all" ? all - passes : all;
   const double count = static_cast<double>(graph.nodes().size());

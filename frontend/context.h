@@ -29,7 +29,7 @@ struct Generator {
 
 struct Context {
   std::mutex graph_mutex;                           // see state.h
-  std::condition_variable given_back;               // nothing is Attachment::given_up any more, of one plan
+  std::condition_variable given_back;               // nothing is Attachment::donated_to_run any more, of one plan
   std::vector<std::weak_ptr<TensorState>> pending;  // module state assigned but not computed; under graph_mutex
 
   std::mutex generator_mutex;

@@ -36,7 +36,7 @@ struct Attachment {
   std::optional<ir::Scalar> number;  // a host scalar; its buffer is made when a plan first takes it
   std::uint64_t checksum = 0;        // of borrowed bytes, if they are checked
   bool borrowed = false;
-  bool given_up = false;  // to a plan that is running and may overwrite it: who needs it waits until that is over
+  bool donated_to_run = false;  // to a plan that is running and may overwrite it: who needs it waits until that is over
   std::shared_ptr<const CustomNote> custom;
 
   Attachment() = default;

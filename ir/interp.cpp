@@ -5,7 +5,7 @@
 
 #include "ir/base/check.h"
 #include "ir/infer.h"
-#include "ir/ops/oracle.h"
+#include "ir/ops/oracle/oracle.h"
 #include "ir/strict.h"
 
 namespace fusejit::ir {

@@ -216,7 +216,7 @@ struct ViewDim {
 // One entry per dim of the operand.
 using ViewMapFn = std::vector<ViewDim> (*)(const Node& view, std::size_t operand);
 // Which cells of an image the results of a pool or resize read, along its rows (axis 0) or columns (1); a gradient has
-// the span of the op that it is of. ir/ops/span.h.
+// the span of the op that it is of. ir/ops/geometry/span.h.
 struct ImageSpan;
 using SpanFn = ImageSpan (*)(const Node& node, int axis);
 // What an anchor computes as sums of products (ir/contraction.h); where all of them together are the result.
@@ -267,9 +267,8 @@ struct OpDef {
   ContractionsFn contractions = nullptr;  // anchors that are sums of products
 
   unsigned images = 0;        // anchors: bit 0 result, bit i + 1 operand i is an image [N,C,H,W]
-  bool tiled = false;         // anchor that runs as a register tile: convolutions, matrix products
-  bool matrix = false;        // tiled: reads its operands through views of rank 2
-  bool packs_second = false;  // tiled: the second operand is packed before it is read
+  bool matrix = false;        // a contraction that reads its operands through views of rank 2
+  bool packs_second = false;  // a contraction whose second operand is packed before it is read
   bool commutative = false;
   bool comparison = false;
   bool copies_bits = false;  // views, where, cast between equal dtypes
@@ -287,6 +286,9 @@ struct OpDef {
   double domain_low = -10, domain_high = 10;  // where tests draw ordinary arguments from
   int cost = 1;                               // FLOP of one element, for the cost model
   std::string_view meaning = "";              // one sentence, for docs/ops.md
+
+  // It runs as a register tile: convolutions, matrix products.
+  bool is_contraction() const { return contractions != nullptr; }
 };
 
 const OpDef& op_def(Op op);

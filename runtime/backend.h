@@ -15,8 +15,8 @@
 #include "runtime/buffer.h"
 #include "runtime/executor.h"
 #include "runtime/memory_statistics.h"
+#include "scheduler/make_plan.h"
 #include "scheduler/plan.h"
-#include "scheduler/schedule.h"
 
 namespace fusejit::runtime {
 
@@ -51,7 +51,7 @@ class Backend {
   virtual ~Backend() = default;
 
   // The plan of a graph, unless it is on disk. Nothing if it was stopped. Throws what scheduling throws, DeviceError.
-  virtual std::optional<Planned> plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
+  virtual std::optional<Planned> plan(const ir::Graph& graph, scheduler::PlanOptions wanted,
                                       const std::stop_token& stop) = 0;
   // Compiles and loads what the plan's steps need. Throws what compilers throw, DeviceError, UserError where nothing
   // may be compiled.

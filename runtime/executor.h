@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 #include "runtime/buffer.h"
 #include "scheduler/plan.h"
 

@@ -7,8 +7,8 @@
 #include "runtime/dump.h"
 #include "runtime/session_state.h"
 #include "runtime/warmup/signature.h"
-#include "scheduler/fusions.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/report/fusions.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -100,7 +100,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
                                                        const std::stop_token& stop) {
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
-  scheduler::ScheduleOptions wanted{target, options.rules, given.donated, {}, given.fixed};
+  scheduler::PlanOptions wanted{target, options.rules, given.donated, {}, given.fixed};
   wanted.fall_back = may_fall_back();
   if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
     wanted.inspect = [&refused](const ir::Kernel& kernel) {

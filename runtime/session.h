@@ -20,7 +20,7 @@ namespace fusejit::runtime {
 enum class Engine : std::uint8_t {
   compiled,           // plans and machine code
   graph_interpreter,  // ir/interp.h on the graph
-  kernel_interpreter  // plans, every kernel on ir/kernel/interp.h
+  kernel_interpreter  // plans, every kernel on ir/kernel/interp/interp.h
 };
 
 // Whether what runs is chosen by its time.
@@ -61,7 +61,7 @@ struct SessionOptions {
   // with the same results. False: UnsupportedError instead, as in strict mode.
   bool fall_back = true;
   std::function<void(const std::string& line)> log = {};  // lost chances, each once; may be called by any thread
-  bool log_fusions = false;  // and what is fused, a line each (scheduler/fusions.h), as plans are made or loaded
+  bool log_fusions = false;  // and what is fused, a line each (scheduler/report/fusions.h), as plans are made or loaded
 };
 
 struct SessionStatistics {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "scheduler/group.h"
+#include "scheduler/fuse/group.h"
 
 namespace fusejit::scheduler {
 
@@ -25,11 +25,6 @@ struct CapturedCall {
 // What computes `result` from what is stored outside `group`, as a graph of its own.
 CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int group, int result);
 
-// Groups what is stored (R1, R2, R3, R5). An anchor that a library runs takes with it what `supports` agrees to;
-// without an answer it stays alone.
-// Nodes that are `alone` (by node; empty: none) are groups of their own.
-Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
-                     const std::vector<bool>& alone = {});
 // True if the target's library runs this anchor in one call on stored values.
 bool runs_in_library(const ir::Graph& graph, const Target& target, int node);
 

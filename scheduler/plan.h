@@ -13,8 +13,8 @@
 #include "fusejit/type.h"
 #include "ir/graph.h"
 #include "ir/kernel/kernel.h"
-#include "scheduler/refusal.h"
-#include "scheduler/rules.h"
+#include "scheduler/fuse/refusal.h"
+#include "scheduler/fuse/rules.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "ir/base/check.h"
-#include "ir/kernel/parser.h"
+#include "ir/kernel/text/parser.h"
 #include "ir/kernel/types.h"
 #include "scheduler/plan.h"
 

@@ -1,6 +1,6 @@
 #include "scheduler/steps.h"
 
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 
 namespace fusejit::scheduler {
 namespace {

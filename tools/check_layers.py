@@ -45,8 +45,8 @@ ASKING = re.compile(r"\bIsa::|dynamic_cast<\s*(const )?\w*Backend")
 
 # The files that may switch over Op, each translating every op into one other language.
 SWITCH_ALLOWED = {
-    "scheduler/lower/expression.cpp",
-    "scheduler/lower/expression_view.cpp",
+    "scheduler/lower/expression/expression.cpp",
+    "scheduler/lower/expression/view.cpp",
     "codegen/x86/scalar_op.cpp",
 }
 

@@ -1,10 +1,10 @@
-// --rules and its kin on a command line: the words of scheduler/rules.h.
+// --rules and its kin on a command line: the words of scheduler/fuse/rules.h.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "scheduler/rules.h"
+#include "scheduler/fuse/rules.h"
 
 namespace fusejit::tools {
 

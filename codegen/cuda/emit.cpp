@@ -13,7 +13,7 @@
 #include "codegen/cuda/emitter.h"
 #include "codegen/cuda/text.h"
 #include "ir/base/check.h"
-#include "ir/kernel/verify.h"
+#include "ir/kernel/verify/verify.h"
 
 namespace fusejit::codegen::cuda {
 namespace {

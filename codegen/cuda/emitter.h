@@ -20,7 +20,7 @@
 #include "codegen/cuda/tails.h"
 #include "codegen/lanes.h"
 #include "ir/base/text.h"
-#include "ir/kernel/names.h"
+#include "ir/kernel/text/names.h"
 #include "ir/kernel/walk.h"
 
 namespace fusejit::codegen::cuda {

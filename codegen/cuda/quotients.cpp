@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "codegen/cuda/emitter.h"
-#include "ir/kernel/verify.h"
+#include "ir/kernel/verify/verify.h"
 
 namespace fusejit::codegen::cuda {
 namespace {

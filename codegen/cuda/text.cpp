@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "ir/kernel/interp_scalar.h"
+#include "ir/kernel/interp/scalar.h"
 
 namespace fusejit::codegen::cuda {
 namespace {

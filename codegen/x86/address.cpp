@@ -168,18 +168,19 @@ Value* walk(Emitter& e, Scope& scope, Value* base, std::int64_t step) {
   phi->addIncoming(start, scope.entry->getParent());
   e.b.SetInsertPoint(scope.anchor);
   Value* pointer = e.b.CreateLaunderInvariantGroup(phi);
-  scope.walkers.push_back({phi, pointer, step});
+  scope.induction_pointers.push_back({phi, pointer, step});
   return pointer;
 }
 
 // Beyond this number base + index addressing is cheaper than moving every pointer.
-constexpr std::size_t kMaxWalkers = 6;
+constexpr std::size_t kMostInductionPointers = 6;
 
 bool walks(const Scope& scope, const std::vector<IndexTerm>& terms) {
   const auto is_variable = [&](const IndexTerm& t) {
     return t.atom.kind == AtomKind::variable && t.atom.id == scope.variable;
   };
-  return scope.innermost && scope.walkers.size() < kMaxWalkers && terms.size() == 1 && is_variable(terms[0]);
+  return scope.innermost && scope.induction_pointers.size() < kMostInductionPointers && terms.size() == 1 &&
+         is_variable(terms[0]);
 }
 
 }  // namespace

@@ -125,10 +125,11 @@ bool is_innermost(const ir::Block& block) {
 }
 
 // At the end of the body: the pointers of the innermost loop move on.
-void end_walkers(Emitter& e) {
-  for (const Walker& walker : e.scopes.back().walkers) {
-    Value* next = e.b.CreateGEP(e.b.getInt8Ty(), walker.pointer, e.b.getInt64(static_cast<std::uint64_t>(walker.step)));
-    walker.phi->addIncoming(next, e.b.GetInsertBlock());
+void step_induction_pointers(Emitter& e) {
+  for (const InductionPointer& induction : e.scopes.back().induction_pointers) {
+    Value* next =
+        e.b.CreateGEP(e.b.getInt8Ty(), induction.pointer, e.b.getInt64(static_cast<std::uint64_t>(induction.step)));
+    induction.phi->addIncoming(next, e.b.GetInsertBlock());
   }
 }
 
@@ -173,7 +174,7 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   e.variables[s.variable] = {VariableKind::uniform, 0, variable, static_cast<int>(e.scopes.size()) - 1, range};
   emit_block(e, s.body);
   accumulate(e, s, types, acc);
-  end_walkers(e);
+  step_induction_pointers(e);
   close_scope(e);
   llvm::BasicBlock* latch = e.b.GetInsertBlock();
   Value* next = e.b.CreateNSWAdd(variable, e.b.getInt64(1));

@@ -19,7 +19,7 @@
 namespace fusejit::codegen::x86 {
 
 // A pointer that walks through an innermost loop: phi at its head, moved by `step` bytes at its end.
-struct Walker {
+struct InductionPointer {
   llvm::PHINode* phi;
   llvm::Value* pointer;  // the phi's value as the body sees it
   std::int64_t step;
@@ -29,11 +29,11 @@ struct Walker {
 struct Scope {
   llvm::Instruction* anchor = nullptr;                      // hoisted code goes before it; erased at the end
   std::map<std::vector<std::int64_t>, llvm::Value*> known;  // what already stands there, by key
-  bool innermost = false;                                   // a loop without loops: its addresses are walkers
+  bool innermost = false;  // a loop without loops: its addresses are induction pointers
   ir::VarId variable = -1;
   llvm::Value* low = nullptr;          // first value of the variable
   llvm::Instruction* entry = nullptr;  // the branch into the loop
-  std::vector<Walker> walkers = {};
+  std::vector<InductionPointer> induction_pointers = {};
 };
 
 enum class VariableKind : std::uint8_t { none, constant, uniform, lane };

@@ -62,7 +62,7 @@ Attachment* argument(const Work& work, std::size_t a) {
 
 bool needs_given_up(const Work& work) {
   for (std::size_t a = 0; a < work.trace.arguments().size(); ++a) {
-    if (const Attachment* note = argument(work, a); note && note->given_up) return true;
+    if (const Attachment* note = argument(work, a); note && note->donated_to_run) return true;
   }
   return false;
 }
@@ -74,7 +74,7 @@ void bind_arguments(Work& work, std::span<const Donation> donations, std::vector
   work.gifts = given_arguments(work.trace, work.wanted, donations, lines);  // before buffers have a second handle
   for (std::size_t a = 0; a < work.arguments.size(); ++a) {
     work.arguments[a] = argument(work, a)->buffer;
-    argument(work, a)->given_up = work.gifts[a] == Gift::whole;
+    argument(work, a)->donated_to_run = work.gifts[a] == Gift::whole;
   }
 }
 
@@ -116,7 +116,7 @@ runtime::Buffer argument_buffer(const ir::Node* node) {
 
 void give_back(const Work& work) {
   for (std::size_t a = 0; a < work.gifts.size(); ++a) {
-    if (work.gifts[a] == Gift::whole) argument(work, a)->given_up = false;
+    if (work.gifts[a] == Gift::whole) argument(work, a)->donated_to_run = false;
   }
   context().given_back.notify_all();
 }

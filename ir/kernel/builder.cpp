@@ -1,6 +1,6 @@
 #include "ir/kernel/builder.h"
 
-#include "ir/kernel/simplify.h"
+#include "ir/kernel/simplify/simplify.h"
 #include "ir/kernel/walk.h"
 #include "ir/strict.h"
 

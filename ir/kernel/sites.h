@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/kernel/verify.h"
+#include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
 

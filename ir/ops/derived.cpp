@@ -4,7 +4,7 @@
 
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
-#include "ir/ops/oracle.h"
+#include "ir/ops/oracle/oracle.h"
 #include "ir/ops/require.h"
 #include "ir/ops/rows.h"
 #include "ir/passes/grad.h"

@@ -4,7 +4,7 @@
 #include "ir/base/check.h"
 #include "ir/infer.h"
 #include "ir/interp.h"
-#include "ir/ops/index.h"
+#include "ir/ops/oracle/index.h"
 #include "ir/ops/rows.h"
 #include "ir/passes/grad.h"
 

@@ -1,6 +1,8 @@
 // Normalisation (ops.md §6). Everything is computed in the compute type; the normalised value is formed from the
 // difference x - mean. Batch norm in training and its two gradient ops expand to the same mean, difference and
 // variance: equal nodes merge, and the statistics of one x are computed once.
+#include "ir/ops/oracle/norm.h"
+
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -9,8 +11,7 @@
 
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
-#include "ir/ops/norm_oracle.h"
-#include "ir/ops/oracle.h"
+#include "ir/ops/oracle/oracle.h"
 #include "ir/ops/require.h"
 #include "ir/ops/rows.h"
 #include "ir/passes/grad.h"

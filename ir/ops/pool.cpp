@@ -6,11 +6,11 @@
 
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
-#include "ir/ops/oracle.h"
+#include "ir/ops/geometry/span.h"
+#include "ir/ops/oracle/oracle.h"
+#include "ir/ops/oracle/upsample.h"
 #include "ir/ops/require.h"
 #include "ir/ops/rows.h"
-#include "ir/ops/span.h"
-#include "ir/ops/upsample.h"
 #include "ir/passes/grad.h"
 
 namespace fusejit::ir {

@@ -171,7 +171,7 @@ std::vector<Value> anchor_cotangents(const OpDef& row, const GradContext& contex
 std::vector<Value> operand_cotangents(const GradContext& context) {
   const OpDef& row = op_def(context.y->op);
   if (row.grad) {
-    std::vector<Value> found = row.tiled ? anchor_cotangents(row, context) : row.grad(context);
+    std::vector<Value> found = row.is_contraction() ? anchor_cotangents(row, context) : row.grad(context);
     for (std::size_t i = 0; row.family == Family::elementwise && i < found.size(); ++i)
       if (found[i] && context.wants(i)) found[i] = fitted(found[i], context.x(i).type());
     return found;

@@ -103,7 +103,7 @@ Value in_nhwc(const Value& value, Copies& copies) {
 
 bool suits_library(const Node& node, const Target& target) {
   const OpDef& row = op_def(node.op);
-  if (target.cudnn == CudnnMode::off || !row.tiled || row.matrix) return false;
+  if (target.cudnn == CudnnMode::off || !row.is_contraction() || row.matrix) return false;
   const Type& weight = result_is_image(row) ? node.operands[1].value.type() : node.type;
   return node.attrs.integer("groups") == 1 || weight.shape[1] > 1;
 }

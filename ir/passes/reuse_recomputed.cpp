@@ -43,7 +43,7 @@ std::unordered_map<const Node*, Value> twins(const Graph& graph) {
   std::unordered_map<std::uint64_t, std::vector<const Node*>> forward;  // by first operand's serial
   const auto key = [](const Node& node) { return node.operands[0].value->serial; };
   for (const Value& value : graph.nodes()) {
-    if (!op_def(value->op).tiled) continue;
+    if (!op_def(value->op).is_contraction()) continue;
     if (value->region == 0) {
       forward[key(*value)].push_back(value.get());
       continue;
@@ -65,7 +65,7 @@ Graph reuse_recomputed(const Graph& graph) {
   const std::unordered_set<const Node*> forward = ancestors(graph.results()[0]);
   std::unordered_set<const Node*> stored;  // operands of forward anchors
   for (const Value& value : graph.nodes()) {
-    if (!forward.count(value.get()) || !op_def(value->op).tiled) continue;
+    if (!forward.count(value.get()) || !op_def(value->op).is_contraction()) continue;
     for (const Operand& operand : value->operands) stored.insert(operand.value.get());
   }
   std::unordered_map<const Node*, Value> late;  // what late users read in place of a node

@@ -17,8 +17,7 @@ CpuBackend::CpuBackend(CpuBackendOptions options)
       store_(checks_.refused_kernel.empty() ? options.disk : nullptr, frozen_),
       workers_(options.threads) {}
 
-std::optional<Planned> CpuBackend::plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
-                                        const std::stop_token&) {
+std::optional<Planned> CpuBackend::plan(const ir::Graph& graph, scheduler::PlanOptions wanted, const std::stop_token&) {
   wanted.supports = cudnn::supports_step;  // plans for CUDA devices are interpreted as they would be made there
   disk::PlanStore::Planned planned = store_.schedule(graph, wanted);
   if (!planned.was_kept) store_.put(graph, wanted, planned.plan);

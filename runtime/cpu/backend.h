@@ -22,7 +22,7 @@ class CpuBackend : public Backend {
  public:
   explicit CpuBackend(CpuBackendOptions options);
 
-  std::optional<Planned> plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
+  std::optional<Planned> plan(const ir::Graph& graph, scheduler::PlanOptions wanted,
                               const std::stop_token& stop) override;
   std::shared_ptr<Executor> prepare(const Planned& planned, const PrepareOptions& options) override;
   Target target() const override { return Target::host(); }

@@ -8,7 +8,7 @@
 
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/profiler.h"
 #include "runtime/results.h"

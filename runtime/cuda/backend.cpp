@@ -190,7 +190,7 @@ CudaBackend::StepCalls CudaBackend::make_calls(const scheduler::Plan& plan, cons
   return calls;
 }
 
-std::optional<Planned> CudaBackend::plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
+std::optional<Planned> CudaBackend::plan(const ir::Graph& graph, scheduler::PlanOptions wanted,
                                          const std::stop_token& stop) {
   wanted.supports = [this](const ir::Graph& ops, const Target& target) { return supports(ops, target); };
   const std::string library = caller_ ? caller_->identity() : "";
@@ -200,7 +200,7 @@ std::optional<Planned> CudaBackend::plan(const ir::Graph& graph, scheduler::Sche
     if (round == 0) {
       planned = store_.schedule(graph, wanted, library);
     } else {
-      planned = {scheduler::schedule(graph, wanted)};
+      planned = {scheduler::make_plan(graph, wanted)};
     }
     calls = make_calls(planned.plan, stop);
     if (stop.stop_requested()) return std::nullopt;

@@ -43,7 +43,7 @@ class CudaBackend : public Backend {
 
   // What the library turns out not to do is planned without. Library calls can take seconds each to make; between two
   // of them it is looked whether to stop.
-  std::optional<Planned> plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted,
+  std::optional<Planned> plan(const ir::Graph& graph, scheduler::PlanOptions wanted,
                               const std::stop_token& stop = {}) override;
   // What runs does not wait for the device, unless a profile is taken. A donated argument of the host stays what it
   // is: its copy is overwritten.

@@ -7,17 +7,17 @@
 namespace fusejit::runtime::disk {
 namespace {
 
-CacheKey key_of(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const std::string& library) {
+CacheKey key_of(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const std::string& library) {
   return plan_key(graph, {wanted.target, wanted.rules, wanted.donated, wanted.fixed, library});
 }
 
 }  // namespace
 
-PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
+PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::PlanOptions& wanted,
                                        const std::string& library) const {
   const auto make = [&] {
     const ProfileScope scope("schedule", graph.name());
-    return scheduler::schedule(graph, wanted);
+    return scheduler::make_plan(graph, wanted);
   };
   if (!disk_ && !frozen_) return {make()};
   const CacheKey key = key_of(graph, wanted, library);
@@ -36,7 +36,7 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
   }
 }
 
-void PlanStore::put(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const scheduler::Plan& plan,
+void PlanStore::put(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const scheduler::Plan& plan,
                     const std::string& library) const {
   if (!disk_ || !plan.fallbacks.empty()) return;
   disk_->put(key_of(graph, wanted, library), plan_sections(graph, plan));

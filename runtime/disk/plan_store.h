@@ -7,7 +7,7 @@
 #include "ir/graph.h"
 #include "runtime/disk/disk_cache.h"
 #include "runtime/disk/entries/plan_entry.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::runtime::disk {
 
@@ -23,10 +23,9 @@ class PlanStore {
   // As schedule(), unless the plan is there. UserError if it is not and frozen, naming the first part of the key that
   // differs from the nearest plan's. That there is no plan of the whole (NoKernel) is kept too. `library`: as
   // PlanWish.
-  Planned schedule(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted,
-                   const std::string& library = "") const;
+  Planned schedule(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const std::string& library = "") const;
   // Keeps what was scheduled. Plans with fallbacks are not kept: the next build may do without.
-  void put(const ir::Graph& graph, const scheduler::ScheduleOptions& wanted, const scheduler::Plan& plan,
+  void put(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const scheduler::Plan& plan,
            const std::string& library = "") const;
 
  private:

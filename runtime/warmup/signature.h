@@ -14,7 +14,7 @@
 
 #include "fusejit/target.h"
 #include "ir/graph.h"
-#include "scheduler/rules.h"
+#include "scheduler/fuse/rules.h"
 
 namespace fusejit::runtime {
 

@@ -60,7 +60,7 @@ struct Walk {
                            target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed});
   }
 
-  void plan(const ir::Graph& graph, scheduler::ScheduleOptions wanted) {
+  void plan(const ir::Graph& graph, scheduler::PlanOptions wanted) {
     const disk::PlanStore store(cache, /*frozen=*/!make);
     const std::string library = target.cudnn != CudnnMode::off ? cudnn::caller_identity({}) : "";
     ++found.plans;

@@ -16,9 +16,9 @@ namespace {
 using cuda::divisor_up_to;
 using cuda::floor_power_of_two;
 using cuda::kBlock;
-using cuda::share;
-using cuda::share_out;
-using cuda::Shares;
+using cuda::partition;
+using cuda::Partition;
+using cuda::partition_for_device;
 
 class Chooser {
  public:
@@ -84,14 +84,14 @@ class Chooser {
     for (const int d : pixels)
       if (d != q) items *= extent(d);
     const std::int64_t threads = floor_power_of_two(std::min(tuning::kThreadsOfTiles / vectors_, 2 * items - 1));
-    Shares shares = share(items, threads, blocks_ * product(apart), 1);
-    if (!fused_.sums) shares = {items, threads, threads, ir::ceil_divide<std::int64_t>(items, threads)};
+    Partition spread = partition_for_device(items, threads, blocks_ * product(apart), 1);
+    if (!fused_.sums) spread = {items, threads, threads, ir::ceil_divide<std::int64_t>(items, threads)};
 
     const std::vector<int> channel_dims = channels_of(roles_, c_);
     const int channel = channel_dims.empty() ? -1 : channel_dims.back();
     const std::int64_t channels = channel < 0 ? 1 : extent(channel), taps = channels > 0 ? c_.terms() / channels : 0;
-    const bool is_long = taps == 1 && is_long_chain(channels / tuning::kLongProduct, fused_.compute);
-    const std::int64_t cut = fused_.sums ? 0 : channels_of_part(blocks_ * shares.parts, channels, taps, is_long);
+    const bool is_long = taps == 1 && is_long_sum(channels / tuning::kLongProduct, fused_.compute);
+    const std::int64_t cut = fused_.sums ? 0 : channels_of_part(blocks_ * spread.parts, channels, taps, is_long);
 
     if (cut > 0) {
       task(ir::Binding::grid_z, {name(channel)}, cut);
@@ -100,11 +100,11 @@ class Chooser {
     }
     grid_of_outputs();
     const std::vector<std::string> together = names(pixels);
-    task(ir::Binding::grid_x, together, shares.chunk);
-    if (!fused_.sums && shares.threads > 1) task(ir::Binding::block_y, together);
+    task(ir::Binding::grid_x, together, spread.chunk);
+    if (!fused_.sums && spread.threads > 1) task(ir::Binding::block_y, together);
     block_of_outputs();
-    if (fused_.sums && shares.threads > 1) s_.inner.push_back({together, 0, shares.threads, ir::Binding::block_y});
-    if (fused_.sums || shares.threads == 1) s_.inner.push_back({together});
+    if (fused_.sums && spread.threads > 1) s_.inner.push_back({together, 0, spread.threads, ir::Binding::block_y});
+    if (fused_.sums || spread.threads == 1) s_.inner.push_back({together});
     for (const int d : roles_.sums) {
       if (d == channel) continue;
       if (extent(d) > 1) s_.inner.push_back({{name(d)}});
@@ -138,9 +138,9 @@ class Chooser {
         std::min({ir::ceil_divide<std::int64_t>(tuning::kFewBlocks, blocks),
                   taps * channels / tuning::kLeastProductsOfPart, steps, read / (pixels * outputs)});
     if (parts < 2) return 0;
-    const Shares shares = share_out(steps, 1, parts);
-    std::int64_t chunk = shares.chunk;
-    if (is_long) chunk = in_blocks({steps, chunk, shares.parts}, kBlockTerms / tuning::kUnrolledChannels).chunk;
+    const Partition spread = partition(steps, 1, parts);
+    std::int64_t chunk = spread.chunk;
+    if (is_long) chunk = in_blocks({steps, chunk, spread.parts}, kBlockTerms / tuning::kUnrolledChannels).chunk;
     return chunk >= steps ? 0 : chunk * tuning::kUnrolledChannels;
   }
 
@@ -157,9 +157,9 @@ class Chooser {
     const std::int64_t most = std::min(items, kBlock / vectors_);
     const std::int64_t threads = product(roles_.groups) > 1 ? divisor_up_to(items, most) : most;
     const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
-    const Shares shares = share(extent(n) * extent(p), 1, ir::ceil_divide<std::int64_t>(items, threads) * blocks_,
-                                tuning::kLeastRowsOfPart);
-    if (shares.parts > 1) task(ir::Binding::grid_z, names({n, p}), shares.chunk);
+    const Partition spread = partition_for_device(
+        extent(n) * extent(p), 1, ir::ceil_divide<std::int64_t>(items, threads) * blocks_, tuning::kLeastRowsOfPart);
+    if (spread.parts > 1) task(ir::Binding::grid_z, names({n, p}), spread.chunk);
     grid_of_outputs();
     task(ir::Binding::grid_x, names(items_of), threads);
     if (threads > 1) task(ir::Binding::block_y, names(items_of));
@@ -179,18 +179,18 @@ class Chooser {
     const std::int64_t taps = extent(r) * extent(s), apart = extent(roles_.outputs) * extent(channel);
     outputs_of_block(tuning::kVectorsOfBlock, 0);
     const std::int64_t rows = extent(n) * extent(p);
-    const Shares shares =
-        share(rows, floor_power_of_two(std::min(kBlock / vectors_, rows)),
-              blocks_ * apart * ir::ceil_divide<std::int64_t>(taps, tuning::kTapsOfThread), tuning::kLeastRowsOfThread);
+    const Partition spread = partition_for_device(
+        rows, floor_power_of_two(std::min(kBlock / vectors_, rows)),
+        blocks_ * apart * ir::ceil_divide<std::int64_t>(taps, tuning::kTapsOfThread), tuning::kLeastRowsOfThread);
     if (apart > 1) task(ir::Binding::grid_z, names({roles_.outputs, channel}));
-    if (shares.parts > 1) task(ir::Binding::grid_y, names({n, p}), shares.chunk);
+    if (spread.parts > 1) task(ir::Binding::grid_y, names({n, p}), spread.chunk);
     task(ir::Binding::grid_x, {s_.vector}, vectors_ * lanes_);
     block_of_outputs();
     if (taps > 1) {
       s_.tile = {{names({r, s}), std::min(tuning::kTapsOfThread, taps)}};
       s_.inner.push_back({s_.tile[0].dims});
     }
-    if (shares.threads > 1) s_.inner.push_back({names({n, p}), 0, shares.threads, ir::Binding::block_y});
+    if (spread.threads > 1) s_.inner.push_back({names({n, p}), 0, spread.threads, ir::Binding::block_y});
     s_.inner.push_back({names({n, p})});
     if (extent(q) > 1) s_.inner.push_back({{name(q)}});
     s_.combine = names({r, s, roles_.groups.front(), roles_.outputs, channel});

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/ops/window.h"
+#include "ir/ops/geometry/window.h"
 #include "scheduler/choose/choose.h"
 
 namespace fusejit::scheduler {

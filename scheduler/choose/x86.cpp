@@ -168,7 +168,7 @@ class Chooser {
     }
     const int last = channel_dims.empty() ? -1 : channel_dims.back();
     const bool one_tap = c_.terms() == channels;
-    if (last >= 0 && one_tap && is_long_chain(channels / tuning::kLongProduct, fused_.compute))
+    if (last >= 0 && one_tap && is_long_sum(channels / tuning::kLongProduct, fused_.compute))
       s_.flush = {{name(last)}, kBlockTerms};
   }
 

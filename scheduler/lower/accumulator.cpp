@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/base/check.h"
+#include "scheduler/fuse/analysis.h"
 
 namespace fusejit::scheduler {
 
@@ -58,7 +59,7 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
 
 void Accumulators::expect_terms(std::int64_t terms) {
   for (Accumulation& a : list_) {
-    if (a.combiners[0] == Combiner::add && is_long_chain(terms, a.running)) a.types[0] = DType::f64;
+    if (a.combiners[0] == Combiner::add && is_long_sum(terms, a.running)) a.types[0] = DType::f64;
   }
 }
 
@@ -101,35 +102,35 @@ Accumulators::State Accumulators::open(int columns, const std::function<void(con
   const State state = open(columns);
   each_column(kernel_.builder(), columns, [&](Index column) {
     move_to_first(column);
-    kernel_.expression().nested([&] { set_pivots(state, column); });
+    kernel_.expression().nested([&] { set_shifts(state, column); });
   });
   return state;
 }
 
-Accumulators::State Accumulators::open_chains(int chains, const std::function<void()>& move_to_first) {
-  const State state = open(chains, chains > 1);
+Accumulators::State Accumulators::open_independent(int count, const std::function<void()>& move_to_first) {
+  const State state = open(count, count > 1);
   move_to_first();
-  kernel_.expression().nested([&] { set_pivots(state, Index(0)); });
+  kernel_.expression().nested([&] { set_shifts(state, Index(0)); });
   return state;
 }
 
-int Accumulators::most_chains(int wanted) const {
-  int cost = 0;  // registers of a chain: lanes of 64 bits fill two
+int Accumulators::most_independent(int wanted) const {
+  int cost = 0;  // registers of a part: lanes of 64 bits fill two
   for (const Accumulation& a : list_) {
     if (pairs(a.combiners[0])) return 1;
     cost += a.moments ? 4 : bits(a.types[0]) == 64 ? 2 : 1;
   }
-  int chains = wanted;
-  while (chains > 1 && chains * cost > kernel_.context().target.vector_registers() / 2) chains /= 2;
-  return chains;
+  int count = wanted;
+  while (count > 1 && count * cost > kernel_.context().target.vector_registers() / 2) count /= 2;
+  return count;
 }
 
-void Accumulators::join(const State& state, int chains) {
+void Accumulators::join(const State& state, int count) {
   flush(state);
-  if (chains == 1) return;
+  if (count == 1) return;
   KernelBuilder& builder = kernel_.builder();
   const auto fold = [&](ir::MemId local, Op op, DType type) {
-    for (int c = 1; c < chains; ++c) {
+    for (int c = 1; c < count; ++c) {
       const Arg sum = builder.load(local, {Index(0)}), part = builder.load(local, {Index(c)});
       builder.store(local, {Index(0)}, builder.def(op, {sum, part}, type));
     }
@@ -137,7 +138,7 @@ void Accumulators::join(const State& state, int chains) {
   std::size_t next = 0, next_long = 0;
   for (const Accumulation& a : list_) {
     if (a.moments) {
-      ++next;  // the pivot
+      ++next;  // the shift
       for (int i = 0; i < 2; ++i) fold(state.registers[next++], Op::add, DType::f64);
     } else if (a.is_long()) {
       fold(state.long_sums[next_long++].wide(), Op::add, DType::f64), ++next;
@@ -147,14 +148,14 @@ void Accumulators::join(const State& state, int chains) {
   }
 }
 
-Accumulators::State Accumulators::open(int columns, bool chains) {
+Accumulators::State Accumulators::open(int columns, bool independent) {
   KernelBuilder& builder = kernel_.builder();
   State state;
-  state.chains = chains;
+  state.independent = independent;
   for (const Accumulation& a : list_) {
     if (a.moments) {
       const DType element = compute_type(kernel_.graph().value(a.expression).type().dtype);
-      state.registers.push_back(builder.local(MemKind::register_local, element, {chains ? 1 : columns}, 0));
+      state.registers.push_back(builder.local(MemKind::register_local, element, {independent ? 1 : columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       continue;
@@ -170,11 +171,11 @@ Accumulators::State Accumulators::open(int columns, bool chains) {
   return state;
 }
 
-void Accumulators::set_pivots(const State& state, const Index& column) {
+void Accumulators::set_shifts(const State& state, const Index& column) {
   std::size_t next = 0;
   for (const Accumulation& a : list_) {
     if (a.moments) {
-      // An infinite or NaN element is no pivot: inf - inf would hide that the mean is inf.
+      // An infinite or NaN element is no shift: inf - inf would hide that the mean is inf.
       KernelBuilder& builder = kernel_.builder();
       const Arg first = kernel_.value(a.expression);
       const DType type = builder.dtype(first);
@@ -189,13 +190,13 @@ void Accumulators::set_pivots(const State& state, const Index& column) {
 void Accumulators::add(const State& state, const Index& column, const Index& flat) {
   KernelBuilder& builder = kernel_.builder();
   Expression& expression = kernel_.expression();
-  const std::vector<Index> at{column}, pivot{state.chains ? Index(0) : column};
+  const std::vector<Index> at{column}, shift{state.independent ? Index(0) : column};
   std::size_t next = 0;
   for (const Accumulation& a : list_) {
     const Arg raw = kernel_.value(a.expression);
     if (a.moments) {
       const DType type = builder.dtype(raw);
-      const Arg shifted = builder.def(Op::sub, {raw, builder.load(state.registers[next++], pivot)}, type);
+      const Arg shifted = builder.def(Op::sub, {raw, builder.load(state.registers[next++], shift)}, type);
       const Arg d = expression.convert(shifted, DType::f64);
       const ir::MemId first = state.registers[next++], second = state.registers[next++];
       builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
@@ -255,16 +256,16 @@ std::vector<Arg> Accumulators::partial(const State& state, const Index& column, 
       for (std::size_t c = 0; c < a.types.size(); ++c) result.push_back(builder.load(state.registers[next++], at));
       continue;
     }
-    const Arg pivot = kernel_.expression().convert(builder.load(state.registers[next++], at), DType::f64);
+    const Arg shift = kernel_.expression().convert(builder.load(state.registers[next++], at), DType::f64);
     const Arg s1 = builder.load(state.registers[next++], at), s2 = builder.load(state.registers[next++], at);
     const Arg d = f64_op(Op::div, s1, count);
-    Arg mean = f64_op(Op::add, pivot, d), m2 = f64_op(Op::maximum, f64_op(Op::sub, s2, f64_op(Op::mul, s1, d)), zero);
+    Arg mean = f64_op(Op::add, shift, d), m2 = f64_op(Op::maximum, f64_op(Op::sub, s2, f64_op(Op::mul, s1, d)), zero);
     if (!count.is_literal()) {
       const Arg none = builder.def(Op::eq, {count, zero}, DType::boolean);
       mean = builder.def(Op::where, {none, zero, mean}, DType::f64);
       m2 = builder.def(Op::where, {none, zero, m2}, DType::f64);
     }
-    const Arg sum = f64_op(Op::add, s1, f64_op(Op::mul, pivot, count));
+    const Arg sum = f64_op(Op::add, s1, f64_op(Op::mul, shift, count));
     result.insert(result.end(), {count, mean, m2, sum});
   }
   return result;

@@ -1,6 +1,6 @@
 // Accumulators: the state of a group's reductions while elements pass, and how partial states are combined.
 //
-// mean and var of one expression share their moments. Moments are sums of d and d*d in f64, d = x - pivot with a pivot
+// mean and var of one expression share their moments. Moments are sums of d and d*d in f64, d = x - shift with a shift
 // taken from the data, so nothing cancels; a finished partial is (n, mean, M2), merged by Welford in a fixed order
 // (design: numerics; ops.md §6).
 #pragma once
@@ -34,28 +34,28 @@ class Accumulators {
   std::vector<DType> types() const;
 
   // Registers for `columns` independent states, declared here; `move_to_first` points the kernel at a column's first
-  // element, from which pivots are taken.
+  // element, from which shifts are taken.
   struct State {
-    std::vector<ir::MemId> registers;  // per component of the running state, moments: pivot, sum, sum of squares
-    bool chains = false;               // the columns are chains of one state and share its pivot
+    std::vector<ir::MemId> registers;  // per component of the running state, moments: shift, sum, sum of squares
+    bool independent = false;          // the columns are parts of one state and share its shift
     std::vector<LongSum> long_sums;    // of the sums that are long
   };
-  // Chains will have so many terms: before anything else is asked.
+  // Each sum will have so many terms: before anything else is asked.
   void expect_terms(std::int64_t terms);
   bool has_long_sums() const;
   // After each block of terms.
   void flush(const State& state);
   State open(int columns, const std::function<void(const ir::Index& column)>& move_to_first);
-  // The same without pivots: set_pivots() at the first element comes before any add().
+  // The same without shifts: set_shifts() at the first element comes before any add().
   State open(int columns) { return open(columns, false); }
-  void set_pivots(const State& state, const ir::Index& column);
-  // Registers for one state in `chains` parts, which elements are added to in turn: a sum does not wait for the one
-  // before it. `move_to_first` as above. What cannot be joined again has one chain: see most_chains().
-  State open_chains(int chains, const std::function<void()>& move_to_first);
+  void set_shifts(const State& state, const ir::Index& column);
+  // Registers for one state in `count` independent parts, which elements are added to in turn: a sum does not wait for
+  // the one before it. `move_to_first` as above. What cannot be joined again has one part: see most_independent().
+  State open_independent(int count, const std::function<void()>& move_to_first);
   // The parts of such a state joined in order, in its column 0.
-  void join(const State& state, int chains);
-  // How many chains the registers of the target hold: `wanted`, halved until they fit.
-  int most_chains(int wanted) const;
+  void join(const State& state, int count);
+  // How many independent parts the registers of the target hold: `wanted`, halved until they fit.
+  int most_independent(int wanted) const;
   // Adds the element that the kernel points at. `flat` is its position among the reduced elements, for argmax.
   void add(const State& state, const ir::Index& column, const ir::Index& flat);
   // The partial state, components in the order of types(). `count`: elements added, in f64 (moments); a state without
@@ -66,7 +66,7 @@ class Accumulators {
   void finish(const std::vector<ir::Arg>& combined, std::int64_t total);
 
  private:
-  State open(int columns, bool chains);
+  State open(int columns, bool independent);
   ir::Arg finish_node(const ir::Node& node, const Accumulation& accumulation, const ir::Arg* state, std::int64_t total);
   GroupKernel& kernel_;
   std::vector<Accumulation> list_;

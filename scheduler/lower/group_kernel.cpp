@@ -7,7 +7,7 @@
 #include "ir/base/check.h"
 #include "scheduler/lower/cuda/registers.h"
 #include "scheduler/lower/split.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 
 namespace fusejit::scheduler {
 
@@ -36,7 +36,7 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
     for (const int node : *list) {
       const Type& type = context.graph.value(node).type();
       const std::vector<Access>& own = context.grouping.accesses[static_cast<std::size_t>(node)];
-      if (ir::op_def(context.graph.value(node)->op).tiled) {
+      if (ir::op_def(context.graph.value(node)->op).is_contraction()) {
         // The tile itself: its operands are read by the anchor's own loops, at other points than the domain's.
         for (const Access& access : own) class_values.insert(access.node);
       } else {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ir/kernel/builder.h"
-#include "scheduler/lower/expression.h"
+#include "scheduler/lower/expression/expression.h"
 #include "scheduler/lower/lower.h"
 
 namespace fusejit::scheduler {

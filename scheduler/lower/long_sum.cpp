@@ -8,13 +8,13 @@ using ir::Index;
 using ir::KernelBuilder;
 using ir::Op;
 
-bool is_long_chain(std::int64_t terms, DType type) { return terms > kLongChain && type == DType::f32; }
+bool is_long_sum(std::int64_t terms, DType type) { return terms > kLongSum && type == DType::f32; }
 
-LongSum::LongSum(KernelBuilder& builder, ir::MemId chains)
-    : chains_(chains), wide_(builder.local(ir::MemKind::register_local, DType::f64, builder.memory(chains).dims, 0)) {}
+LongSum::LongSum(KernelBuilder& builder, ir::MemId sums)
+    : sums_(sums), wide_(builder.local(ir::MemKind::register_local, DType::f64, builder.memory(sums).dims, 0)) {}
 
 void LongSum::each(KernelBuilder& builder, const std::function<void(std::vector<Index>)>& body) const {
-  const std::vector<std::int64_t> dims = builder.memory(chains_).dims;
+  const std::vector<std::int64_t> dims = builder.memory(sums_).dims;
   const std::function<void(std::vector<Index>)> nest = [&](std::vector<Index> at) {
     if (at.size() == dims.size()) return body(at);
     unrolled(builder, dims[at.size()], [&](Index i) {
@@ -28,16 +28,16 @@ void LongSum::each(KernelBuilder& builder, const std::function<void(std::vector<
 
 void LongSum::flush(KernelBuilder& builder) const {
   each(builder, [&](const std::vector<Index>& at) {
-    const Arg sum = builder.def(Op::cast, {builder.load(chains_, at)}, DType::f64);
+    const Arg sum = builder.def(Op::cast, {builder.load(sums_, at)}, DType::f64);
     builder.store(wide_, at, builder.def(Op::add, {builder.load(wide_, at), sum}, DType::f64));
-    builder.store(chains_, at, KernelBuilder::literal(0, DType::f32));
+    builder.store(sums_, at, KernelBuilder::literal(0, DType::f32));
   });
 }
 
 void LongSum::close(KernelBuilder& builder) const {
   flush(builder);
   each(builder, [&](const std::vector<Index>& at) {
-    builder.store(chains_, at, builder.def(Op::cast, {builder.load(wide_, at)}, DType::f32));
+    builder.store(sums_, at, builder.def(Op::cast, {builder.load(wide_, at)}, DType::f32));
   });
 }
 

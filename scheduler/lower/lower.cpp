@@ -2,10 +2,10 @@
 
 #include <optional>
 
-#include "scheduler/lower/contraction.h"
 #include "scheduler/lower/cuda/lower.h"
-#include "scheduler/lower/kept_maxima.h"
+#include "scheduler/lower/expression/kept_maxima.h"
 #include "scheduler/lower/loops.h"
+#include "scheduler/lower/nest/contraction.h"
 
 namespace fusejit::scheduler {
 namespace {

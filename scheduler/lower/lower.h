@@ -8,7 +8,7 @@
 
 #include "fusejit/target.h"
 #include "ir/kernel/kernel_set.h"
-#include "scheduler/group.h"
+#include "scheduler/fuse/group.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {

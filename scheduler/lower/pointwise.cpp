@@ -2,7 +2,7 @@
 //
 // The last axis runs in lanes. Tasks are chunks of the outermost axes, or of whole vectors where there is only one
 // axis.
-#include "scheduler/lower/kept_maxima.h"
+#include "scheduler/lower/expression/kept_maxima.h"
 #include "scheduler/lower/loops.h"
 #include "scheduler/lower/split.h"
 

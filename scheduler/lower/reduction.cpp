@@ -7,7 +7,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
-#include "scheduler/lower/kept_maxima.h"
+#include "scheduler/lower/expression/kept_maxima.h"
 #include "scheduler/lower/loops.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
@@ -22,7 +22,7 @@ using ir::Op;
 
 namespace {
 
-constexpr std::int64_t kLeastTerms = 8;  // of a chain in a task
+constexpr std::int64_t kLeastTerms = 8;  // of a sum in a task
 constexpr std::int64_t kSerialElements = 8192;
 constexpr int kColumns = 4;       // vectors of a column block
 constexpr int kVectorsATrip = 4;  // of a row
@@ -78,15 +78,15 @@ class Reducer {
     const std::int64_t units = !reduced_.empty() ? axes_[reduced_[0]].extent
                                : lanes_kept()    ? 1
                                                  : lane_extent() / kernel_.lanes();
-    std::int64_t in_unit = 1;  // of each chain of additions
+    std::int64_t in_unit = 1;  // of each independent sum
     for (std::size_t i = 1; i < reduced_.size(); ++i) in_unit *= axes_[reduced_[i]].extent;
     tasks_ = split(units, std::min({parts, units, std::max<std::int64_t>(1, units * in_unit / kLeastTerms)}));
   }
 
-  // Rows whose chains would be long: their vectors go in blocks.
+  // Rows whose sums would be long: their vectors go in blocks.
   void plan_long_sums() {
     if (lanes_kept() || vectors_in_row() < kVectorsATrip) return;
-    std::int64_t terms = splits_lanes() ? tasks_.chunk : vectors_in_row() / chains_of_row();
+    std::int64_t terms = splits_lanes() ? tasks_.chunk : vectors_in_row() / independent_in_row();
     for (std::size_t i = 0; i < reduced_.size(); ++i)
       terms *= i == 0 && tasks_.chunks > 1 ? tasks_.chunk : axes_[reduced_[i]].extent;
     accumulators_.expect_terms(terms);
@@ -94,9 +94,9 @@ class Reducer {
   }
   std::int64_t vectors_in_row() const { return lane_extent() / kernel_.lanes(); }
   bool splits_lanes() const { return reduced_.empty() && tasks_.chunks > 1; }
-  int chains_of_row() const {
+  int independent_in_row() const {
     const bool trips = !splits_lanes() && vectors_in_row() >= 2 * kVectorsATrip;
-    return trips ? accumulators_.most_chains(kVectorsATrip) : 1;
+    return trips ? accumulators_.most_independent(kVectorsATrip) : 1;
   }
 
   // Rows and columns of an image with a pooling gradient go by windows, so that each maximum is found once.
@@ -222,7 +222,7 @@ class Reducer {
         [&] { return std::vector<Arg>{literal(tasks_.last())}; })[0];
   }
 
-  void deliver(const std::vector<Arg>& state) {
+  void store_partial_or_finish(const std::vector<Arg>& state) {
     if (tasks_.chunks > 1) {
       for (std::size_t c = 0; c < work_.size(); ++c)
         builder_.store(work_[c], partial_index(kernel_, task_, point_), state[c]);
@@ -298,7 +298,7 @@ class Reducer {
     for (std::size_t i = 1; i < reduced_.size(); ++i) per_unit *= axes_[reduced_[i]].extent;
     each([&](Index column) {
       move(column);
-      deliver(accumulators_.partial(state, column, count(per_unit)));
+      store_partial_or_finish(accumulators_.partial(state, column, count(per_unit)));
     });
   }
 
@@ -307,17 +307,17 @@ class Reducer {
     const std::int64_t lanes = kernel_.lanes(), vectors = lane_extent() / lanes, rest = lane_extent() % lanes;
     const bool split_lanes = splits_lanes(), is_long = accumulators_.has_long_sums();
     const bool trips = !split_lanes && vectors >= 2 * kVectorsATrip;
-    const int chains = chains_of_row();
+    const int parts = independent_in_row();
     const std::vector<ir::ValueId> state = builder_.reduce(
         {Index(0)}, {Index(lanes)}, Binding::vector, accumulators_.combiners(), accumulators_.types(), [&](Index lane) {
-          const Accumulators::State running = accumulators_.open_chains(chains, [&] {
+          const Accumulators::State running = accumulators_.open_independent(parts, [&] {
             first_of_reduced();
             point_[lane_axis_] = split_lanes ? task_ * (tasks_.chunk * lanes) : Index(0);
             kernel_.move_to(point_);
           });
-          const auto visit_vector = [&](const Index& vector, Vectors filled, const Index& chain) {
+          const auto visit_vector = [&](const Index& vector, Vectors filled, const Index& part) {
             point_[lane_axis_] = vector * lanes + lane;
-            visit(running, chain, filled);
+            visit(running, part, filled);
           };
           const auto at_vector = [&](const Index& vector) { visit_vector(vector, Vectors::whole, Index(0)); };
           const auto flush = [&] { accumulators_.flush(running); };
@@ -330,8 +330,8 @@ class Reducer {
               const std::int64_t first = trips ? vectors / kVectorsATrip * kVectorsATrip : 0;
               if (trips) {
                 several_vectors(
-                    first, chains,
-                    [&](const Index& vector, const Index& chain) { visit_vector(vector, Vectors::whole, chain); },
+                    first, parts,
+                    [&](const Index& vector, const Index& part) { visit_vector(vector, Vectors::whole, part); },
                     is_long ? flush : std::function<void()>());
               }
               if (first < vectors) builder_.loop(Index(first), Index(vectors), Binding::none, at_vector);
@@ -343,27 +343,27 @@ class Reducer {
             if (split_lanes) tail.push_back(compare(task_, ir::CompareKind::eq, tasks_.chunks - 1));
             builder_.when(tail, [&] { visit_vector(Index(vectors), Vectors::some, Index(0)); });
           });
-          accumulators_.join(running, chains);
+          accumulators_.join(running, parts);
           return accumulators_.partial(running, Index(0), lane_count(lane, split_lanes, vectors, rest));
         });
-    deliver(std::vector<Arg>(state.begin(), state.end()));
+    store_partial_or_finish(std::vector<Arg>(state.begin(), state.end()));
   }
 
   // Vectors in turn, a few in one trip: so many cache lines are on their way at once, and as many sums as there are
-  // chains. `flush` after each block of terms, if it is given.
-  void several_vectors(std::int64_t vectors, int chains, const std::function<void(Index, Index)>& body,
+  // parts. `flush` after each block of terms, if it is given.
+  void several_vectors(std::int64_t vectors, int parts, const std::function<void(Index, Index)>& body,
                        const std::function<void()>& flush) {
     const auto one_trip = [&](Index trip) {
       const Index first = trip * kVectorsATrip;
       point_[lane_axis_] = first * kernel_.lanes() + kElementsAhead;
       kernel_.prefetch_streams(point_, kVectorsATrip * kernel_.lanes());
-      builder_.loop(Index(0), Index(kVectorsATrip / chains), Binding::unroll, [&](Index turn) {
-        builder_.loop(Index(0), Index(chains), Binding::unroll,
-                      [&](Index chain) { body(first + turn * chains + chain, chain); });
+      builder_.loop(Index(0), Index(kVectorsATrip / parts), Binding::unroll, [&](Index turn) {
+        builder_.loop(Index(0), Index(parts), Binding::unroll,
+                      [&](Index part) { body(first + turn * parts + part, part); });
       });
     };
     const std::int64_t trips = vectors / kVectorsATrip;
-    if (flush) return loop_in_blocks(builder_, trips, kBlockTerms * chains / kVectorsATrip, one_trip, flush);
+    if (flush) return loop_in_blocks(builder_, trips, kBlockTerms * parts / kVectorsATrip, one_trip, flush);
     builder_.loop(Index(0), Index(trips), Binding::none, one_trip);
   }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/lower/expression.h"
+#include "scheduler/lower/expression/expression.h"
 
 namespace fusejit::scheduler {
 

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ir/kernel/parser.h"
+#include "ir/kernel/text/parser.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/schedule/schedule.h"
 

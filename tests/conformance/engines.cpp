@@ -37,7 +37,7 @@ std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& argu
   std::vector<std::pair<const char*, Rules>> ways = {
       {"cuda:sm_90", Rules::all}, {"cuda:sm_90", Rules::none}, {"cuda:sm_90,cudnn=1", Rules::all}};
   const bool convolves = std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const ir::Value& value) {
-    return ir::op_def(value->op).tiled && !ir::op_def(value->op).matrix;
+    return ir::op_def(value->op).is_contraction() && !ir::op_def(value->op).matrix;
   });
   if (convolves) ways.emplace_back("cuda:sm_90,cudnn=2", Rules::all);
   for (const auto& [target, rules] : ways) {

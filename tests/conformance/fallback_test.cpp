@@ -6,7 +6,7 @@
 
 #include "runtime/pieces.h"
 #include "runtime/session.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/conformance/compare.h"
 
 namespace fusejit::runtime {
@@ -61,7 +61,7 @@ class Fallback : public ::testing::TestWithParam<const char*> {
     return made;
   }
   static scheduler::Plan plan(const ir::Graph& graph) {
-    return scheduler::schedule(graph, {Target::parse(GetParam()), scheduler::Rules::all, {}});
+    return scheduler::make_plan(graph, {Target::parse(GetParam()), scheduler::Rules::all, {}});
   }
   // The kernel of the convolution and what is fused with it.
   std::string fused_kernel(const ir::Graph& graph) const {

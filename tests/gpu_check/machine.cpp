@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "ir/base/check.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::gpu_check {
 namespace {

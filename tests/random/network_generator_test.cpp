@@ -6,7 +6,7 @@
 #include <set>
 
 #include "ir/kernel/walk.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/random/network_check.h"
 
 namespace fusejit::testing {
@@ -110,7 +110,7 @@ void mark_rules(const scheduler::Plan& plan, Reached& reached) {
       const auto op = ir::op_named(label.substr(label.find(' ') + 1));
       if (!op) continue;  // packed weights
       const ir::OpDef& row = ir::op_def(*op);
-      if (row.tiled) {
+      if (row.is_contraction()) {
         anchor = row.name;
       } else if (row.family == ir::Family::reduce) {
         ++reductions;
@@ -168,7 +168,7 @@ TEST(RandomNetworks, SeedsOfADayReachEveryRule) {
     Reached reached;
     try {
       const Target target = Target::parse(seed % 2 ? "x86:avx512" : "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5");
-      mark_rules(scheduler::schedule(made.graph, {target, scheduler::Rules::all, made.donated}), reached);
+      mark_rules(scheduler::make_plan(made.graph, {target, scheduler::Rules::all, made.donated}), reached);
     } catch (const Error&) {
       continue;  // network_test.cpp says so
     }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/support/mutate.h"
 
 namespace fusejit::scheduler {
@@ -39,7 +39,7 @@ std::vector<std::string> plan_texts() {
   for (const std::string_view graph : kGraphs) {
     for (const Rules rules : {Rules::all, Rules::none}) {
       const Target target = Target::parse("x86:avx2,l1=1k,l2=4k,l3=16k,tasks=3");
-      texts.push_back(print(schedule(ir::parse_graph(graph), {target, rules, {false, true}})));
+      texts.push_back(print(make_plan(ir::parse_graph(graph), {target, rules, {false, true}})));
     }
   }
   return texts;

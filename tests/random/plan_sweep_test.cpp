@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "ir/passes/grad.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::testing {
 namespace {
@@ -135,7 +135,7 @@ TEST_P(PlanSweep, EveryKernelCanBeMade) {
     const Graph graph = GetParam().network(sizes);
     for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2", "cuda:sm_90"}) {
       try {
-        scheduler::schedule(graph, {Target::parse(target), scheduler::Rules::all, {}});
+        scheduler::make_plan(graph, {Target::parse(target), scheduler::Rules::all, {}});
       } catch (const std::exception& error) {
         ++failures;
         ADD_FAILURE() << GetParam().name << ", " << sizes.str() << " on " << target << ": " << error.what() << "\n"

@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "ir/kernel/cost.h"
-#include "ir/kernel/interp.h"
+#include "ir/kernel/cost/cost.h"
+#include "ir/kernel/interp/interp.h"
 #include "ir/kernel/kernel.h"
 
 namespace fusejit::ir {

@@ -1,7 +1,5 @@
 // Any legal schedule gives the right numbers: random contractions times random legal schedules with epilogues and sums,
 // on whole numbers, where every order of a sum has the same result, against the graph interpreter.
-#include "scheduler/schedule.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,9 +7,10 @@
 #include <cstring>
 #include <random>
 
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 #include "runtime/cpu/executor.h"
 #include "runtime/session.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::testing {
 namespace {
@@ -198,7 +197,7 @@ TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
     std::string tried;
     bool legal = true;
     const bool sums = text.find(" sum(") != std::string::npos;
-    scheduler::ScheduleOptions options;
+    scheduler::PlanOptions options;
     options.target = Target::parse(random.chance(50) ? "x86:avx512,tasks=7" : "x86:avx2,tasks=5,l1=1k,l2=4k");
     options.fall_back = false;
     options.reschedule = [&](const Contraction& contraction, const Schedule& chosen) {
@@ -211,7 +210,7 @@ TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
     };
     scheduler::Plan plan;
     try {
-      plan = scheduler::schedule(graph, options);
+      plan = scheduler::make_plan(graph, options);
     } catch (const std::exception& error) {
       FAIL() << "seed " << seed << ": " << error.what() << "\n" << text << "\n" << tried;
     }

@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "ir/kernel/verify.h"
+#include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
 namespace {

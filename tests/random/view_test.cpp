@@ -8,8 +8,8 @@
 #include <ctime>
 #include <functional>
 
-#include "ir/kernel/interp.h"
-#include "scheduler/schedule.h"
+#include "ir/kernel/interp/interp.h"
+#include "scheduler/make_plan.h"
 #include "tests/random/graph_generator.h"
 #include "tests/random/view_generator.h"
 
@@ -46,7 +46,7 @@ double on_small_stack(const std::function<void()>& body) {
 // "" or why the graph cannot be planned.
 std::string refused(const ir::Graph& graph, const char* target) {
   try {
-    scheduler::schedule(graph, {Target::parse(target), scheduler::Rules::all, {}});
+    scheduler::make_plan(graph, {Target::parse(target), scheduler::Rules::all, {}});
     return "";
   } catch (const std::exception& error) {
     return error.what();
@@ -86,7 +86,7 @@ std::vector<ir::Array> run(const scheduler::Plan& plan, const ir::Graph& graph,
 std::string wrong_results(const ir::Graph& graph, const char* target, std::uint64_t seed) {
   const auto arguments = graph_arguments(graph, seed);
   const auto got =
-      run(scheduler::schedule(graph, {Target::parse(target), scheduler::Rules::all, {}}), graph, arguments);
+      run(scheduler::make_plan(graph, {Target::parse(target), scheduler::Rules::all, {}}), graph, arguments);
   return disagreement(got, ir::interpret(graph, arguments), 1e-5);
 }
 
@@ -124,7 +124,7 @@ TEST(RandomViews, LongChainsPlanInLinearWork) {
     const ir::Graph graph = alternating_views(views);
     std::size_t kernels = 0;
     const double seconds = on_small_stack([&] {
-      kernels = scheduler::schedule(graph, {Target::parse("x86:avx2"), scheduler::Rules::all, {}}).steps.size();
+      kernels = scheduler::make_plan(graph, {Target::parse("x86:avx2"), scheduler::Rules::all, {}}).steps.size();
     });
     return std::pair(kernels, seconds);
   };
@@ -143,7 +143,7 @@ TEST(RandomViews, ViewsOfAFewKindsStayTogether) {
   y = ir::build(ir::Op::permute, {y}, {{"dims", {0, 1, 3, 2, 4, 5}}});
   y = ir::build(ir::Op::reshape, {y}, {{"shape", {8, 49, 6}}});  // windows of a shifted-window attention
   for (const char* target : kTargets)
-    EXPECT_EQ(scheduler::schedule(ir::capture("windows", {x}, {y}), {Target::parse(target), scheduler::Rules::all, {}})
+    EXPECT_EQ(scheduler::make_plan(ir::capture("windows", {x}, {y}), {Target::parse(target), scheduler::Rules::all, {}})
                   .steps.size(),
               1u)
         << target;

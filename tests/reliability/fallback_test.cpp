@@ -7,7 +7,7 @@
 
 #include "runtime/disk/disk_cache.h"
 #include "runtime/session.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/conformance/compare.h"
 #include "tests/reliability/worker.h"
 
@@ -78,7 +78,7 @@ void expect_right(const Ran& ran, const std::string& what) {
 
 TEST(Ladder, AnyKernelOfAPlanMayBeRefused) {
   std::set<std::string> names;
-  for (const auto& step : scheduler::schedule(graph(), {Target::parse("x86:v2"), scheduler::Rules::all, {}}).steps)
+  for (const auto& step : scheduler::make_plan(graph(), {Target::parse("x86:v2"), scheduler::Rules::all, {}}).steps)
     names.insert(step.kernel->name);
   ASSERT_GE(names.size(), 4u);
   for (const std::string& name : names) {

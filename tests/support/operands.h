@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 #include "ir/kernel/kernel.h"
 
 namespace fusejit::test {

@@ -10,7 +10,7 @@
 
 #include "frontend/io/graph_file.h"
 #include "fusejit/target.h"
-#include "scheduler/rules.h"
+#include "scheduler/fuse/rules.h"
 #include "tools/exit_code.h"
 
 namespace fusejit::tools {

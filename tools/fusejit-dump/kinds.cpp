@@ -34,7 +34,7 @@ Kind kind_of(ir::Op op) {
   const ir::OpDef& row = ir::op_def(op);
   switch (row.family) {
     case ir::Family::anchor:
-      if (!row.tiled) return Kind::pooling;
+      if (!row.is_contraction()) return Kind::pooling;
       return row.matrix || (row.images & 1U) != 0 ? Kind::convolution : Kind::weight_gradient;
     case ir::Family::reduce:
       return Kind::reduction;

@@ -15,7 +15,7 @@
 #include "ir/base/check.h"
 #include "runtime/cudnn/step.h"
 #include "runtime/warmup/signature.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::tools {
 
@@ -79,8 +79,9 @@ Planned make_plan(Invocation& invocation, const PlanOptions& options) {
 }
 
 Planned make_plan(Source source, const PlanOptions& options) {
-  scheduler::Plan plan = scheduler::schedule(source.graph, {parse_target(options.target), options.rules, source.donated,
-                                                            runtime::cudnn::supports_step, source.fixed});
+  scheduler::Plan plan = scheduler::make_plan(
+      source.graph,
+      {parse_target(options.target), options.rules, source.donated, runtime::cudnn::supports_step, source.fixed});
   return {std::move(source), std::move(plan)};
 }
 

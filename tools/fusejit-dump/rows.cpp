@@ -6,8 +6,8 @@
 #include <unordered_map>
 
 #include "ir/passes/passes.h"
-#include "scheduler/buffer_names.h"
 #include "scheduler/contents.h"
+#include "scheduler/names/buffers.h"
 #include "tools/fusejit-dump/library_call.h"
 
 namespace fusejit::tools {

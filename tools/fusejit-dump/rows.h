@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "codegen/cuda/emit.h"
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 #include "scheduler/plan.h"
 #include "tools/fusejit-dump/machine_code.h"
 #include "tools/fusejit-dump/planned.h"
@@ -30,7 +30,7 @@ using ParameterNames = std::vector<codegen::cuda::ParameterName>;  // by paramet
 // parameters, said behind each.
 std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment,
                    const ParameterNames& names = {});
-// Those names, by step: what its buffers are (scheduler/buffer_names.h). None where the target is not CUDA's.
+// Those names, by step: what its buffers are (scheduler/names/buffers.h). None where the target is not CUDA's.
 std::vector<ParameterNames> parameter_names(const Planned& planned);
 // Those that moved most bytes first.
 std::vector<scheduler::Refusal> ranked_refusals(const scheduler::Plan& plan);

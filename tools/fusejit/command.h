@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "scheduler/rules.h"
+#include "scheduler/fuse/rules.h"
 #include "tools/exit_code.h"
 
 namespace fusejit::tools {

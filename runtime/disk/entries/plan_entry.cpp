@@ -7,7 +7,7 @@
 #include "ir/base/number.h"
 #include "ir/strict.h"
 #include "runtime/disk/identity.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 
 namespace fusejit::runtime::disk {
 namespace {

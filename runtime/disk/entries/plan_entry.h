@@ -7,7 +7,7 @@
 
 #include "ir/graph.h"
 #include "runtime/disk/entry.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::runtime::disk {
 

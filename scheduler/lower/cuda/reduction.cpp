@@ -51,8 +51,8 @@ class Reducer {
 
  private:
   void plan_parts(std::int64_t blocks, std::int64_t items, std::int64_t threads) {
-    shares_ = share(items, threads, blocks, kLeastSteps);
-    if (shares_.parts > 1) work_ = declare_partials(kernel_, accumulators_, shares_.parts);
+    partition_ = partition_for_device(items, threads, blocks, kLeastSteps);
+    if (partition_.parts > 1) work_ = declare_partials(kernel_, accumulators_, partition_.parts);
   }
 
   void move_kept(const Index& element) {
@@ -87,11 +87,11 @@ class Reducer {
   // The state of one thread over its share, with `to_item` moving to one of the items.
   std::vector<Arg> walk(const Index& part, const Index& thread, const std::function<void(Index)>& to_item) {
     const Accumulators::State state = accumulators_.open(1, [&](const Index&) {
-      to_item(part * shares_.chunk);
+      to_item(part * partition_.chunk);
       kernel_.move_to(point_);
     });
-    each_share(builder_, shares_, part, thread, [&](Index item) { to_item(item), visit(state); });
-    return accumulators_.partial(state, Index(0), share_count(builder_, shares_, part, thread, 1));
+    each_item(builder_, partition_, part, thread, [&](Index item) { to_item(item), visit(state); });
+    return accumulators_.partial(state, Index(0), item_count(builder_, partition_, part, thread, 1));
   }
 
   using State = std::function<std::vector<Arg>(Index)>;
@@ -103,8 +103,8 @@ class Reducer {
     return {joined.begin(), joined.end()};
   }
 
-  void deliver(const Index& part, const std::vector<Arg>& state) {
-    if (shares_.parts > 1) {
+  void store_partial_or_finish(const Index& part, const std::vector<Arg>& state) {
+    if (partition_.parts > 1) {
       const std::vector<Index> index = partial_index(kernel_, part, point_);
       for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, state[c]);
       return;
@@ -114,8 +114,8 @@ class Reducer {
   }
 
   void combine() {
-    if (shares_.parts == 1) return;
-    combine_parts(kernel_, accumulators_, work_, shares_.parts, total_, kept_total_, [&](const Index& element) {
+    if (partition_.parts == 1) return;
+    combine_parts(kernel_, accumulators_, work_, partition_.parts, total_, kept_total_, [&](const Index& element) {
       move_kept(element);
       return point_;
     });
@@ -127,14 +127,14 @@ class Reducer {
     const std::int64_t rows = std::min(floor_power_of_two(kBlock / width), floor_power_of_two(2 * total_ - 1));
     const std::int64_t groups = kept_total_ / lanes_ / width;
     plan_parts(groups, total_, rows);
-    along(builder_, shares_.parts, Binding::grid_y, [&](Index part) {
+    along(builder_, partition_.parts, Binding::grid_y, [&](Index part) {
       builder_.loop(Index(0), Index(groups), Binding::grid_x, [&](Index group) {
         along(builder_, width, Binding::block_x, [&](Index column) {
           each_lane(builder_, lanes_, [&](Index lane) {
             move_kept((group * width + column) * lanes_ + lane);
-            deliver(part, join(rows, Binding::block_y, [&](Index row) {
-                      return walk(part, row, [&](Index item) { move_reduced(item, 1, Index(0)); });
-                    }));
+            store_partial_or_finish(part, join(rows, Binding::block_y, [&](Index row) {
+                                      return walk(part, row, [&](Index item) { move_reduced(item, 1, Index(0)); });
+                                    }));
           });
         });
       });
@@ -147,24 +147,24 @@ class Reducer {
     const std::int64_t threads =
         std::clamp<std::int64_t>(floor_power_of_two(std::max<std::int64_t>(1, items / 2)), kWarp, kBlock);
     plan_parts(kept_total_, items, threads);
-    along(builder_, shares_.parts, Binding::grid_y, [&](Index part) {
+    along(builder_, partition_.parts, Binding::grid_y, [&](Index part) {
       builder_.loop(Index(0), Index(kept_total_), Binding::grid_x, [&](Index element) {
         move_kept(element);
-        deliver(part, join(threads, Binding::block_x, [&](Index thread) {
-                  return join(lanes_, Binding::vector, [&](Index lane) {
-                    return walk(part, thread, [&](Index item) { move_reduced(item, lanes_, lane); });
-                  });
-                }));
+        store_partial_or_finish(part, join(threads, Binding::block_x, [&](Index thread) {
+                                  return join(lanes_, Binding::vector, [&](Index lane) {
+                                    return walk(part, thread, [&](Index item) { move_reduced(item, lanes_, lane); });
+                                  });
+                                }));
       });
     });
     combine();
   }
 
   void few() {
-    shares_ = {total_, 1, total_, 1};
+    partition_ = {total_, 1, total_, 1};
     each_thread(builder_, kept_total_, [&](Index element) {
       move_kept(element);
-      deliver(Index(0), walk(Index(0), Index(0), [&](Index item) { move_reduced(item, 1, Index(0)); }));
+      store_partial_or_finish(Index(0), walk(Index(0), Index(0), [&](Index item) { move_reduced(item, 1, Index(0)); }));
     });
   }
 
@@ -177,7 +177,7 @@ class Reducer {
   std::vector<std::size_t> reduced_, kept_;
   std::vector<std::int64_t> reduced_extents_, kept_extents_;
   std::int64_t total_ = 1, kept_total_ = 1;
-  Shares shares_;
+  Partition partition_;
   std::vector<ir::MemId> work_;
 };
 

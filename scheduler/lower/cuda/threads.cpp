@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/lower/expression.h"
+#include "scheduler/lower/expression/expression.h"
 
 namespace fusejit::scheduler::cuda {
 
@@ -56,50 +56,50 @@ void along(KernelBuilder& builder, std::int64_t extent, Binding binding, const s
   builder.loop(Index(0), Index(extent), binding, body);
 }
 
-Shares share_out(std::int64_t items, std::int64_t threads, std::int64_t parts) {
+Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts) {
   if (items % threads == 0) {  // equal parts need no test in the loop, which would hold loads back
     const std::int64_t even = divisor_up_to(items / threads, parts);
     if (even * 4 >= parts * 3) parts = even;
   }
-  Shares shares{items, threads, 1, 1};
-  shares.chunk = ((items + parts - 1) / parts + threads - 1) / threads * threads;
-  shares.parts = (items + shares.chunk - 1) / shares.chunk;
-  return shares;
+  Partition spread{items, threads, 1, 1};
+  spread.chunk = ((items + parts - 1) / parts + threads - 1) / threads * threads;
+  spread.parts = (items + spread.chunk - 1) / spread.chunk;
+  return spread;
 }
 
-Shares share(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps) {
+Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps) {
   const std::int64_t most = std::max<std::int64_t>(1, items / (threads * steps));
-  return share_out(items, threads, std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most));
+  return partition(items, threads, std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most));
 }
 
-void each_share(KernelBuilder& builder, const Shares& shares, const Index& part, const Index& thread,
-                const std::function<void(Index)>& body) {
+void each_item(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
+               const std::function<void(Index)>& body) {
   const auto step = [&](Index q) {
-    const Index item = part * shares.chunk + q * shares.threads + thread;
-    if (shares.even()) return body(item);
-    builder.when({compare(item, ir::CompareKind::lt, shares.items)}, [&] { body(item); });
+    const Index item = part * spread.chunk + q * spread.threads + thread;
+    if (spread.even()) return body(item);
+    builder.when({compare(item, ir::CompareKind::lt, spread.items)}, [&] { body(item); });
   };
-  const std::int64_t steps = shares.chunk / shares.threads;
+  const std::int64_t steps = spread.chunk / spread.threads;
   if (steps == 1) return step(Index(0));
   builder.loop(Index(0), Index(steps), Binding::none, step);
 }
 
-ir::Arg share_count(KernelBuilder& builder, const Shares& shares, const Index& part, const Index& thread,
-                    std::int64_t weight) {
+ir::Arg item_count(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
+                   std::int64_t weight) {
   const auto literal = [&](std::int64_t n) {
     return KernelBuilder::literal(static_cast<double>(n * weight), DType::f64);
   };
-  const ir::Arg full = literal(shares.chunk / shares.threads);
-  if (shares.even()) return full;
-  const std::int64_t rest = shares.items - shares.chunk * (shares.parts - 1);
+  const ir::Arg full = literal(spread.chunk / spread.threads);
+  if (spread.even()) return full;
+  const std::int64_t rest = spread.items - spread.chunk * (spread.parts - 1);
   const auto last = [&]() -> ir::Arg {
-    const Index visits = (Index(rest + shares.threads - 1) - thread) / shares.threads;
+    const Index visits = (Index(rest + spread.threads - 1) - thread) / spread.threads;
     if (visits.is_constant()) return literal(visits.constant());
     return builder.def(ir::Op::cast, {ir::Arg(builder.index(visits * weight, DType::i64))}, DType::f64);
   };
-  if (shares.parts == 1) return last();
+  if (spread.parts == 1) return last();
   return builder.choose(
-      {compare(part, ir::CompareKind::lt, shares.parts - 1)}, {DType::f64}, [&] { return std::vector<ir::Arg>{full}; },
+      {compare(part, ir::CompareKind::lt, spread.parts - 1)}, {DType::f64}, [&] { return std::vector<ir::Arg>{full}; },
       [&] { return std::vector<ir::Arg>{last()}; })[0];
 }
 

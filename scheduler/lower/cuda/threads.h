@@ -30,21 +30,21 @@ void each_lane(ir::KernelBuilder& builder, std::int64_t lanes, const std::functi
 void along(ir::KernelBuilder& builder, std::int64_t extent, ir::Binding binding,
            const std::function<void(ir::Index)>& body);
 
-// Items shared out to the parts of a grid and to the threads of a block: thread t of part p takes p * chunk + t,
+// Items spread over the parts of a grid and to the threads of a block: thread t of part p takes p * chunk + t,
 // p * chunk + t + threads, …
-struct Shares {
+struct Partition {
   std::int64_t items = 1, threads = 1, chunk = 1, parts = 1;
   bool even() const { return items == chunk * parts; }
 };
 // In about `parts` parts, equal ones where there are some.
-Shares share_out(std::int64_t items, std::int64_t threads, std::int64_t parts);
+Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts);
 // As many parts as keep kBlocks blocks busy beside the `blocks` that there are anyway, each thread with `steps` or
 // more.
-Shares share(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps);
-void each_share(ir::KernelBuilder& builder, const Shares& shares, const ir::Index& part, const ir::Index& thread,
-                const std::function<void(ir::Index item)>& body);
+Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps);
+void each_item(ir::KernelBuilder& builder, const Partition& spread, const ir::Index& part, const ir::Index& thread,
+               const std::function<void(ir::Index item)>& body);
 // Items of one thread times `weight`, in f64.
-ir::Arg share_count(ir::KernelBuilder& builder, const Shares& shares, const ir::Index& part, const ir::Index& thread,
-                    std::int64_t weight);
+ir::Arg item_count(ir::KernelBuilder& builder, const Partition& spread, const ir::Index& part, const ir::Index& thread,
+                   std::int64_t weight);
 
 }  // namespace fusejit::scheduler::cuda

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "ir/base/hash.h"
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 
 namespace fusejit::test {
 namespace {

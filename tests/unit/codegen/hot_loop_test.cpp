@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/unit/codegen/run_kernel.h"
 
 namespace fusejit::test {
@@ -99,7 +99,7 @@ TEST(HotLoops, OfFewChannelsStayInRegisters) {
                              "{padding=[1,1,1,1]} : f32[1,32,28,28] return %0 }",
                              14}}) {
     const Target target{.isa = Isa::x86_avx512};
-    const scheduler::Plan plan = scheduler::schedule(ir::parse_graph(few.graph), {target, scheduler::Rules::all, {}});
+    const scheduler::Plan plan = scheduler::make_plan(ir::parse_graph(few.graph), {target, scheduler::Rules::all, {}});
     int found = 0;
     for (const auto& step : plan.steps) {
       for (const Loop& loop : innermost_loops(codegen::x86::assembly(*step.kernel, target))) {

@@ -13,7 +13,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "frontend/models/named.h"
 #include "ir/kernel/walk.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/conformance/graphs.h"
 #include "tests/support/cuda_shim/shim.h"
 #include "tests/support/op_kernels.h"
@@ -44,7 +44,7 @@ struct Lowered {
 Lowered graphs() {
   Lowered all;
   for (const testing::GraphCase& c : testing::kGraphCases)
-    all.add(scheduler::schedule(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}),
+    all.add(scheduler::make_plan(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}),
             c.name);
   return all;
 }
@@ -63,7 +63,7 @@ Lowered models() {
   Lowered all;
   for (const Case& c : cases) {
     const models::ModelGraph model = models::model_graph(c.model, c.dtype);
-    all.add(scheduler::schedule(
+    all.add(scheduler::make_plan(
                 model.graph,
                 {Target::parse("cuda:sm_90"), scheduler::Rules::all, {model.donated.begin(), model.donated.end()}, {}}),
             fmt::format("{} {}", c.model, name(c.dtype)));

@@ -6,7 +6,7 @@
 
 #include "fusejit/target.h"
 #include "ir/graph.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/support/cuda_shim/shim.h"
 #include "tests/support/operands.h"
 
@@ -93,7 +93,7 @@ const Case kCases[] = {
 std::vector<ir::Kernel> kernels_of(const std::string& graph) {
   std::vector<ir::Kernel> kernels;
   for (const scheduler::PlanStep& step :
-       scheduler::schedule(ir::parse_graph(graph), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}).steps)
+       scheduler::make_plan(ir::parse_graph(graph), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}).steps)
     kernels.push_back(*step.kernel);
   return kernels;
 }

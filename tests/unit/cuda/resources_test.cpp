@@ -18,7 +18,7 @@
 #include "frontend/models/named.h"
 #include "ir/kernel/kernel.h"
 #include "runtime/cudnn/step.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/random/network.h"
 
 namespace fusejit::test {
@@ -62,7 +62,7 @@ using Kernels = std::vector<std::shared_ptr<const ir::Kernel>>;
 
 // Kernels of the plan, each once; those that only stand in for a call of cuDNN are the other plan's.
 Kernels kernels_of(const ir::Graph& graph, const std::vector<bool>& donated, const std::string& target) {
-  const scheduler::Plan plan = scheduler::schedule(
+  const scheduler::Plan plan = scheduler::make_plan(
       graph, {Target::parse(target), scheduler::Rules::all, donated, runtime::cudnn::supports_step});
   Kernels kernels;
   std::set<std::string> known;

@@ -9,7 +9,7 @@
 #include "frontend/models/named.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/session.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/support/cuda_shim/fake_kernels.h"
 #include "tests/support/cuda_shim/sanitized.h"
 #include "tests/support/step_arguments.h"
@@ -41,7 +41,7 @@ struct ShimmedStep {
 
   explicit ShimmedStep(const char* name) : model(models::model_graph(name)) {
     plan = std::make_shared<const scheduler::Plan>(
-        scheduler::schedule(model.graph, {kTarget, scheduler::Rules::all, {donated.begin(), donated.end()}}));
+        scheduler::make_plan(model.graph, {kTarget, scheduler::Rules::all, {donated.begin(), donated.end()}}));
     std::vector<codegen::cuda::CudaSource> sources;
     std::set<std::string> names;
     for (const scheduler::PlanStep& step : plan->steps) {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "frontend/models/named.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/unit/cudnn/with_cudnn.h"
 
 namespace fusejit::runtime::cudnn {
@@ -15,7 +15,7 @@ namespace {
 
 scheduler::Plan plan_of(const char* model, const std::string& target, DType dtype = DType::f32) {
   const models::ModelGraph step = models::model_graph(model, dtype);
-  return scheduler::schedule(
+  return scheduler::make_plan(
       step.graph,
       {Target::parse(target), scheduler::Rules::all, {step.donated.begin(), step.donated.end()}, supports_step});
 }
@@ -81,7 +81,7 @@ const char* const kSideFirst =
 
 TEST(CudnnStep, ABlockIsOneCall) {
   for (const char* addends : {kBiasFirst, kSideFirst}) {
-    const scheduler::Plan plan = scheduler::schedule(
+    const scheduler::Plan plan = scheduler::make_plan(
         block(addends), {Target::parse("cuda:sm_90,cudnn=1"), scheduler::Rules::all, {}, supports_step});
     ASSERT_EQ(plan.steps.size(), 1u) << scheduler::print_outline(plan);
     ASSERT_TRUE(plan.steps[0].library);
@@ -139,7 +139,7 @@ std::string line(const char* number, const std::string& op) {
 }
 
 scheduler::Plan plan_for(const ir::Graph& graph, const std::string& target) {
-  return scheduler::schedule(graph, {Target::parse(target), scheduler::Rules::all, {}, supports_step});
+  return scheduler::make_plan(graph, {Target::parse(target), scheduler::Rules::all, {}, supports_step});
 }
 
 TEST(CudnnStep, ActivationsAreOneCallWhereEnginesAreCompiled) {
@@ -304,7 +304,7 @@ TEST_F(StepOnCudnn, WhatIsCompiledAtRunTimeHasAPlan) {
 TEST_F(StepOnCudnn, ABlockHasAPrecompiledPlan) {
   for (const char* name : {"A100", "H100", "B200"}) {
     const int capability = described_device(name).compute_capability;
-    const scheduler::Plan plan = scheduler::schedule(
+    const scheduler::Plan plan = scheduler::make_plan(
         block(kBiasFirst),
         {Target::parse(fmt::format("cuda:sm_{},cudnn=1", capability)), scheduler::Rules::all, {}, supports_step});
     const PlanResult found = find_plans(library_, device(name), step_call(plan.steps[0].library->graph).call);

@@ -10,7 +10,7 @@
 #include "ir/graph.h"
 #include "runtime/disk/disk_cache.h"
 #include "runtime/disk/entries/plan_entry.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fusejit::runtime::disk {

@@ -10,7 +10,7 @@
 
 #include "fusejit/runtime.h"
 #include "ir/interp.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/gpu_check/children.h"
 #include "tests/gpu_check/cudnn_run.h"
 #include "tests/gpu_check/model.h"
@@ -214,7 +214,7 @@ TEST(GpuCheckSteps, ModelsOfEveryDtypeHaveKernels) {
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
     const models::ModelGraph model = models::model_graph("resnet50@2x3x32x32:train", dtype);
     EXPECT_EQ(model.graph.parameters()[0].type().dtype, dtype);
-    const scheduler::Plan plan = scheduler::schedule(
+    const scheduler::Plan plan = scheduler::make_plan(
         model.graph,
         {Target::parse("cuda:sm_90,cudnn=1"), scheduler::Rules::all, {model.donated.begin(), model.donated.end()}});
     int library = 0;

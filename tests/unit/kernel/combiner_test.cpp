@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/kernel/interp_scalar.h"
+#include "ir/kernel/interp/scalar.h"
 
 namespace fusejit::ir {
 namespace {

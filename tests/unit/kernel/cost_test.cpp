@@ -1,5 +1,5 @@
 // What the cost model reads off the worked kernels, computed by hand.
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-#include "ir/kernel/interp_scalar.h"
+#include "ir/kernel/interp/scalar.h"
 #include "ir/kernel/philox.h"
 #include "tests/unit/kernel/run.h"
 

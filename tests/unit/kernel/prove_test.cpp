@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/kernel/verify.h"
+#include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 #include "tests/unit/kernel/kernels.h"
 
 namespace fusejit::testing {

@@ -1,5 +1,5 @@
 // What pools and resizes read, against a search through all cells; numbers and index expressions say the same.
-#include "ir/ops/span.h"
+#include "ir/ops/geometry/span.h"
 
 #include <gtest/gtest.h>
 

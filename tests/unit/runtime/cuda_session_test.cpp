@@ -12,7 +12,7 @@
 #include "frontend/models/named.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/session.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 #include "tests/support/fake_device/fake_kernels.h"
 #include "tests/support/step_arguments.h"
 
@@ -46,7 +46,7 @@ struct Trained {
   models::ModelGraph model = models::model_graph(kModel);
   std::span<const bool> donated{reinterpret_cast<const bool*>(model.donated.data()), model.donated.size()};
   std::shared_ptr<const scheduler::Plan> plan = std::make_shared<const scheduler::Plan>(
-      scheduler::schedule(model.graph, {kTarget, scheduler::Rules::all, {donated.begin(), donated.end()}}));
+      scheduler::make_plan(model.graph, {kTarget, scheduler::Rules::all, {donated.begin(), donated.end()}}));
   std::vector<Buffer> arguments = test::drawn_arguments(model.graph, 7);
 
   // Everything the plan launches is known to the fake; no compiler is asked.

@@ -10,7 +10,7 @@
 #include "runtime/disk/disk_cache.h"
 #include "runtime/disk/plan_store.h"
 #include "runtime/session.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 #include "tests/support/cache_folder.h"
 
 namespace fusejit::runtime {
@@ -43,8 +43,8 @@ TEST(Names, AreInNoKeyOfAPlan) {
   EXPECT_EQ(ir::hash(a), ir::hash(b));
   const disk::PlanWish wish{kTarget, scheduler::Rules::all, {}, {}, ""};
   EXPECT_EQ(disk::plan_key(a, wish).hash(), disk::plan_key(b, wish).hash());
-  const scheduler::Plan one = scheduler::schedule(a, {kTarget, scheduler::Rules::all, {}}),
-                        other = scheduler::schedule(b, {kTarget, scheduler::Rules::all, {}});
+  const scheduler::Plan one = scheduler::make_plan(a, {kTarget, scheduler::Rules::all, {}}),
+                        other = scheduler::make_plan(b, {kTarget, scheduler::Rules::all, {}});
   EXPECT_NE(names(one), names(other));
   for (std::size_t s = 0; s < one.steps.size(); ++s)
     EXPECT_EQ(ir::print(*one.steps[s].kernel), ir::print(*other.steps[s].kernel)) << "equal layers share a kernel";
@@ -54,7 +54,7 @@ TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
   const test::CacheFolder folder;
   const auto disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
   const disk::PlanStore store(disk, false);
-  const scheduler::ScheduleOptions wanted{kTarget, scheduler::Rules::all, {}};
+  const scheduler::PlanOptions wanted{kTarget, scheduler::Rules::all, {}};
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   const disk::PlanStore::Planned made = store.schedule(a, wanted);
   ASSERT_FALSE(made.was_kept);
@@ -62,7 +62,7 @@ TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
   store.put(a, wanted, made.plan);
   const disk::PlanStore::Planned loaded = store.schedule(b, wanted);
   ASSERT_TRUE(loaded.was_kept);
-  EXPECT_EQ(names(loaded.plan), names(scheduler::schedule(b, wanted)));
+  EXPECT_EQ(names(loaded.plan), names(scheduler::make_plan(b, wanted)));
   EXPECT_EQ(names(loaded.plan)[1], "b_first_conv2d_bn");
 }
 
@@ -77,16 +77,16 @@ std::string message_of(const std::function<void()>& call) {
 
 TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
-  scheduler::ScheduleOptions wanted{kTarget, scheduler::Rules::all, {}};
+  scheduler::PlanOptions wanted{kTarget, scheduler::Rules::all, {}};
   wanted.fall_back = false;
   wanted.inspect = [](const ir::Kernel& kernel) {
     if (kernel.name == "bn_relu") throw InternalError("refused");
   };
-  const std::string refused = message_of([&] { scheduler::schedule(graph, wanted); });
+  const std::string refused = message_of([&] { scheduler::make_plan(graph, wanted); });
   EXPECT_TRUE(refused.starts_with("no kernel for a_bn1_relu (%")) << refused;
   EXPECT_TRUE(refused.ends_with(" maximum): refused")) << refused;
 
-  const scheduler::Plan plan = scheduler::schedule(graph, {kTarget, scheduler::Rules::all, {}});
+  const scheduler::Plan plan = scheduler::make_plan(graph, {kTarget, scheduler::Rules::all, {}});
   KernelCache kernels;
   const auto get = [&](const std::vector<std::string>& steps) {
     return message_of(
@@ -101,7 +101,7 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
 TEST(Names, AreSaidOfALongCompilation) {
   const Target host = Target::host();
   if (host.isa == Isa::any) GTEST_SKIP() << "no code is generated for this machine";
-  const scheduler::Plan plan = scheduler::schedule(network("a.conv1", "a.bn1"), {host, scheduler::Rules::all, {}});
+  const scheduler::Plan plan = scheduler::make_plan(network("a.conv1", "a.bn1"), {host, scheduler::Rules::all, {}});
   std::vector<std::shared_ptr<const ir::Kernel>> wanted;
   std::vector<std::string> steps;
   for (const scheduler::PlanStep& step : plan.steps) wanted.push_back(step.kernel), steps.push_back(step.name);
@@ -133,7 +133,7 @@ TEST(Names, AreSaidByASession) {
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   const disk::PlanStore store(options.disk, false);
   store.put(a, {options.target, scheduler::Rules::all, {}},
-            scheduler::schedule(a, {options.target, scheduler::Rules::all, {}}));
+            scheduler::make_plan(a, {options.target, scheduler::Rules::all, {}}));
   options.frozen = true;
   Session session(options);
   const std::string refused = message_of([&] { session.prepare(b, {}, {}); });
@@ -143,7 +143,8 @@ TEST(Names, AreSaidByASession) {
 // What a kernel does wrong while it runs.
 TEST(Names, AreSaidWhereAKernelFails) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
-  const auto plan = std::make_shared<scheduler::Plan>(scheduler::schedule(graph, {kTarget, scheduler::Rules::all, {}}));
+  const auto plan =
+      std::make_shared<scheduler::Plan>(scheduler::make_plan(graph, {kTarget, scheduler::Rules::all, {}}));
   scheduler::PlanStep& step = plan->steps.back();
   std::string text = ir::print(*step.kernel);
   const std::size_t shape = text.find("f32[") + 4;

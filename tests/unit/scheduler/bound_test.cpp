@@ -1,6 +1,6 @@
 // The least bytes of a graph, counted by hand, and that no plan moves less. In strict mode every plan of every test is
 // held to that; here are plans for all targets, with and without fusion.
-#include "scheduler/bound.h"
+#include "scheduler/report/bound.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "ir/passes/grad.h"
 #include "ir/passes/passes.h"
 #include "runtime/cudnn/step.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -160,7 +160,7 @@ TEST(Bound, FixedParametersMayBeReadBefore) {
 
 Plan expect_no_less(const char* model, DType dtype, const char* target, Rules rules) {
   const models::ModelGraph m = models::model_graph(model, dtype);
-  Plan plan = schedule(
+  Plan plan = make_plan(
       m.graph, {Target::parse(target), rules, {m.donated.begin(), m.donated.end()}, runtime::cudnn::supports_step});
   EXPECT_LE(plan.bound_bytes, plan.ledger_bytes()) << model << " on " << target << ", rules=" << name(rules);
   return plan;

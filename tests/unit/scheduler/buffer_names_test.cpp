@@ -1,6 +1,4 @@
 // What buffers are called in code for people: the words of the op table, by role and not by layer.
-#include "scheduler/buffer_names.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -10,7 +8,8 @@
 
 #include "frontend/models/named.h"
 #include "ir/passes/passes.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/names/buffers.h"
 
 namespace fusejit::test {
 namespace {
@@ -23,7 +22,7 @@ struct Named {
 Named name_all(const ir::Graph& graph, const std::string& target, const std::vector<bool>& donated = {},
                scheduler::Rules rules = scheduler::Rules::all) {
   const Target t = Target::parse(target);
-  Named named{scheduler::schedule(graph, {t, rules, donated, {}}), {}};
+  Named named{scheduler::make_plan(graph, {t, rules, donated, {}}), {}};
   named.names = scheduler::buffer_names(named.plan, ir::optimise(graph, t));
   return named;
 }

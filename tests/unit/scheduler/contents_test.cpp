@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "fusejit/error.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -14,7 +14,7 @@ Plan in_place() {
   const ir::Graph graph = ir::parse_graph(
       "graph @g(%x: f32[64,32], %w: f32[32,16], %v: f32[16,8]) {\n  %0 = matmul(%x, %w) : f32[64,16]\n"
       "  %1 = mean(%0) : f32[]\n  %2 = sub(%0, %1) : f32[64,16]\n  %3 = matmul(%2, %v) : f32[64,8]\n  return %3\n}\n");
-  return schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}});
+  return make_plan(graph, {Target::parse("x86:avx2"), Rules::all, {}});
 }
 
 TEST(Contents, ChangeWithWhatIsWrittenInPlace) {

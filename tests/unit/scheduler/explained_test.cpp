@@ -1,13 +1,13 @@
 // Every edge between two kernels of a plan has its sentence. In strict mode every plan of every test is held to it;
 // here are the built-in models, and that a missing sentence is found.
-#include "scheduler/explained.h"
+#include "scheduler/report/explained.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "frontend/models/named.h"
 #include "runtime/cudnn/step.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -29,7 +29,7 @@ TEST(Explained, EveryEdgeOfTheBuiltInModels) {
                             "mobilenet_v2@2x3x64x64:train", "mobilenet_v2@1x3x64x64"}) {
     for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"}) {
       const models::ModelGraph m = models::model_graph(model);
-      const Plan plan = schedule(
+      const Plan plan = make_plan(
           m.graph,
           {Target::parse(target), Rules::all, {m.donated.begin(), m.donated.end()}, runtime::cudnn::supports_step});
       EXPECT_EQ(first_unexplained(plan), "") << model << " on " << target;
@@ -49,7 +49,7 @@ constexpr const char* kGraph = R"(graph @g(%x: f32[2,8,12,12], %v: f32[16,8,3,3]
 })";
 
 TEST(Explained, AnEdgeWithoutARefusalIsFound) {
-  Plan plan = schedule(ir::parse_graph(kGraph), {Target::parse("x86:avx2"), Rules::all, {}});
+  Plan plan = make_plan(ir::parse_graph(kGraph), {Target::parse("x86:avx2"), Rules::all, {}});
   ASSERT_EQ(plan.steps.size(), 5u);      // two that pack, two convolutions, the quotient
   EXPECT_EQ(edges_of(plan).size(), 5u);  // each convolution reads weights, a quotient both, a sum the other's image
   EXPECT_TRUE(unexplained_edges(plan).empty()) << first_unexplained(plan);
@@ -65,7 +65,7 @@ TEST(Explained, AnEdgeWithoutARefusalIsFound) {
 }
 
 TEST(Explained, SaysWhichKernelWasChosenAndWhatTheOtherIs) {
-  const Plan plan = schedule(ir::parse_graph(kGraph), {Target::parse("x86:avx2"), Rules::all, {}});
+  const Plan plan = make_plan(ir::parse_graph(kGraph), {Target::parse("x86:avx2"), Rules::all, {}});
   std::vector<std::string> sentences;
   for (const Refusal& refusal : plan.refusals)
     sentences.push_back(fmt::format("{} {} -> {} {}: {}", name(refusal.code), refusal.producer, refusal.consumer,

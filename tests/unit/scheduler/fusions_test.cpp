@@ -1,11 +1,11 @@
 // The fusion log: what stands in a line, and bytes counted by hand. The lines of whole models:
 // unit/tools/fusions_test.py.
-#include "scheduler/fusions.h"
+#include "scheduler/report/fusions.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/passes/grad.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -14,7 +14,7 @@ using ir::Op;
 using ir::Value;
 
 std::vector<std::string> lines_of(const ir::Graph& graph, const char* target = "x86:avx2", Rules rules = Rules::all) {
-  const Fusions fusions = fusions_of(schedule(graph, {Target::parse(target), rules, {}}), graph);
+  const Fusions fusions = fusions_of(make_plan(graph, {Target::parse(target), rules, {}}), graph);
   std::vector<std::string> lines;
   for (const Fusion& fusion : fusions.list) lines.push_back(line_of(fusion));
   lines.push_back(summary_of(fusions));
@@ -77,7 +77,7 @@ TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
   for (const auto& row : table) {
     const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[64,64]) {\n" + std::string(row.graph) + "}\n");
     for (const char* target : {"x86:avx2", "cuda:sm_90"}) {
-      const Fusions fusions = fusions_of(schedule(graph, {Target::parse(target), Rules::all, {}}), graph);
+      const Fusions fusions = fusions_of(make_plan(graph, {Target::parse(target), Rules::all, {}}), graph);
       EXPECT_EQ(fusions.saved_bytes, row.saved) << row.what << " on " << target;
     }
   }
@@ -93,14 +93,14 @@ TEST(Fusions, WhatAChainSavesIsWhatTheLedgersAreApart) {
   return %3
 })");
   const Target target = Target::parse("x86:avx2");
-  const Plan fused = schedule(graph, {target, Rules::all, {}}), unfused = schedule(graph, {target, Rules::none, {}});
+  const Plan fused = make_plan(graph, {target, Rules::all, {}}), unfused = make_plan(graph, {target, Rules::none, {}});
   EXPECT_EQ(fusions_of(fused, graph).saved_bytes, unfused.ledger_bytes() - fused.ledger_bytes());
 }
 
 // Nodes that a file speaks of need not be there.
 TEST(Fusions, NodesThatTheGraphLacksAreLeftOut) {
   const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[8]) {\n  %0 = neg(%x) : f32[8]\n  return %0\n}\n");
-  Plan plan = schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}});
+  Plan plan = make_plan(graph, {Target::parse("x86:avx2"), Rules::all, {}});
   plan.steps[0].nodes = {7, -3, 0, 1 << 30};
   EXPECT_EQ(fusions_of(plan, graph).list.size(), 0u);
 }

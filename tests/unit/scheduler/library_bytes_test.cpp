@@ -7,7 +7,7 @@
 
 #include "frontend/models/named.h"
 #include "runtime/cudnn/step.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -28,7 +28,7 @@ int expect_billed(const Plan& plan) {
 }
 
 Plan plan_of(const char* graph, const char* target, Rules rules = Rules::all) {
-  return schedule(ir::parse_graph(graph), {Target::parse(target), rules, {}, runtime::cudnn::supports_step});
+  return make_plan(ir::parse_graph(graph), {Target::parse(target), rules, {}, runtime::cudnn::supports_step});
 }
 
 constexpr const char* kGraph = R"(graph @g(%x: f32[2,8,16,16], %w: f32[16,8,3,3], %v: f32[8,16,1,1]) {
@@ -52,10 +52,10 @@ TEST(LibrarySteps, AreBilledWithTheirOperandsAndResult) {
 
 TEST(LibrarySteps, OfATrainingStepToo) {
   const models::ModelGraph m = models::model_graph("resnet18@2x3x64x64:train");
-  const Plan plan = schedule(m.graph, {Target::parse("cuda:sm_90,cudnn=2"),
-                                       Rules::all,
-                                       {m.donated.begin(), m.donated.end()},
-                                       runtime::cudnn::supports_step});
+  const Plan plan = make_plan(m.graph, {Target::parse("cuda:sm_90,cudnn=2"),
+                                        Rules::all,
+                                        {m.donated.begin(), m.donated.end()},
+                                        runtime::cudnn::supports_step});
   EXPECT_GT(expect_billed(plan), 50);
 }
 

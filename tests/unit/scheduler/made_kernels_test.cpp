@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/passes/grad.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -86,7 +86,7 @@ TEST_P(MadeKernels, OnEveryTarget) {
   if (!GetParam().gradients.empty()) graph = ir::differentiate(graph, GetParam().gradients);
   for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2", "cuda:sm_90"}) {
     for (const Rules rules : {Rules::all, Rules::none})
-      EXPECT_NO_THROW(schedule(graph, {Target::parse(target), rules, {}})) << target << " rules=" << name(rules);
+      EXPECT_NO_THROW(make_plan(graph, {Target::parse(target), rules, {}})) << target << " rules=" << name(rules);
   }
 }
 

@@ -11,9 +11,9 @@
 
 #include "frontend/io/graph_file.h"
 #include "frontend/models/named.h"
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 #include "runtime/cudnn/step.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -35,7 +35,7 @@ std::string header() {
 
 std::string line(const std::string& what, const ir::Graph& graph, std::vector<bool> donated, const char* target) {
   const Plan plan =
-      schedule(graph, {Target::parse(target), Rules::all, std::move(donated), runtime::cudnn::supports_step});
+      make_plan(graph, {Target::parse(target), Rules::all, std::move(donated), runtime::cudnn::supports_step});
   std::set<std::string> different;
   std::int64_t statements = 0;
   for (const PlanStep& step : plan.steps) {

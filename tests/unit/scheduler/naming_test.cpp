@@ -1,6 +1,4 @@
 // What steps and kernels are called: by what the user wrote, whatever passes and the scheduler make of it.
-#include "scheduler/naming.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
@@ -9,7 +7,8 @@
 #include "frontend/models/named.h"
 #include "ir/passes/grad.h"
 #include "runtime/cudnn/step.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/names/steps.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -126,7 +125,7 @@ TEST_F(Names, AreShortIdentifiers) {
 
 Plan plan_of(const char* model, const char* target, Rules rules = Rules::all) {
   const models::ModelGraph source = models::model_graph(model);
-  return schedule(
+  return make_plan(
       source.graph,
       {Target::parse(target), rules, {source.donated.begin(), source.donated.end()}, runtime::cudnn::supports_step});
 }
@@ -177,7 +176,7 @@ TEST(NamesOfPlans, EachStepBelongsToOneLayer) {
   EXPECT_EQ(layers["layer1_0_conv2_pack"], "layer1.0.conv2");
   const Value x = ir::parameter(kImage, "x");
   const Value y = recorded("net.a\"\n\xc3", nullptr, Role::forward, [&] { return ir::build(Op::relu, {x}); });
-  const Plan plan = schedule(ir::capture("g", {x}, {y}), {Target::parse("x86:avx2"), Rules::all, {}});
+  const Plan plan = make_plan(ir::capture("g", {x}, {y}), {Target::parse("x86:avx2"), Rules::all, {}});
   EXPECT_EQ(plan.steps[0].layer, "net.a???");
 }
 
@@ -198,7 +197,7 @@ TEST(NamesOfPlans, FollowTheGraphAtHand) {
   const ir::Graph a = graph("a.act"), b = graph("b.act");
   EXPECT_EQ(ir::hash(a), ir::hash(b));
   EXPECT_EQ(ir::print(a), ir::print(b));
-  Plan plan = schedule(a, {Target::parse("x86:avx2"), Rules::all, {}});
+  Plan plan = make_plan(a, {Target::parse("x86:avx2"), Rules::all, {}});
   ASSERT_EQ(plan.steps.size(), 1u);
   EXPECT_EQ(plan.steps[0].name, "a_act_relu");
   EXPECT_EQ(plan.steps[0].kernel->name, "relu");
@@ -214,7 +213,7 @@ TEST(NamesOfPlans, FollowTheGraphAtHand) {
 // A file may say anything.
 TEST(NamesOfPlans, TakeNodesThatAreNotThereForNone) {
   const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[4]) {\n  %0 = relu(%x) : f32[4]\n  return %0\n}");
-  Plan plan = schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}});
+  Plan plan = make_plan(graph, {Target::parse("x86:avx2"), Rules::all, {}});
   plan.steps[0].nodes = {7, 0, 2147483647};
   name_steps(plan, graph);
   EXPECT_EQ(plan.steps[0].name, "relu");

@@ -3,9 +3,9 @@
 
 #include <stdexcept>
 
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 #include "ir/passes/grad.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -20,7 +20,7 @@ constexpr const char* kStem = R"(graph @g(%x: f32[4,64,56,56]:nhwc, %s: f32[64],
 constexpr double kPixels = 4. * 64 * 56 * 56;
 
 PlanStep gradient_step(const ir::Graph& graph, const char* target) {
-  const Plan plan = schedule(graph, {Target::parse(target), Rules::all, {}});
+  const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
   for (const PlanStep& step : plan.steps) {
     for (const std::string& op : step.ops)
       if (op.ends_with(" max_pool2d_grad")) return step;

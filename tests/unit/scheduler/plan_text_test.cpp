@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "frontend/models/named.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -56,7 +56,7 @@ TEST(PlanText, BuiltInModels) {
     const models::ModelGraph source = models::model_graph(model.example);
     const std::vector<bool> donated(source.donated.begin(), source.donated.end());
     for (const char* target : {"x86:avx512", "x86:avx2"}) {
-      expect_text_is_plan(schedule(source.graph, {Target::parse(target), Rules::all, donated}));
+      expect_text_is_plan(make_plan(source.graph, {Target::parse(target), Rules::all, donated}));
     }
   }
 }
@@ -74,7 +74,7 @@ TEST(PlanText, ConstantsOfEveryDType) {
   return %a, %b, %c, %d, %e, %f, %y
 })");
   for (const Rules rules : {Rules::all, Rules::none})
-    expect_text_is_plan(schedule(graph, {Target::parse("x86:v2"), rules, {}}));
+    expect_text_is_plan(make_plan(graph, {Target::parse("x86:v2"), rules, {}}));
 }
 
 constexpr std::string_view kPlan = R"(plan @p on "x86:avx2,l1=32k,l2=1m,l3=32m,fma=1,tasks=64" rules=all {
@@ -206,8 +206,8 @@ TEST(PlanText, WhatIsDerivedFromFixedParameters) {
   return %0
 })");
   for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2"}) {
-    const Plan plain = schedule(graph, {Target::parse(target), Rules::all, {}});
-    const Plan fixed = schedule(graph, {Target::parse(target), Rules::all, {}, {}, {false, true}});
+    const Plan plain = make_plan(graph, {Target::parse(target), Rules::all, {}});
+    const Plan fixed = make_plan(graph, {Target::parse(target), Rules::all, {}, {}, {false, true}});
     ASSERT_EQ(plain.steps.size(), 2u);
     ASSERT_EQ(fixed.steps.size(), 2u);
     EXPECT_FALSE(plain.is_derivation(0));
@@ -219,7 +219,7 @@ TEST(PlanText, WhatIsDerivedFromFixedParameters) {
     EXPECT_NE(text.find("derived 1, steps 0..1"), std::string::npos) << text;
     EXPECT_EQ(print(parse_plan(text)), text);
     // A fixed image alone changes nothing: nothing is computed from it alone.
-    EXPECT_EQ(print(schedule(graph, {Target::parse(target), Rules::all, {}, {}, {true, false}})), print(plain));
+    EXPECT_EQ(print(make_plan(graph, {Target::parse(target), Rules::all, {}, {}, {true, false}})), print(plain));
     std::string wrong = text;
     wrong.replace(wrong.find("derived 1"), 9, "derived 0");
     try {
@@ -240,7 +240,7 @@ TEST(PlanText, WhatIsOverwrittenIsNotDerived) {
   %3 = conv2d(%2, %k) {padding=[1,1,1,1]} : f32[2,32,8,8]
   return %3
 })");
-  const Plan plan = schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}, {}, {false, true, false}});
+  const Plan plan = make_plan(graph, {Target::parse("x86:avx2"), Rules::all, {}, {}, {false, true, false}});
   const std::string text = print(plan);
   EXPECT_NE(text.find("update"), std::string::npos) << "nothing is overwritten\n" << text;
   EXPECT_EQ(text.find("derived"), std::string::npos) << text;

@@ -1,6 +1,6 @@
 // Every reason not to fuse has a graph in tests/refusals/ that provokes it, <code>.fj, and the same graph with the
 // cause removed, <code>.twin.fj.
-#include "scheduler/refusal.h"
+#include "scheduler/fuse/refusal.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <set>
 
 #include "frontend/io/graph_file.h"
-#include "scheduler/explained.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/report/explained.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -28,10 +28,10 @@ void refuse_two_results(const ir::Kernel& kernel) {
 }
 
 std::vector<Refusal> refusals_of(const fs::path& file, const char* target) {
-  ScheduleOptions options{Target::parse(target), Rules::all, {}};
+  PlanOptions options{Target::parse(target), Rules::all, {}};
   const bool needs_fallback = file.filename().string().starts_with("no_kernel");
   if (needs_fallback) options.inspect = refuse_two_results, setenv("FUSEJIT_STRICT", "0", 1);
-  const Plan plan = schedule(io::read_graph(file.string()), options);
+  const Plan plan = make_plan(io::read_graph(file.string()), options);
   setenv("FUSEJIT_STRICT", "1", 1);
   EXPECT_EQ(unexplained_edges(plan).size(), 0u) << file << print_outline(plan);
   return plan.refusals;
@@ -97,7 +97,7 @@ TEST(Refusal, WhatIsFusedIsNotListed) {
       "graph @g(%a: f32[64], %b: f32[64], %c: f32[64], %d: f32[64]) {\n  %0 = add(%a, %b) : f32[64]\n"
       "  %1 = add(%0, %c) : f32[64]\n  %2 = add(%1, %d) : f32[64]\n  %3 = relu(%2) : f32[64]\n"
       "  %4 = neg(%2) : f32[64]\n  return %3, %4\n}\n");
-  const Plan plan = schedule(graph, {Target::parse("x86:avx2"), Rules::all, {}});
+  const Plan plan = make_plan(graph, {Target::parse("x86:avx2"), Rules::all, {}});
   EXPECT_EQ(plan.steps.size(), 1u);
   EXPECT_TRUE(plan.refusals.empty()) << listed(plan.refusals);
 }

@@ -3,14 +3,14 @@
 
 #include "ir/graph.h"
 #include "ir/kernel/kernel.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
 namespace {
 
 // Of the first phase of the last step.
 int registers_of(const char* graph, const char* target = "cuda:sm_90") {
-  const Plan plan = schedule(ir::parse_graph(graph), {Target::parse(target), Rules::all, {}});
+  const Plan plan = make_plan(ir::parse_graph(graph), {Target::parse(target), Rules::all, {}});
   return plan.steps.back().kernel->phases[0].registers;
 }
 
@@ -36,7 +36,7 @@ TEST(Registers, AreNotSavedInSmallBlocks) {
 }
 
 TEST(Registers, ArePartOfThePlansText) {
-  const Plan plan = schedule(ir::parse_graph(kConvolution), {Target::parse("cuda:sm_90"), Rules::all, {}});
+  const Plan plan = make_plan(ir::parse_graph(kConvolution), {Target::parse("cuda:sm_90"), Rules::all, {}});
   const ir::Kernel& kernel = *plan.steps.back().kernel;
   const std::string text = ir::print(kernel);
   EXPECT_NE(text.find("phase registers 128 {"), std::string::npos) << text;

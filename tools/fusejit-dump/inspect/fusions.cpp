@@ -1,5 +1,5 @@
 // fusions: what was fused, a line for each kernel that computes several recorded ops, and what that saved.
-#include "scheduler/fusions.h"
+#include "scheduler/report/fusions.h"
 
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/table.h"

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "frontend/models/named.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/table.h"
 

@@ -3,7 +3,7 @@
 
 #include "runtime/cudnn/step.h"
 #include "scheduler/contents.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
 #include "tools/fusejit-dump/table.h"

@@ -11,7 +11,7 @@
 
 #include "codegen/cuda/emit.h"
 #include "codegen/cuda/nvrtc.h"
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 #include "tools/fusejit-dump/rows.h"
 
 namespace fusejit::tools {

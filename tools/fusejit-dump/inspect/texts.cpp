@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "ir/passes/passes.h"
-#include "scheduler/naming.h"
-#include "scheduler/schedule.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/names/steps.h"
 #include "tools/fusejit-dump/inspect/standalone.h"
 #include "tools/fusejit-dump/library_call.h"
 #include "tools/fusejit-dump/machine_code.h"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "runtime/cpu/roofline.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 #include "tools/fusejit-dump/measure/measured.h"
 #include "tools/fusejit-dump/table.h"
 

@@ -6,7 +6,7 @@
 
 #include "ir/kernel/kernel.h"
 #include "scheduler/contents.h"
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 #include "scheduler/uses.h"
 #include "tools/fusejit-dump/markup.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "scheduler/naming.h"
+#include "scheduler/names/steps.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/report/report.h"
 #include "tools/fusejit-dump/table.h"

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "scheduler/contents.h"
-#include "scheduler/group.h"
+#include "scheduler/fuse/analysis.h"
 #include "scheduler/uses.h"
 
 namespace fusejit::tools {

@@ -11,7 +11,7 @@
 #include "frontend/io/files.h"
 #include "frontend/io/npz.h"
 #include "ir/base/check.h"
-#include "ir/kernel/interp.h"
+#include "ir/kernel/interp/interp.h"
 #include "ir/passes/passes.h"
 #include "scheduler/contents.h"
 #include "scheduler/uses.h"

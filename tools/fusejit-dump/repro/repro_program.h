@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/kernel/cost.h"
+#include "ir/kernel/cost/cost.h"
 #include "ir/kernel/kernel.h"
 
 namespace fusejit::tools {

@@ -1,0 +1,131 @@
+// V5: registers are indexed by constants and lanes, scratch fits and stands where it may.
+#include <map>
+
+#include "ir/kernel/verify/verify.h"
+
+namespace fusejit::ir {
+namespace {
+
+constexpr std::int64_t kMaxRegisters = 64;
+constexpr std::int64_t kMaxScratch = std::int64_t{16} << 20;  // of an x86 task
+constexpr std::int64_t kMaxShared = 48 << 10;                 // of a CUDA block, static
+
+class Locals {
+ public:
+  explicit Locals(const Kernel& kernel) : k_(kernel), names_(kernel) {}
+
+  void run() {
+    for_each_with_path(k_, [&](const Stmt& stmt, const Path& path, std::size_t) {
+      at_ = stmt.at;
+      if (const auto* local = std::get_if<LocalStmt>(&stmt.node)) return declare(local->memory, path);
+      if (const Place* place = touched(stmt)) use(*place, path);
+      if (const auto* prefetch = std::get_if<PrefetchStmt>(&stmt.node))
+        require(memory(prefetch->place.memory).kind != MemKind::register_local, "a prefetch of a register local");
+    });
+    for (const auto& [id, local] : locals_) {
+      const Memory& m = memory(id);
+      if (m.kind != MemKind::register_local) continue;
+      const std::int64_t rows = local.lanes > 0 ? m.elements() / local.lanes : m.elements();
+      at_ = local.at;
+      require(rows <= kMaxRegisters, "register local {} has {} elements, at most {} are allowed", names_.memory(id),
+              rows, kMaxRegisters);
+    }
+    for (const Phase& phase : k_.phases) {
+      const std::int64_t limit = k_.isa == Isa::cuda ? kMaxShared : kMaxScratch;
+      const std::int64_t live = scratch_bytes(phase.body, k_);
+      at_ = phase.body.statements.empty() ? Position{1, 1} : phase.body.statements[0].at;
+      require(live <= limit, "{} bytes of scratch are live at once, the limit is {}", live, limit);
+    }
+  }
+
+ private:
+  struct Local {
+    Position at;
+    std::size_t depth = 0;   // of its declaration in paths
+    std::int64_t lanes = 0;  // > 0: the last dim is a row of lanes
+  };
+
+  const Memory& memory(MemId id) const { return k_.memories[static_cast<std::size_t>(id)]; }
+  template <class... Ts>
+  void require(bool holds, fmt::format_string<Ts...> text, Ts&&... args) const {
+    if (!holds) broken(at_, "V5", fmt::format(text, std::forward<Ts>(args)...));
+  }
+
+  void declare(MemId id, const Path& path) {
+    locals_[id] = {at_, path.size(), 0};
+    if (memory(id).kind != MemKind::scratch_local) return;
+    for (const Enclosing& e : path) {
+      if (!e.loop) continue;
+      require(e.loop->binding != Binding::vector, "scratch {} inside a vector loop", names_.memory(id));
+      require(!is_block_axis(e.loop->binding), "scratch {} inside a block loop", names_.memory(id));
+    }
+  }
+
+  static const ForStmt* loop_of(VarId variable, const Path& path) {
+    for (const Enclosing& e : path)
+      if (e.loop && e.loop->variable == variable) return e.loop;
+    return nullptr;
+  }
+
+  void use(const Place& place, const Path& path) {
+    const Memory& m = memory(place.memory);
+    if (m.kind != MemKind::register_local) return;
+    Local& local = locals_.at(place.memory);
+    bool lane_row = false;
+    for (std::size_t d = 0; d < place.index.size(); ++d) {
+      const Index& index = place.index[d];
+      const bool last = d + 1 == place.index.size();
+      const std::vector<IndexTerm>& terms = index.terms();
+      if (last && terms.size() == 1 && terms[0].coefficient == 1 && index.constant() == 0 && !terms[0].atom.inner &&
+          terms[0].atom.kind == AtomKind::variable && declared_outside_lanes(terms[0].atom.id, path, local, m)) {
+        lane_row = true;
+        continue;
+      }
+      index.for_each_leaf([&](const IndexAtom& leaf) {
+        const ForStmt* loop = leaf.kind == AtomKind::variable ? loop_of(leaf.id, path) : nullptr;
+        require(loop && loop->binding == Binding::unroll,
+                "register local {} is indexed by something that is no constant after unrolling", names_.place(place));
+      });
+    }
+
+    if (lane_row) local.lanes = m.dims.back();
+  }
+  bool declared_outside_lanes(VarId variable, const Path& path, const Local& local, const Memory& m) const {
+    for (std::size_t i = local.depth; i < path.size(); ++i) {
+      const ForStmt* loop = path[i].loop;
+      if (!loop || loop->variable != variable || loop->binding != Binding::vector) continue;
+      require(loop->high[0].constant() == m.dims.back(),
+              "the last dim of a register local has {} elements for {} lanes", m.dims.back(), loop->high[0].constant());
+      return true;
+    }
+    return false;
+  }
+
+  const Kernel& k_;
+  const Names names_;
+  std::map<MemId, Local> locals_;
+  Position at_;
+};
+
+}  // namespace
+
+std::int64_t scratch_bytes(const Block& block, const Kernel& kernel) {
+  std::int64_t declared = 0, most = 0;
+  const auto add = [&](std::int64_t inner) { most = std::max(most, declared + inner); };
+  for (const Stmt& stmt : block.statements) {
+    if (const auto* local = std::get_if<LocalStmt>(&stmt.node)) {
+      const Memory& m = kernel.memories[static_cast<std::size_t>(local->memory)];
+      if (m.kind == MemKind::scratch_local) declared += (bytes(m.dtype, m.elements()) + 63) / 64 * 64;
+      add(0);
+    } else if (const auto* loop = std::get_if<ForStmt>(&stmt.node)) {
+      add(scratch_bytes(loop->body, kernel));
+    } else if (const auto* choice = std::get_if<IfStmt>(&stmt.node)) {
+      add(std::max(scratch_bytes(choice->then_block, kernel), scratch_bytes(choice->else_block, kernel)));
+    }
+  }
+  return most;
+}
+
+void verify_locals(const Kernel& kernel) { Locals(kernel).run(); }
+
+}  // namespace fusejit::ir

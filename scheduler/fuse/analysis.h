@@ -1,0 +1,27 @@
+// What the nodes of a graph are to groups: the domain they are computed over, what their expressions read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "scheduler/lower/expression/space.h"
+
+namespace fusejit::scheduler {
+
+// What a node's expression reads when computed over its domain, given what is stored: one entry per distinct access.
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node);
+// False if views make an index of more than `most` atoms on the way from the node to what is stored.
+bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored, int node, int most);
+// Domain that a stored node is computed over: the operand of a reduction, else its own type.
+const Type& domain_of(const ir::Node& node);
+// The expressions to evaluate over the domain: the node itself, or the operand of a reduction.
+int expression_of(const ir::Graph& graph, int node);
+// By dim of its operand: reduced by this reduce node.
+std::vector<bool> reduced_dims(const ir::Node& node);
+// A matrix product whose right-hand side has more than one matrix.
+bool is_batched(const ir::Node& node);
+// "%3 conv2d"
+std::string label(const ir::Graph& graph, int node);
+
+}  // namespace fusejit::scheduler

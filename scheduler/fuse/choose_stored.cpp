@@ -1,0 +1,182 @@
+// Which values are kept in memory. Everything else is computed again wherever it is used (R1, R8, R10).
+//
+// Stored are results, anchors, reductions, operands that an anchor reads many times, per-channel and scalar work that a
+// larger space uses (it would be repeated for every element), and whatever moves fewer bytes stored than recomputed.
+#include "scheduler/fuse/choose_stored.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ir/base/check.h"
+#include "scheduler/fuse/analysis.h"
+#include "scheduler/library.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// R10: an expression longer than this is cut, so that kernels stay readable and compile quickly.
+constexpr int kMostOps = 96;
+// An expression this long is not written into several kernels.
+constexpr int kMostRepeatedOps = 24;
+// A view is stored where views of it would go on for longer, or would name its elements by a longer index than this:
+// whatever is stacked on what, a kernel takes bounded work to make, and its bounds can be proven. A tile computes
+// the index itself.
+constexpr int kMostViews = 8;
+constexpr int kMostAtoms = 16;
+constexpr int kMostAtomsInTile = 8;
+
+struct Cost {
+  std::set<int> leaves;  // stored values that the expression reads
+  int ops = 0;           // element-wise definitions
+  int length = 0;        // nodes, views too
+  int views = 0;         // of the longest way through them
+};
+
+class Chooser {
+ public:
+  Chooser(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping)
+      : graph_(graph),
+        target_(target),
+        refusals_(grouping.refusals),
+        stored_(static_cast<std::size_t>(graph.value_count())),
+        costs_(stored_.size()),
+        users_(stored_.size()) {
+    std::copy(alone.begin(), alone.end(), stored_.begin());
+  }
+
+  void run(Grouping& grouping) {
+    const auto parameters = static_cast<int>(graph_.parameters().size());
+    for (int v = 0; v < parameters; ++v) stored_[at(v)] = true;
+    for (const ir::Value& result : graph_.results()) store(graph_.index_of(result.get()));
+    for (int v = parameters; v < graph_.value_count(); ++v) {
+      const ir::Node& node = *graph_.value(v);
+      for (const int operand : graph_.operands(v)) {
+        if (operand >= 0) users_[at(operand)].push_back(v);
+      }
+      const ir::OpDef& row = ir::op_def(node.op);
+      if (row.family == ir::Family::anchor || row.family == ir::Family::reduce || node.op == ir::Op::constant) store(v);
+    }
+    for (int v = parameters; v < graph_.value_count(); ++v) visit(v);
+    grouping.stored = std::move(stored_);
+    for (const Cost& cost : costs_) grouping.lengths.push_back(cost.length);
+  }
+
+ private:
+  static std::size_t at(int v) { return static_cast<std::size_t>(v); }
+  void store(int v) { stored_[at(v)] = true; }
+  static bool is_view(const ir::Node& node) { return ir::op_def(node.op).family == ir::Family::view; }
+  // The value under a chain of views.
+  int base(int v) const {
+    while (!stored_[at(v)] && is_view(*graph_.value(v))) v = graph_.operands(v)[0];
+    return v;
+  }
+  void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
+    refusals_.push_back({producer,
+                         consumer,
+                         {code, label(graph_, producer), label(graph_, consumer), sentence,
+                          2 * graph_.value(producer).type().bytes()}});
+  }
+
+  void visit(int v) {
+    const ir::Node& node = *graph_.value(v);
+    const ir::OpDef& row = ir::op_def(node.op);
+    for (std::size_t i = 0; i < node.operands.size(); ++i) {
+      if (!node.operands[i].is_number()) check_operand(v, row, i);
+    }
+    end_views(v, node, row);
+    Cost& cost = costs_[at(v)];
+    for (const int operand : graph_.operands(v)) {
+      if (operand < 0) continue;
+      if (stored_[at(operand)]) {
+        cost.leaves.insert(operand);
+      } else {
+        cost.ops += costs_[at(operand)].ops, cost.length += costs_[at(operand)].length;
+        cost.leaves.insert(costs_[at(operand)].leaves.begin(), costs_[at(operand)].leaves.end());
+        cost.views = std::max(cost.views, costs_[at(operand)].views);
+      }
+    }
+    cost.views += is_view(node);
+    const bool copies = is_view(node) || row.family == ir::Family::source;
+    cost.ops += copies && node.op != ir::Op::rand ? 0 : row.cost;
+    ++cost.length;
+    if (!stored_[at(v)]) weigh(v, node, cost);
+  }
+
+  // Stores the operand if this user cannot take its expression.
+  void check_operand(int v, const ir::OpDef& row, std::size_t i) {
+    const int operand = graph_.operands(v)[i];
+    if (stored_[at(operand)]) return;
+    if (runs_in_library(graph_, target_, v)) return store(operand);
+    const int under = base(operand);
+    if (stored_[at(under)]) {
+      // Views of stored values are read in place, except where an image is read by a tile.
+      if (row.is_contraction() && i == 0 && !row.matrix) store(operand);
+      return;
+    }
+    if (row.is_contraction()) {
+      const bool packed = i == 1 && row.packs_second;  // its expression runs once, while it is packed
+      if (!packed) {
+        // A matrix is read through views; what is under them is stored once.
+        const int kept = row.matrix ? under : operand;
+        store(kept);
+        refuse(RefusalCode::anchor_operand, kept, v,
+               fmt::format("{} reads this operand many times, so it is computed once and stored", row.name));
+      }
+      return;
+    }
+    const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
+    if (costs_[at(under)].ops > 0 && small * 2 <= large) store(under);  // R3: never once per element
+  }
+
+  // Stores operands whose views go on for too long.
+  void end_views(int v, const ir::Node& node, const ir::OpDef& row) {
+    if (row.family == ir::Family::elementwise || row.family == ir::Family::reduce) return;  // the index stays
+    int views = is_view(node);
+    for (const int operand : graph_.operands(v)) {
+      if (operand >= 0 && !stored_[at(operand)]) views = std::max(views, costs_[at(operand)].views + is_view(node));
+    }
+    if (views < 2 && (row.family == ir::Family::view || views == 0)) return;
+    const int most = row.is_contraction() ? kMostAtomsInTile : kMostAtoms;
+    if (views <= kMostViews && keeps_indices_short(graph_, stored_, v, most)) return;
+    for (const int operand : graph_.operands(v)) {
+      if (operand >= 0 && costs_[at(operand)].views > 0) store(operand);
+    }
+  }
+
+  void weigh(int v, const ir::Node& node, const Cost& cost) {
+    const auto users = static_cast<std::int64_t>(users_[at(v)].size());
+    if (cost.ops > kMostOps || cost.length > kMostLength / 2 ||
+        (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
+      store(v);
+      if (users > 1) {
+        refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],
+               fmt::format("{} operations would be computed again for each of {} users", cost.ops, users));
+      }
+      return;
+    }
+    if (users <= 1 || is_view(node)) return;
+    std::int64_t leaf_bytes = 0;
+    for (const int leaf : cost.leaves) leaf_bytes += graph_.value(leaf).type().bytes();
+    const std::int64_t again = users * leaf_bytes, once = leaf_bytes + (1 + users) * node.type.bytes();
+    if (once < again) {
+      store(v);
+      refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],
+             fmt::format("computing it for each of {} users reads {} bytes, storing it moves {}", users, again, once));
+    }
+  }
+
+  const ir::Graph& graph_;
+  const Target& target_;
+  std::vector<Refused>& refusals_;
+  std::vector<bool> stored_;
+  std::vector<Cost> costs_;
+  std::vector<std::vector<int>> users_;
+};
+
+}  // namespace
+
+void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping) {
+  Chooser(graph, target, alone, grouping).run(grouping);
+}
+
+}  // namespace fusejit::scheduler

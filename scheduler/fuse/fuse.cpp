@@ -1,0 +1,351 @@
+// Grows groups in graph order: every stored value joins the latest group that it shares elements with, if may_fuse
+// agrees and no cycle arises, else it opens a group. Linear in the graph but for the look-back of the cycle check,
+// which is bounded by node order.
+#include "scheduler/fuse/fuse.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "ir/base/check.h"
+#include "scheduler/fuse/analysis.h"
+#include "scheduler/fuse/choose_stored.h"
+#include "scheduler/fuse/may_fuse.h"
+#include "scheduler/library.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+class Grower {
+ public:
+  Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone)
+      : graph_(graph), target_(target), supports_(supports), alone_(alone), users_(users_of_nodes()) {
+    choose_stored(graph, target, alone, grouping_);
+    grouping_.group_of.assign(at(graph.value_count()), -1);
+    grouping_.accesses.resize(at(graph.value_count()));
+  }
+
+  Grouping run() {
+    for (int v = static_cast<int>(graph_.parameters().size()); v < graph_.value_count(); ++v) {
+      if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
+    }
+    tidy_refusals();
+    order();
+    return std::move(grouping_);
+  }
+
+ private:
+  void place(int v) {
+    const std::vector<Access>& accesses = grouping_.accesses[at(v)] = accesses_of(graph_, grouping_.stored, v);
+    const Candidate candidate{v, accesses};
+    std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
+    for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);
+    std::sort(candidates.rbegin(), candidates.rend());
+    const std::size_t producers = candidates.size();
+    const ir::Node& node = *graph_.value(v);
+    if (!ir::op_def(node.op).is_contraction()) {
+      std::vector<int> readers;
+      for (const Access& access : accesses) {
+        if (!is_identity(access, domain_of(node), graph_.value(access.node).type())) continue;
+        for (const int reader : latest(readers_[access.node])) {
+          if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
+        }
+      }
+      std::sort(readers.rbegin(), readers.rend());
+      candidates.insert(candidates.end(), readers.begin(), readers.end());
+    }
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const int group = candidates[i];
+      const Verdict verdict = may_join(group, candidate);
+      if (verdict.ok) {
+        for (std::size_t other = i + 1; other < producers; ++other)
+          refuse(candidates[other], candidate, passed_over(candidates[other], group, candidate));
+        return join(group, verdict.as, candidate);
+      }
+      if (i < producers) refuse(group, candidate, verdict);
+    }
+    open(candidate);
+  }
+
+  Verdict may_join(int group, const Candidate& candidate) {
+    for (const int node : {candidate.node, first_node_[at(group)]}) {
+      if (is_alone(node)) return no_kernel(node);
+    }
+    Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+    if (verdict.ok) ask_library(group, candidate, verdict);
+    if (verdict.ok && makes_cycle(group, candidate.accesses)) {
+      verdict = {false, verdict.as, RefusalCode::cycle,
+                 fmt::format("{} also needs a value that depends on the kernel", label(graph_, candidate.node))};
+    }
+    return verdict;
+  }
+  // Why a value that joins `chosen` does not join `group`, which it reads as well. Whether a cycle would arise is not
+  // asked: that is a walk as long as the graph.
+  Verdict passed_over(int group, int chosen, const Candidate& candidate) const {
+    if (is_alone(first_node_[at(group)])) return no_kernel(first_node_[at(group)]);
+    const Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+    if (!verdict.ok) return verdict;
+    const std::string self = label(graph_, candidate.node), kernel = label(graph_, first_node_[at(chosen)]),
+                      other = label(graph_, first_node_[at(group)]),
+                      over = domain_of(*graph_.value(candidate.node)).str();
+    const bool two_anchors = grouping_.groups[at(chosen)].anchor >= 0 && grouping_.groups[at(group)].anchor >= 0;
+    return {false, verdict.as, RefusalCode::other_kernel,
+            two_anchors
+                ? fmt::format("{} over {} runs with {}; that and {} are two anchors, and a kernel has one", self, over,
+                              kernel, other)
+                : fmt::format("{} over {} runs with {}; what runs with {} was begun apart, and kernels are not joined",
+                              self, over, kernel, other)};
+  }
+  Verdict no_kernel(int node) const {
+    return {false, JoinAs::store, RefusalCode::no_kernel,
+            fmt::format("{} runs alone: no kernel could be made for it together with others", label(graph_, node))};
+  }
+
+  bool is_alone(int node) const { return !alone_.empty() && alone_[at(node)]; }
+
+  // A group whose anchor a library runs takes what one call of it does, with one result.
+  void ask_library(int group, const Candidate& candidate, Verdict& verdict) const {
+    const int anchor = grouping_.groups[at(group)].anchor;
+    if (anchor < 0 || !runs_in_library(graph_, target_, anchor)) return;
+    const auto no = [&](const std::string& why) {
+      verdict = {false, verdict.as, RefusalCode::library_call,
+                 fmt::format("{} is a call of cuDNN; {}", label(graph_, anchor), why)};
+    };
+    if (!supports_ || verdict.as != JoinAs::store) return no("it does nothing else");
+    const CapturedCall call = capture_call(graph_, grouping_, group, candidate.node);
+    if (std::find(call.nodes.begin(), call.nodes.end() - 1, anchor) != call.nodes.end() - 1)
+      return no(fmt::format("{} does not read it", label(graph_, candidate.node)));
+    if (const int other = needed_elsewhere(group, candidate.node); other >= 0)
+      return no(fmt::format("it has one result, and {} needs another", label(graph_, other)));
+    const LibraryAnswer answer = supports_(call.graph, target_);
+    if (!answer.ok) no(answer.why);
+  }
+  // A node that needs what a call for `result` computes on the way, itself if it is a result of the graph; -1: none.
+  int needed_elsewhere(int group, int result) const {
+    std::vector<int> open;
+    for (const int store : grouping_.groups[at(group)].stores) open.push_back(store);
+    std::set<int> seen(open.begin(), open.end());
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (v == result) continue;
+      if (is_result(v)) return v;
+      for (const int user : users_[at(v)]) {
+        const bool inside = user == result || !grouping_.stored[at(user)] || grouping_.group_of[at(user)] == group;
+        if (!inside) return user;
+        if (seen.insert(user).second) open.push_back(user);
+      }
+    }
+    return -1;
+  }
+  bool is_result(int v) const {
+    return std::find(graph_.results().begin(), graph_.results().end(), graph_.value(v)) != graph_.results().end();
+  }
+
+  // A learning rate has readers without number; sharing a read is worth looking at a few of them.
+  static std::span<const int> latest(const std::vector<int>& readers) {
+    constexpr std::size_t kMost = 32;
+    return std::span(readers).last(std::min(readers.size(), kMost));
+  }
+
+  static void add(std::vector<int>& list, int group) {
+    if (group >= 0 && std::find(list.begin(), list.end(), group) == list.end()) list.push_back(group);
+  }
+
+  void open(const Candidate& candidate) {
+    const ir::Node& node = *graph_.value(candidate.node);
+    Group group;
+    group.domain = domain_of(node);
+    if (ir::op_def(node.op).is_contraction()) group.anchor = candidate.node;
+    grouping_.groups.push_back(group);
+    producers_.emplace_back();
+    last_node_.push_back(candidate.node);
+    first_node_.push_back(candidate.node);
+    join(static_cast<int>(grouping_.groups.size()) - 1,
+         ir::op_def(node.op).family == ir::Family::reduce ? JoinAs::reduction : JoinAs::store, candidate);
+  }
+
+  void join(int group_id, JoinAs as, const Candidate& candidate) {
+    Group& group = grouping_.groups[at(group_id)];
+    const ir::Node& node = *graph_.value(candidate.node);
+    grouping_.group_of[at(candidate.node)] = group_id;
+    last_node_[at(group_id)] = std::max(last_node_[at(group_id)], candidate.node);
+    group.length += grouping_.lengths[at(candidate.node)];
+    if (as == JoinAs::store) group.stores.push_back(candidate.node);
+    if (as == JoinAs::final) group.finals.push_back(candidate.node);
+    if (as == JoinAs::reduction) {
+      group.reductions.push_back(candidate.node);
+      group.reduced = reduced_dims(node);
+    }
+    for (const Access& access : candidate.accesses) {
+      const int producer = grouping_.group_of[at(access.node)];
+      if (producer >= 0 && producer != group_id) add(producers_[at(group_id)], producer);
+      std::vector<int>& readers = readers_[access.node];
+      const std::span<const int> known = latest(readers);
+      if (as != JoinAs::final && std::find(known.begin(), known.end(), group_id) == known.end())
+        readers.push_back(group_id);
+    }
+  }
+
+  // True if one of the accessed groups other than `group` depends on it.
+  bool makes_cycle(int group, const std::vector<Access>& accesses) {
+    std::vector<int> open;
+    ++walk_;
+    seen_in_walk_.resize(grouping_.groups.size());
+    const auto enter = [&](int other) {
+      if (std::exchange(seen_in_walk_[at(other)], walk_) != walk_) open.push_back(other);
+    };
+    for (const Access& access : accesses) {
+      const int other = grouping_.group_of[at(access.node)];
+      if (other >= 0 && other != group) enter(other);
+    }
+    while (!open.empty()) {
+      const int current = open.back();
+      open.pop_back();
+      for (const int producer : producers_[at(current)]) {
+        if (producer == group) return true;
+        // A group all of whose nodes come before the first node of `group` cannot depend on it.
+        if (last_node_[at(producer)] >= first_node_[at(group)]) enter(producer);
+      }
+    }
+    return false;
+  }
+
+  void refuse(int group, const Candidate& candidate, const Verdict& verdict) {
+    for (const Access& access : candidate.accesses) {
+      if (grouping_.group_of[at(access.node)] != group) continue;
+      grouping_.refusals.push_back({access.node,
+                                    candidate.node,
+                                    {verdict.code, label(graph_, access.node), label(graph_, candidate.node),
+                                     verdict.why, graph_.value(access.node).type().bytes()}});
+    }
+  }
+
+  // Groups that compute `node`: its own, or those of the stored values whose expressions hold it.
+  std::vector<int> groups_with(int node) const {
+    std::vector<int> groups, open{node};
+    std::set<int> seen{node};
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if (grouping_.stored[at(v)]) {
+        add(groups, grouping_.group_of[at(v)]);
+        continue;
+      }
+      for (const int user : users_[at(v)]) {
+        if (seen.insert(user).second) open.push_back(user);
+      }
+    }
+    return groups;
+  }
+  std::vector<std::vector<int>> users_of_nodes() const {
+    std::vector<std::vector<int>> users(at(graph_.value_count()));
+    for (int v = 0; v < graph_.value_count(); ++v) {
+      for (const int operand : graph_.operands(v)) {
+        if (operand >= 0) users[at(operand)].push_back(v);
+      }
+    }
+    return users;
+  }
+
+  // What was said of a pair before there were groups is dropped if the two run together after all, and nothing is said
+  // twice: of equal refusals the one that moves most stays.
+  void tidy_refusals() {
+    std::map<std::tuple<RefusalCode, int, int>, std::size_t> known;
+    std::vector<Refused> kept;
+    for (Refused& refused : grouping_.refusals) {
+      const auto& [producer, consumer, refusal] = refused;
+      const int group = grouping_.group_of[at(producer)];
+      const bool together =
+          refusal.code == RefusalCode::cheaper_stored && group >= 0 && groups_with(consumer) == std::vector<int>{group};
+      if (together) continue;
+      const auto [place, fresh] = known.try_emplace(std::tuple(refusal.code, producer, consumer), kept.size());
+      if (fresh) {
+        kept.push_back(std::move(refused));
+      } else {
+        std::int64_t& bytes = kept[place->second].refusal.bytes;
+        bytes = std::max(bytes, refusal.bytes);
+      }
+    }
+    grouping_.refusals = std::move(kept);
+  }
+
+  // Execution order: a topological order that follows the graph's, but a recomputation (region > 0) waits until the
+  // first group that needs it, because its point is not to be alive before.
+  void order() {
+    const int n = static_cast<int>(grouping_.groups.size());
+    std::vector<std::vector<int>> users(at(n));
+    std::vector<int> waiting(at(n));
+    for (int g = 0; g < n; ++g) {
+      for (const int producer : producers_[at(g)]) users[at(producer)].push_back(g), ++waiting[at(g)];
+    }
+    std::vector<int> sequence;
+    std::vector<bool> done(at(n));
+    std::vector<int> stack;
+    const auto lazy = [&](int g) { return graph_.value(first_node_[at(g)])->region > 0; };
+    // Depth first from every eager group in node order: producers (lazy ones too) right before their first user.
+    std::vector<int> roots(at(n));
+    for (int g = 0; g < n; ++g) roots[at(g)] = g;
+    std::sort(roots.begin(), roots.end(), [&](int a, int b) { return last_node_[at(a)] < last_node_[at(b)]; });
+    std::stable_partition(roots.begin(), roots.end(), [&](int g) { return !lazy(g); });
+    for (const int root : roots) {
+      stack.push_back(root);
+      while (!stack.empty()) {
+        const int g = stack.back();
+        if (done[at(g)]) {
+          stack.pop_back();
+          continue;
+        }
+        int missing = -1;
+        for (const bool want_lazy : {false, true}) {  // lazy producers last: they wait for everything else
+          for (const int producer : producers_[at(g)]) {
+            if (!done[at(producer)] && lazy(producer) == want_lazy && missing < 0) missing = producer;
+          }
+        }
+        if (missing >= 0) {
+          stack.push_back(missing);
+          continue;
+        }
+        done[at(g)] = true;
+        sequence.push_back(g);
+        stack.pop_back();
+      }
+    }
+    std::vector<int> place(at(n));
+    std::vector<Group> ordered;
+    for (const int g : sequence) {
+      place[at(g)] = static_cast<int>(ordered.size());
+      ordered.push_back(std::move(grouping_.groups[at(g)]));
+    }
+    grouping_.groups = std::move(ordered);
+    for (int& g : grouping_.group_of) {
+      if (g >= 0) g = place[at(g)];
+    }
+  }
+
+  const ir::Graph& graph_;
+  const Target& target_;
+  const LibrarySupports& supports_;
+  const std::vector<bool>& alone_;
+  const std::vector<std::vector<int>> users_;  // by node
+  Grouping grouping_;
+  std::vector<std::vector<int>> producers_;  // by group
+  std::vector<int> first_node_, last_node_;  // by group
+  std::vector<int> seen_in_walk_;            // by group: the last walk of makes_cycle that came along
+  int walk_ = 0;
+  std::map<int, std::vector<int>> readers_;  // stored value -> groups that read its elements
+};
+
+}  // namespace
+
+Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
+                     const std::vector<bool>& alone) {
+  return Grower(graph, target, supports, alone).run();
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,41 @@
+// FusionGroup: graph nodes that run together as one kernel, around an anchor, reductions or element-wise results.
+#pragma once
+
+#include <vector>
+
+#include "fusejit/target.h"
+#include "ir/graph.h"
+#include "scheduler/fuse/refusal.h"
+#include "scheduler/lower/expression/space.h"
+
+namespace fusejit::scheduler {
+
+struct Group {
+  int anchor = -1;              // node whose tile the group is built around, -1: none
+  Type domain;                  // what is iterated over
+  std::vector<bool> reduced;    // dims of the domain that `reductions` reduce; empty without reductions
+  std::vector<int> stores;      // values of the domain's shape that are stored, in graph order
+  std::vector<int> inner;       // values of the domain's shape that only this group uses: computed, never stored
+  std::vector<int> reductions;  // reduce nodes over the domain, one class
+  std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)
+  int length = 0;               // sum of its members' lengths
+};
+
+struct Refused {
+  int producer, consumer;  // nodes
+  Refusal refusal;
+};
+
+struct Grouping {
+  std::vector<bool> stored;                   // by node: in memory; everything else is computed where it is used
+  std::vector<int> lengths;                   // by node: nodes to compute to get it from what is stored
+  std::vector<int> group_of;                  // by node: group that stores it, -1: parameter, constant or not stored
+  std::vector<Group> groups;                  // in execution order
+  std::vector<std::vector<Access>> accesses;  // by node that a group stores: accesses_of()
+  std::vector<Refused> refusals;
+};
+
+// R10: a kernel computes at most so many nodes. Expressions are walked by recursion, and compilers are not linear.
+inline constexpr int kMostLength = 128;
+
+}  // namespace fusejit::scheduler

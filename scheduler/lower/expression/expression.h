@@ -1,0 +1,141 @@
+// Expression: the value of a graph node at one point of an iteration space, written as kernel statements.
+//
+// Element-wise ops become definitions, views become index arithmetic, pooling becomes small loops, and what is stored
+// becomes a load. Values are in the compute type of their dtype (f32 for f16 and bf16). The same walk, with a `load`
+// that only records, is how the scheduler learns what a group reads (scheduler/analysis).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "ir/graph.h"
+#include "ir/kernel/builder.h"
+#include "scheduler/lower/expression/window.h"
+
+namespace fusejit::scheduler {
+
+using LogicalIndex = std::vector<ir::Index>;  // one per logical dim, over placeholders and loop variables
+
+struct ExpressionHooks {
+  // True if the node's value is in memory (or bound) and not to be computed here.
+  std::function<bool(int node)> is_stored;
+  // Loads element `physical` (over placeholders) of a stored node, in its storage dtype. `through_views`: views made
+  // the index.
+  std::function<ir::Arg(int node, const std::vector<ir::Index>& physical, bool through_views)> load;
+  // Replaces placeholders by the kernel's loop variables.
+  std::function<ir::Index(const ir::Index&)> resolve;
+  // True if the index differs between lanes: it may then bound no loop.
+  std::function<bool(const ir::Index&)> varies_by_lane;
+  // Ranges of the placeholders: they let views cancel.
+  ir::RangeOf ranges;
+  // Asked of every index that a view makes; false: the operand there is no longer followed. Empty: all are.
+  std::function<bool(const LogicalIndex&)> follow;
+};
+
+class Expression {
+ public:
+  Expression(const ir::Graph& graph, ir::KernelBuilder& builder, ExpressionHooks hooks)
+      : graph_(graph), builder_(builder), hooks_(std::move(hooks)) {}
+
+  // The value of `node` there, in its compute type.
+  ir::Arg value(int node, const LogicalIndex& at);
+  // Says that `node` has this value there, for example because an anchor's tile holds it.
+  void bind(int node, const LogicalIndex& at, ir::Arg value) { memo_.push_back({node, at, value}); }
+  // Finds the first maximum of the window over this pixel, for the gradients of all its pixels that follow in this
+  // block. `node` is a max_pool2d_grad whose windows do not overlap.
+  void share_window(int node, const LogicalIndex& at);
+  // Where in the image, row by row, the first maximum of a window lies: `at` is [n, c, p, q] of a max_pool2d_grad.
+  ir::Arg first_maximum(const ir::Node& node, const LogicalIndex& at);
+  // From now on the gradients of this max_pool2d_grad at `pixel` take the first maximum of window [p, q] from `load`;
+  // node -1: they look for it again.
+  using KeptMaximum = std::function<ir::Arg(const ir::Index& p, const ir::Index& q)>;
+  void keep_maxima(int node, LogicalIndex pixel, KeptMaximum load) { kept_ = {node, std::move(pixel), load}; }
+  // Runs `body` in a nested block: what it defines is forgotten afterwards.
+  template <class F>
+  auto nested(F&& body) {
+    struct Restore {
+      std::vector<Known>&memo, &windows;
+      std::size_t size, windows_size;
+      ~Restore() { memo.resize(size), windows.resize(windows_size); }
+    } restore{memo_, windows_, memo_.size(), windows_.size()};
+    return body();
+  }
+  // Definitions written so far, for cost limits.
+  double flop() const { return flop_; }
+  // Conversion between compute types and to a storage dtype.
+  ir::Arg convert(ir::Arg value, DType to);
+  ir::KernelBuilder& builder() { return builder_; }
+  struct Run;  // average.cpp
+
+ private:
+  struct Known {
+    int node;
+    LogicalIndex at;
+    ir::Arg value;
+  };
+  ir::Arg compute(int node, const LogicalIndex& at);
+  ir::Arg stored(int node, const LogicalIndex& at);
+  ir::Arg operand(const ir::Operand& operand, const LogicalIndex& at, DType type);
+  ir::Arg elementwise(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg view(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg source(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg random(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg gather(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg gather_grad(const ir::Node& node, const LogicalIndex& at);
+  std::vector<ir::ValueId> over_taps(const Window& window, const ir::Index& out, ir::Combiner combiner,
+                                     const std::vector<DType>& types,
+                                     const std::function<std::vector<ir::Arg>(ir::Index)>& body,
+                                     const std::vector<ir::Arg>& outside);
+  ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, bool unrolled,
+                       const std::function<ir::Arg(ir::Index)>& body);
+  ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg sum_over(const Run& run, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
+  ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, DType type);
+  ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg average_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg upsample_nearest(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg upsample_nearest_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg linear_share(const ir::LinearAxis& a, const ir::Index& result, const ir::Index& cell, DType type);
+  ir::Arg upsample_linear(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg upsample_linear_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg choose(std::vector<ir::Compare> condition, DType type, const std::function<ir::Arg()>& then,
+                 ir::Arg otherwise);
+  ir::Index as_index(ir::Arg integer);
+  ir::Arg def(ir::Op op, std::vector<ir::Arg> args, DType type);
+  int id(const ir::Value& value) const { return graph_.index_of(value.get()); }
+  ir::Index resolve(const ir::Index& index) const { return hooks_.resolve(index); }
+
+  const ir::Graph& graph_;
+  ir::KernelBuilder& builder_;
+  ExpressionHooks hooks_;
+  std::vector<Known> memo_;
+  std::vector<Known> windows_;  // shared ones, by the kernel's own indices: they outlive a move to another pixel
+  struct Kept {
+    int node = -1;
+    LogicalIndex pixel;
+    KeptMaximum load;
+  };
+  Kept kept_;
+  double flop_ = 0;
+  int views_ = 0;  // around what is being computed
+};
+
+// left < right etc. with the constant part moved to the right.
+ir::Compare compare(const ir::Index& left, ir::CompareKind kind, std::int64_t right);
+// 0 <= index < extent as the comparisons that are not already true for every index >= 0.
+std::vector<ir::Compare> within(const ir::Index& index, std::int64_t extent);
+// Index of a broadcast operand: right-aligned, 0 where the operand's extent is 1.
+LogicalIndex broadcast_index(const LogicalIndex& at, const Shape& from, const Shape& operand);
+// `parts` with every index simplified for the ranges.
+LogicalIndex simplified(LogicalIndex at, const ir::RangeOf& ranges);
+// Row-major linear index and back; extents bound the parts, so `/` and `%` stay exact.
+ir::Index linearise(const LogicalIndex& at, const Shape& shape);
+LogicalIndex delinearise(const ir::Index& linear, const Shape& shape);
+// The index of the same element in another shape of as many elements, none of them 0. Runs of dims that hold the same
+// number of elements are mapped apart, so that an index of a dim which stays is left as it is.
+LogicalIndex reshaped(const LogicalIndex& at, const Shape& from, const Shape& to, const ir::RangeOf& ranges);
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,74 @@
+#include "scheduler/lower/nest/contraction.h"
+
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/choose/choose.h"
+#include "scheduler/fuse/analysis.h"
+#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/nest/pack.h"
+#include "scheduler/names/steps.h"
+
+namespace fusejit::scheduler {
+
+namespace {
+
+// In memory, and its elements for neighbouring outputs side by side.
+bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int value) {
+  if (!context.grouping.stored[static_cast<std::size_t>(value)]) return false;
+  const int last = innermost_dim(context.graph.value(value).type());
+  if (last < 0) return false;
+  const ir::DimSum& sum = c.b.index[static_cast<std::size_t>(last)];
+  return std::any_of(sum.terms.begin(), sum.terms.end(), [&](const ir::DimSum::Term& term) {
+    return !c.dims[static_cast<std::size_t>(term.dim)].reduced && term.coefficient == 1 && !c.a.mentions(term.dim);
+  });
+}
+
+}  // namespace
+
+std::optional<LoweredGroup> lower_contractions(const LowerContext& context, const Group& group, int lanes) {
+  const ir::Node& node = *context.graph.value(group.anchor);
+  const bool cuda = context.target.isa == Isa::cuda;
+  FusedWork fused{compute_type(node.type.dtype), !group.reductions.empty(), 0, lanes, context.library, false};
+  const std::vector<ir::Contraction> contractions = ir::contractions_of(node);
+  LoweredGroup lowered;
+  if (contractions.empty()) return lowered;
+  if (!cuda) lanes = candidates(contractions.front(), context.target, fused).front().lanes;
+  GroupKernel kernel(context, group, false, lanes);
+  fused.elements_read = kernel.elements_read();
+  std::vector<ScheduledContraction> scheduled;
+  for (const ir::Contraction& contraction : contractions) {
+    const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
+    fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
+    Schedule schedule = candidates(contraction, context.target, fused).front();
+    std::string broken = check(contraction, schedule, context.target, fused.sums);
+    if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
+    FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(contraction), broken);
+    if (context.reschedule) {
+      schedule = context.reschedule(contraction, schedule);
+      broken = check(contraction, schedule, context.target, fused.sums);
+      FJ_CHECK(broken.empty(), "{} is no schedule of {}: {}", print(schedule), str(contraction), broken);
+    }
+    scheduled.push_back({contraction, std::move(schedule), -1});
+  }
+  for (ScheduledContraction& one : scheduled) {
+    if (one.schedule.pack_b == 0) continue;
+    if (cuda && lanes * bytes(fused.compute) > cuda::kAccessBytes) return std::nullopt;
+    const ir::Value& operand = node.operands[static_cast<std::size_t>(one.contraction.b.operand)].value;
+    const int value = context.graph.index_of(operand.get());
+    const int packed = context.first_extra + static_cast<int>(lowered.extras.size());
+    const std::string name = std::string(kPacking) + std::string(ir::name(node.op));
+    const std::vector<std::int64_t> dims = packed_dims(one.contraction, one.schedule);
+    lowered.kernels.push_back(lower_packing(context, one.contraction, one.schedule, value, packed, name));
+    lowered.extras.push_back({fused.compute, dims, label(context.graph, value) + " packed"});
+    one.packed = kernel.extra_buffer(ir::MemKind::read, fused.compute, dims, packed);
+  }
+  build(kernel, scheduled);
+  if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;
+  for (ScheduledContraction& one : scheduled) lowered.schedules.push_back(std::move(one.schedule));
+  lowered.kernels.push_back(std::move(kernel).finish());
+  return lowered;
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,200 @@
+// build: a contraction and its schedule become loops. It knows neither ops nor processors: which loops there are, what
+// they step by, what runs in parallel and what is packed is the schedule's; what is computed is the contraction's.
+//
+// The nest has these stages, outer to inner: loops of tasks, or of grids and blocks; outer loops; one vector loop of
+// lanes, in which the epilogue's sums begin and end; inner loops over parallel dims; the register tile; loops over what
+// is summed up; the products. Dims that may leave the operand (windows over an image) are kept inside by loop bounds
+// where the dim of a sum is looped over last, by copies of the edge tiles where one is held in registers, and by
+// conditions otherwise; between threads, whose bounds would differ, by conditions alone.
+#pragma once
+
+#include <optional>
+
+#include "ir/contraction.h"
+#include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/group_kernel.h"
+#include "scheduler/lower/long_sum.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::scheduler {
+
+struct ScheduledContraction {
+  ir::Contraction contraction;
+  Schedule schedule;
+  ir::MemId packed = -1;  // the second operand laid out anew; -1: read as it is
+};
+
+// Dims but the vector's that the second operand has in parallel, those above one element, outermost first.
+std::vector<int> packed_apart(const ir::Contraction& contraction, const Schedule& schedule);
+// Extents of the second operand laid out in the order in which it is read: those dims, blocks of the vector's dim, the
+// reduced dims, what one block holds.
+std::vector<std::int64_t> packed_dims(const ir::Contraction& contraction, const Schedule& schedule);
+
+// The kernel of a group around these contractions, which write disjoint elements of one result: every tile with the
+// group's stores and reductions as its epilogue; their sums are one state, combined in a last phase.
+void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contractions);
+
+class Nest {
+ public:
+  Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContraction& scheduled);
+  // Tasks that leave a partial state of the epilogue's sums each.
+  std::int64_t parts() const;
+  // Elements of the result that the epilogue adds up for one that it keeps.
+  std::int64_t summed_elements() const;
+  // The partial states go to `work`, from `first_part` on.
+  void emit(const std::vector<ir::MemId>& work, std::int64_t first_part);
+
+ private:
+  enum class Kind : std::uint8_t { loop, clear, lanes, tile };
+  struct Loop {
+    int dim = -1;           // of the contraction, or of together_
+    std::int64_t step = 0;  // elements; of a last loop what the registers hold
+    bool last = false;
+    bool list = false;  // over a tile's combinations
+    std::int64_t stride = 0;
+    bool task = false;
+    ir::Binding bound = ir::Binding::none;
+  };
+  struct Stage {
+    Kind kind;
+    Loop loop;
+  };
+  // What is left of a dim: base + [0, size), and below the dim's extent where that is not implied.
+  struct Range {
+    ir::Index base = 0;
+    std::int64_t size = 1;
+    bool limited = false;
+    std::int64_t stride = 1;  // of the elements
+  };
+  using Body = std::function<void(ir::Index)>;
+
+  // nest.cpp: stages and loops
+  std::int64_t parts_of(const Loop& loop) const;
+  std::int64_t range_size(const Loop& loop) const;
+  static ir::Binding binding_of(const Loop& loop);
+  bool is_summed_by_epilogue(int d) const;
+  void walk(std::size_t stage);
+  void loop(const Loop& loop, std::size_t next);
+  void over_list(std::size_t next);
+  void over_elements(const Loop& loop, std::size_t next);
+  void over_blocks(const Loop& loop, std::size_t next);
+  void over_held(const Loop& loop, std::size_t next);
+  void over_strided(const Loop& loop, std::size_t next);
+  int together(const std::vector<int>& dims);
+  bool is_together(int d) const { return d >= static_cast<int>(c_.dims.size()); }
+  Range strided(int d, std::int64_t stride, const ir::Index& first) const;
+  void one(int d, const ir::Index& value, const std::function<void()>& body);
+  void emit_loop(std::vector<ir::Index> low, std::vector<ir::Index> high, ir::Binding binding, const Body& body);
+  // The state of one combination of threads, joined in a tree.
+  std::vector<ir::Arg> in_tree(const Loop& loop, const std::vector<ir::Combiner>& combiners,
+                               const std::vector<DType>& types,
+                               const std::function<std::vector<ir::Arg>(const ir::Index& thread)>& body);
+  bool begins_tree(std::size_t stage) const;
+  void with(int d, Range of_dim, const std::function<void()>& body);
+  void at_position(const Loop& loop, const ir::Index& position, const std::function<void()>& body);
+  void in_part(const Loop& loop, const ir::Index& i, const std::function<void()>& body);
+  bool needs_copies(int d) const;
+  void lanes(std::size_t next);
+
+  // window.cpp: indices that may leave the operand
+  struct Clip {
+    ir::Index low, high;
+  };
+  int pending_axis(int d) const;
+  int partner(int axis, int d) const;
+  bool held_in_list(int d) const;
+  Clip clip(int axis, int d, const Range& of_dim) const;
+  bool stays_inside(int axis, int d, std::int64_t low, std::int64_t high) const;
+  void resolved(int axis, const std::function<void()>& body);
+  void guard_known(const std::function<void()>& body);
+  void with_active(const std::function<bool(const std::vector<std::int64_t>&)>& wanted,
+                   const std::function<void()>& body);
+  void over_edges(const Loop& loop, int axis, std::size_t next);
+
+  // tile.cpp: the register tile
+  void tile(std::size_t next);
+  void tile_in_tree(std::size_t next);
+  void over_tile(bool active, const std::function<void(std::vector<ir::Index> at)>& body);
+  void over_vectors(const Body& body);
+  ir::MemId open_accumulators();
+  std::vector<ir::Index> with_vector(std::vector<ir::Index> at, const ir::Index& j) const;
+  void each_accumulator(const std::function<void(const std::vector<ir::Index>& element, const ir::Index& j)>& body);
+  void real_elements(const std::function<void()>& body);
+  void add_terms(std::size_t next);
+  void products();
+  void over_terms(std::size_t n, const std::vector<ir::Index>& at,
+                  const std::function<void(const std::vector<ir::Index>& at)>& body);
+  std::vector<ir::Compare> conditions(bool& never) const;
+  void add_term(const std::vector<ir::Index>& at, ir::MemId b, const std::vector<ir::Index>& term);
+  void multiply();
+  void multiply_within();
+  void add_to_tile(const std::function<void(const std::vector<ir::Index>& at)>& add);
+  ir::Arg element_of_a();
+  ir::Arg element_of_b(const ir::Index& j);
+  void valid_lanes(const std::function<void()>& body);
+  void epilogue();
+  bool is_tap(int d) const;
+  void fetch_result();
+  void fetch_new_lines(std::size_t axis, int along);
+  void fetch_operands();
+  ir::Arg counted(const ir::Index& thread);
+  ir::Arg counted_by_thread(const ir::Index& thread);
+  void leave_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);
+
+  // combine.cpp: what is laid out in memory, and partial results there
+  std::vector<ir::Index> packed_place(const ir::Index& j) const;
+  std::vector<int> partial_dims() const;
+  std::vector<ir::Index> partial_place(const ir::Index& part, const ir::Index& block, const ir::Index& in_block) const;
+  std::vector<ir::Index> own_partial_place(const ir::Index& j) const;
+  void declare_partial_results();
+  void clear_partial_results();
+  void combine();
+  void combine_by_threads();
+  void combine_blocks(int along, int shared, const std::vector<int>& inside);
+
+  const ir::ContractionDim& dim(int d) const { return dims_[static_cast<std::size_t>(d)]; }
+  Range& range(int d) { return ranges_[static_cast<std::size_t>(d)]; }
+  const Range& range(int d) const { return ranges_[static_cast<std::size_t>(d)]; }
+  std::int64_t held(int d) const { return held_[static_cast<std::size_t>(d)]; }
+  bool has_idle_lanes() const { return dim(vector_).extent % s_.lanes_together() != 0; }
+  ir::Index at(int d) const { return d == vector_ ? vector_at_ : range(d).base; }
+  ir::Index evaluate(const ir::DimSum& sum) const;
+  LogicalIndex evaluate(const std::vector<ir::DimSum>& index) const;
+  ir::Index lane_of(const ir::Index& j) const { return range(vector_).base + j * s_.lanes + lane_; }
+
+  GroupKernel& kernel_;
+  ir::KernelBuilder& builder_;
+  Accumulators& accumulators_;
+  const ir::Contraction& c_;
+  const Schedule& s_;
+  const ir::MemId packed_;
+  const DType compute_;
+  int value_a_, value_b_;  // of the graph
+  int vector_;
+  const bool by_threads_;
+  std::vector<ir::ContractionDim> dims_;    // the contraction's, then those of several of them together
+  std::vector<std::vector<int>> together_;  // what these are made of
+  std::vector<std::int64_t> held_;          // by dim, but for dims of a list
+  std::vector<int> list_dims_;              // a tile over several dims at once
+  std::vector<int> tile_dims_;              // other tiles
+  std::vector<int> unrolled_dims_;          // in the contraction's order
+  std::vector<Stage> stages_;
+
+  std::vector<Range> ranges_;
+  std::vector<bool> pending_;                    // by logical dim of the first operand: nothing keeps it inside yet
+  std::vector<ir::Index> positions_;             // of inner loops over parallel dims: all 0 at a sum's first element
+  std::vector<std::vector<std::int64_t>> list_;  // combinations in registers: values of list_dims_
+  std::vector<std::size_t> active_;              // those that this point adds to
+  ir::Index vector_at_ = 0, lane_ = 0, part_ = 0;
+  ir::MemId acc_ = -1, partials_ = -1;
+  bool carried_ = false;     // partial results are added to more than once
+  bool state_open_ = false;  // inside of the lanes
+  bool tile_open_ = false;
+  std::vector<ir::Compare> deferred_;  // conditions of threads, which no other loop of them may stand under
+  LongSum long_sum_;
+  std::vector<ir::MemId> work_;
+  std::int64_t first_part_ = 0;
+  Accumulators::State state_;
+};
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,239 @@
+#include "scheduler/lower/nest/pack.h"
+
+#include <map>
+#include <optional>
+
+#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/expression/expression.h"
+#include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Binding;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+
+namespace {
+
+constexpr std::int64_t kPackedRows = 16;         // read side by side: what a processor prefetches at once
+constexpr std::int64_t kLeastLinesOfTask = 256;  // of a block's, before tasks share it
+
+// Which loop is inner follows from how the operand lies: whole lines are read or written, whichever costs less.
+class Packing {
+ public:
+  Packing(const LowerContext& context, const ir::Contraction& contraction, const Schedule& schedule, int value,
+          const std::string& name)
+      : context_(context),
+        c_(contraction),
+        s_(schedule),
+        builder_(name, context.target.isa),
+        vector_(c_.find(s_.vector)),
+        value_(value),
+        compute_(compute_type(context.graph.value(value).type().dtype)),
+        at_(c_.dims.size(), Index(0)),
+        apart_(packed_apart(c_, s_)),
+        dims_(packed_dims(c_, s_)) {
+    for (std::size_t d = 0; d < c_.dims.size(); ++d) {
+      const int i = static_cast<int>(d);
+      if (c_.dims[d].reduced) sums_.push_back(i);
+    }
+    blocks_ = (dim(vector_).extent + s_.pack_b - 1) / s_.pack_b;
+    channel_ = sums_.back();
+  }
+
+  LoweredKernel run(int packed) && {
+    if (context_.target.isa == Isa::cuda) {
+      by_threads();
+    } else if (!apart_.empty()) {
+      over_apart(0, [&] { over_tasks(); });
+    } else if (channels_adjoin() && channels() >= s_.lanes) {
+      over_channels();
+    } else if (taps() == 1 && blocks_ > 1 && channels() > kPackedRows) {
+      over_rows();
+    } else {
+      over_tasks();
+    }
+    lowered_.values.push_back(packed);
+    lowered_.kernel = context_.finished.finish(std::move(builder_));
+    return std::move(lowered_);
+  }
+
+ private:
+  const ir::ContractionDim& dim(int d) const { return c_.dims[static_cast<std::size_t>(d)]; }
+  Index& at(int d) { return at_[static_cast<std::size_t>(d)]; }
+  std::int64_t channels() const { return dim(channel_).extent; }
+  std::int64_t taps() const { return c_.terms() / channels(); }
+
+  // In memory the elements of one output lie side by side, in the order of the channels.
+  bool channels_adjoin() const {
+    const int last = innermost_dim(context_.graph.value(value_).type());
+    if (last < 0) return false;
+    const ir::DimSum& sum = c_.b.index[static_cast<std::size_t>(last)];
+    return sum.terms.size() == 1 &&
+           sum.coefficient_of(channel_) == 1;  // beside groups two bounds are not proven at once
+  }
+
+  Arg element() {
+    ExpressionHooks hooks;
+    hooks.is_stored = [&](int node) {
+      return static_cast<bool>(context_.grouping.stored[static_cast<std::size_t>(node)]);
+    };
+    hooks.varies_by_lane = [](const Index&) { return false; };
+    hooks.resolve = [](const Index& index) { return index; };
+    hooks.ranges = [this](const ir::IndexAtom& atom) { return builder_.range(atom); };
+    hooks.load = [&](int node, const std::vector<Index>& physical, bool through_views) -> Arg {
+      const auto [place, fresh] = buffers_.try_emplace(node, -1);
+      if (fresh) {
+        const Type& type = context_.graph.value(node).type();
+        place->second =
+            builder_.buffer(MemKind::read, type.dtype, physical_dims(type), context_.target.isa == Isa::cuda ? 64 : 0);
+        lowered_.values.push_back(node);
+      }
+      return builder_.load(place->second, physical, through_views);
+    };
+    LogicalIndex index;
+    for (const ir::DimSum& sum : c_.b.index) {
+      Index one = sum.constant;
+      for (const ir::DimSum::Term& term : sum.terms) one = one + at(term.dim) * term.coefficient;
+      index.push_back(one);
+    }
+    Expression expression(context_.graph, builder_, hooks);
+    return expression.value(value_, index);
+  }
+
+  // Buffers are declared by their first use, so the written one comes last.
+  void store(const Index& block, const Index& in_block) {
+    at(vector_) = block * s_.pack_b + in_block;
+    const bool whole = dim(vector_).extent % s_.pack_b == 0;
+    const Arg value =
+        whole ? element()
+              : value_or_zero(builder_, at(vector_), dim(vector_).extent, compute_, [&] { return element(); });
+    if (to_ < 0) to_ = builder_.buffer(MemKind::write, compute_, dims_, 64);
+    std::vector<Index> place;
+    for (const int d : apart_) place.push_back(at(d));
+    place.push_back(block);
+    for (const int d : sums_) place.push_back(at(d));
+    place.push_back(in_block);
+    builder_.store(to_, place, value);
+  }
+
+  void vectors(const Index& block) {
+    unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
+      builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) { store(block, v * s_.lanes + lane); });
+    });
+  }
+
+  void over_apart(std::size_t n, const std::function<void()>& body) {
+    if (n == apart_.size()) return body();
+    const auto one = [&](const Index& i) { at(apart_[n]) = i, over_apart(n + 1, body); };
+    n < 2 ? parallel(builder_, dim(apart_[n]).extent, one) : serial(builder_, dim(apart_[n]).extent, one);
+  }
+  // The taps, then `channels`.
+  void over_taps(std::size_t n, const std::function<void()>& channels) {
+    if (n + 1 == sums_.size()) return channels();
+    serial(builder_, dim(sums_[n]).extent, [&](Index i) { at(sums_[n]) = i, over_taps(n + 1, channels); });
+  }
+
+  void over_tasks() {
+    const Split tasks = split(channels(), taps() * channels() < kLeastLinesOfTask || apart_.size() > 1
+                                              ? 1
+                                              : (context_.target.tasks + blocks_ - 1) / blocks_);
+    const auto block_of = [&](const Index& block) {
+      parallel(builder_, tasks.chunks, [&](Index part) {
+        over_taps(0, [&] { loop_chunk(builder_, tasks, part, [&](Index c) { at(channel_) = c, vectors(block); }); });
+      });
+    };
+    apart_.size() > 2 ? serial(builder_, blocks_, block_of) : parallel(builder_, blocks_, block_of);
+  }
+
+  // A few rows of a matrix and one block after the other: as many streams of reads, and whole lines are written.
+  void over_rows() {
+    const Split rows = split(channels(), (channels() + kPackedRows - 1) / kPackedRows),
+                blocks = split(blocks_, (context_.target.tasks + rows.chunks - 1) / rows.chunks);
+    parallel(builder_, rows.chunks, [&](Index part) {
+      parallel(builder_, blocks.chunks, [&](Index share) {
+        loop_chunk(builder_, blocks, share, [&](Index block) {
+          loop_chunk(builder_, rows, part, [&](Index c) { at(channel_) = c, vectors(block); });
+        });
+      });
+    });
+  }
+
+  // Lanes along channels where those adjoin: whole lines are read, and what is written apart stays within a page.
+  void over_channels() {
+    const std::int64_t lanes = s_.lanes;
+    const Split tasks = split((channels() + lanes - 1) / lanes, (context_.target.tasks + blocks_ - 1) / blocks_);
+    const auto column = [&](const Index& block, const Index& vector, const Index& in_block) {
+      builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
+        at(channel_) = vector * lanes + lane;
+        if (channels() % lanes == 0) return store(block, in_block);
+        builder_.when({compare(at(channel_), CompareKind::lt, channels())}, [&] { store(block, in_block); });
+      });
+    };
+    parallel(builder_, blocks_, [&](Index block) {
+      parallel(builder_, tasks.chunks, [&](Index part) {
+        over_taps(0, [&] {
+          loop_chunk(builder_, tasks, part, [&](Index vector) {
+            serial(builder_, s_.pack_b, [&](Index in_block) { column(block, vector, in_block); });
+          });
+        });
+      });
+    });
+  }
+
+  // Channels of groups are a loop: in an index they stand beside the groups, and two bounds are not proven at once.
+  void by_threads() {
+    std::vector<std::int64_t> apart_extents{1}, extents;
+    for (const int d : apart_) apart_extents.push_back(dim(d).extent);
+    const bool looped = !apart_.empty();
+    std::int64_t items = 1;
+    for (const int d : sums_) extents.push_back(looped && d == channel_ ? 1 : dim(d).extent);
+    extents.push_back(s_.pack_b);
+    for (const std::int64_t extent : extents) items *= extent;
+    std::int64_t planes = 1;
+    for (const std::int64_t extent : apart_extents) planes *= extent;
+    cuda::along(builder_, planes, Binding::grid_z, [&](Index plane) {
+      const std::vector<Index> outer = cuda::decode(plane, apart_extents);
+      for (std::size_t i = 0; i < apart_.size(); ++i) at(apart_[i]) = outer[i + 1];
+      cuda::along(builder_, blocks_, Binding::grid_y, [&](Index block) {
+        cuda::each_thread(builder_, items, [&](Index item) {
+          const std::vector<Index> place = cuda::decode(item, extents);
+          for (std::size_t i = 0; i < sums_.size(); ++i) at(sums_[i]) = place[i];
+          serial(builder_, looped ? channels() : 1, [&](Index c) {
+            if (looped) at(channel_) = c;
+            store(block, place.back());
+          });
+        });
+      });
+    });
+  }
+
+  const LowerContext& context_;
+  const ir::Contraction& c_;
+  const Schedule& s_;
+  KernelBuilder builder_;
+  LoweredKernel lowered_;
+  std::map<int, ir::MemId> buffers_;
+  const int vector_;
+  const int value_;
+  const DType compute_;
+  int channel_ = -1;
+  std::vector<int> apart_, sums_;  // dims of the operand that are blocks of their own; that are summed up
+  std::vector<Index> at_;          // by dim
+  std::vector<std::int64_t> dims_;
+  std::int64_t blocks_ = 1;
+  ir::MemId to_ = -1;
+};
+
+}  // namespace
+
+LoweredKernel lower_packing(const LowerContext& context, const ir::Contraction& contraction, const Schedule& schedule,
+                            int value, int packed, const std::string& name) {
+  return Packing(context, contraction, schedule, value, name).run(packed);
+}
+
+}  // namespace fusejit::scheduler

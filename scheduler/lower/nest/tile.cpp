@@ -1,0 +1,390 @@
+// The register tile of a nest: opened, added to by products, finished by the group's epilogue while it is in registers.
+#include <algorithm>
+#include <utility>
+
+#include "ir/base/check.h"
+#include "ir/ops/geometry/window.h"
+#include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/partials.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+
+void Nest::over_vectors(const std::function<void(Index j)>& body) {
+  unrolled(builder_, s_.vectors, [&](Index j) {
+    vector_at_ = lane_of(j);
+    body(j);
+  });
+}
+
+// Every element of the tile, dims at its place; `active`: only those that this point adds to. `at` begins the index of
+// its accumulators.
+void Nest::over_tile(bool active, const std::function<void(std::vector<Index> at)>& body) {
+  const std::function<void(std::size_t, std::vector<Index>)> over_dims = [&](std::size_t n, std::vector<Index> at) {
+    if (n == tile_dims_.size()) return body(std::move(at));
+    const int d = tile_dims_[n];
+    const Range whole = range(d);
+    unrolled(builder_, whole.size, [&](Index i) {
+      std::vector<Index> deeper = at;
+      deeper.push_back(i);
+      with(d, {whole.base + i, 1, whole.limited, 1}, [&] { over_dims(n + 1, deeper); });
+    });
+  };
+  if (list_.empty()) return over_dims(0, {});
+  const std::function<void(std::size_t, std::size_t)> set = [&](std::size_t i, std::size_t n) {
+    if (n == list_dims_.size()) return over_dims(0, {Index(static_cast<std::int64_t>(i))});
+    with(list_dims_[n], {Index(list_[i][n]), 1, false, 1}, [&] { set(i, n + 1); });
+  };
+  if (active) {
+    for (const std::size_t i : active_) set(i, 0);
+  } else {
+    for (std::size_t i = 0; i < list_.size(); ++i) set(i, 0);
+  }
+}
+
+// One vector is no dim of its own, unless there is nothing else.
+std::vector<Index> Nest::with_vector(std::vector<Index> at, const Index& j) const {
+  if (s_.vectors > 1 || at.empty()) at.push_back(j);
+  return at;
+}
+
+void Nest::each_accumulator(const std::function<void(const std::vector<Index>& element, const Index& j)>& body) {
+  over_tile(false, [&](const std::vector<Index>& at) { over_vectors([&](Index j) { body(with_vector(at, j), j); }); });
+}
+
+ir::MemId Nest::open_accumulators() {
+  std::vector<std::int64_t> dims;
+  if (!list_.empty()) dims.push_back(static_cast<std::int64_t>(list_.size()));
+  for (const int d : tile_dims_) dims.push_back(range(d).size);
+  if (s_.vectors > 1 || dims.empty()) dims.push_back(s_.vectors);
+  if (!carried_) return builder_.local(MemKind::register_local, compute_, dims, 0);
+  return builder_.local(MemKind::register_local, compute_, dims);
+}
+
+void Nest::tile(std::size_t next) {
+  if (begins_tree(next)) return tile_in_tree(next);
+  if (s_.combine.empty()) fetch_result();
+  acc_ = open_accumulators();
+  if (carried_) {
+    each_accumulator([&](const std::vector<Index>& element, const Index& j) {
+      builder_.store(acc_, element, builder_.load(partials_, own_partial_place(j)));
+    });
+  }
+  add_terms(next);
+  if (s_.combine.empty()) return epilogue();
+  each_accumulator([&](const std::vector<Index>& element, const Index& j) {
+    real_elements([&] { builder_.store(partials_, own_partial_place(j), builder_.load(acc_, element)); });
+  });
+}
+
+// Threads share the terms of a partial result.
+void Nest::tile_in_tree(std::size_t next) {
+  const std::size_t count = std::max<std::size_t>(1, list_.size());
+  FJ_ASSERT(tile_dims_.empty() && s_.vectors == 1, "threads share the terms of a list of combinations, not of {}",
+            print(s_));
+  const std::vector<Arg> sums = in_tree(stages_[next].loop, std::vector(count, ir::Combiner::add),
+                                        std::vector(count, compute_), [&](const Index&) {
+                                          acc_ = open_accumulators();
+                                          add_terms(next + 1);
+                                          std::vector<Arg> state;
+                                          for (std::size_t i = 0; i < count; ++i)
+                                            state.push_back(builder_.load(acc_, {Index(static_cast<std::int64_t>(i))}));
+                                          return state;
+                                        });
+  std::size_t i = 0;
+  over_tile(false, [&](const std::vector<Index>&) {
+    over_vectors([&](Index j) { builder_.store(partials_, own_partial_place(j), sums[i++]); });
+  });
+}
+
+// All terms of the sum, or of this part of it.
+void Nest::add_terms(std::size_t next) {
+  long_sum_ = s_.flush.dims.empty() ? LongSum() : LongSum(builder_, acc_);
+  if (c_.terms() > 0) {
+    tile_open_ = true;
+    guard_known([&] { walk(next); });
+    tile_open_ = false;
+  }
+  if (long_sum_.is_open()) long_sum_.close(builder_);
+}
+
+void Nest::products() {
+  s_.unroll_within ? multiply_within() : over_terms(0, {}, [&](const auto&) { multiply(); });
+}
+
+// What is left of the reduced dims, term by term.
+void Nest::over_terms(std::size_t n, const std::vector<Index>& at,
+                      const std::function<void(const std::vector<Index>& at)>& body) {
+  if (n == unrolled_dims_.size()) return body(at);
+  const int d = unrolled_dims_[n];
+  const Range of_dim = range(d);
+  unrolled(builder_, of_dim.size, [&](Index i) {
+    std::vector<Index> deeper = at;
+    deeper.push_back(i);
+    with(d, {of_dim.base + i, 1, false, 1}, [&] { over_terms(n + 1, deeper, body); });
+  });
+}
+
+Arg Nest::element_of_a() {
+  const auto load = [&] {
+    return kernel_.expression().nested([&] { return kernel_.expression().value(value_a_, evaluate(c_.a.index)); });
+  };
+  if (!c_.a.mentions(vector_) || !has_idle_lanes()) return load();
+  return value_or_zero(builder_, vector_at_, dim(vector_).extent, compute_, load);
+}
+
+Arg Nest::element_of_b(const Index& j) {
+  if (packed_ >= 0) return builder_.load(packed_, packed_place(j));
+  const auto load = [&] {
+    return kernel_.expression().nested([&] { return kernel_.expression().value(value_b_, evaluate(c_.b.index)); });
+  };
+  return has_idle_lanes() ? value_or_zero(builder_, vector_at_, dim(vector_).extent, compute_, load) : load();
+}
+
+// What keeps the first operand's index inside here. `never`: nothing can.
+std::vector<ir::Compare> Nest::conditions(bool& never) const {
+  std::vector<ir::Compare> inside;
+  never = false;
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
+    if (!pending_[i]) continue;
+    const Index index = evaluate(c_.a.index[i]);
+    const std::int64_t extent = c_.a.extents[i];
+    if (index.is_constant()) {
+      never = never || index.constant() < 0 || index.constant() >= extent;
+      continue;
+    }
+    for (const ir::Compare& c : within(index, extent)) inside.push_back(c);
+  }
+  return inside;
+}
+
+// One term, `term` of those in `b`, for an element of the tile: a vector of the second operand against an element, or a
+// vector, of the first.
+void Nest::add_term(const std::vector<Index>& at, ir::MemId b, const std::vector<Index>& term) {
+  const auto add = [&](const Index& j, const Arg& x) {
+    const std::vector<Index> element = with_vector(at, j);
+    const Arg y = builder_.load(b, with_vector(term, j)), sum = builder_.load(acc_, element);
+    builder_.store(acc_, element, kernel_.multiply_add(x, y, sum, compute_));
+  };
+  if (c_.a.mentions(vector_)) return over_vectors([&](Index j) { add(j, element_of_a()); });
+  kernel_.expression().nested([&] {
+    const Arg x = kernel_.expression().value(value_a_, evaluate(c_.a.index));
+    over_vectors([&](Index j) { add(j, x); });
+  });
+}
+
+// Every element of the tile that the first operand, inside of its bounds, adds to.
+void Nest::add_to_tile(const std::function<void(const std::vector<Index>& at)>& add) {
+  over_tile(true, [&](const std::vector<Index>& at) {
+    bool never = false;
+    const std::vector<ir::Compare> inside = conditions(never);
+    if (never) return;
+    inside.empty() ? add(at) : builder_.when(inside, [&] { add(at); });
+  });
+}
+
+void Nest::multiply() {
+  const ir::MemId b = builder_.local(MemKind::register_local, compute_, {s_.vectors});
+  over_vectors([&](Index j) { builder_.store(b, {j}, element_of_b(j)); });
+  add_to_tile([&](const std::vector<Index>& at) { add_term(at, b, {}); });
+  if (!s_.combine.empty()) fetch_operands();
+}
+
+// The second operand's elements of all unrolled terms first, then element by element of the tile, so that the terms of
+// one are neighbouring loads.
+void Nest::multiply_within() {
+  std::vector<std::int64_t> dims;
+  for (const int d : unrolled_dims_) dims.push_back(range(d).size);
+  if (s_.vectors > 1 || dims.empty()) dims.push_back(s_.vectors);
+  const ir::MemId b = builder_.local(MemKind::register_local, compute_, dims);
+  over_terms(0, {}, [&](const std::vector<Index>& term) {
+    over_vectors([&](Index j) { builder_.store(b, with_vector(term, j), element_of_b(j)); });
+  });
+  add_to_tile([&](const std::vector<Index>& at) {
+    over_terms(0, {}, [&](const std::vector<Index>& term) { add_term(at, b, term); });
+  });
+}
+
+// Elements of the tile beyond the last of a dim do nothing.
+void Nest::real_elements(const std::function<void()>& body) {
+  std::vector<ir::Compare> real;
+  for (const int d : tile_dims_) {
+    if (!range(d).limited) continue;
+    const Index value = range(d).base;
+    if (!value.is_constant() || value.constant() >= dim(d).extent)
+      real.push_back(compare(value, CompareKind::lt, dim(d).extent));
+  }
+  real.empty() ? body() : builder_.when(real, body);
+}
+
+// Lanes beyond the last output do nothing.
+void Nest::valid_lanes(const std::function<void()>& body) {
+  if (!has_idle_lanes()) return body();
+  const std::int64_t extent = dim(vector_).extent;
+  const bool single = extent == 1;  // `==` pins the lane, so that one writer is provable
+  builder_.when({compare(vector_at_, single ? CompareKind::eq : CompareKind::lt, single ? 0 : extent)}, body);
+}
+
+// While the tile is in registers: everything that the group stores or sums.
+void Nest::epilogue() {
+  const auto here = [&](const std::vector<Index>& element, const std::function<void()>& body) {
+    valid_lanes([&] {
+      kernel_.move_to_dims(evaluate(c_.result));
+      kernel_.expression().nested([&] {
+        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, element));
+        body();
+      });
+    });
+  };
+  const bool may_be_first =
+      std::all_of(positions_.begin(), positions_.end(), [](const Index& position) { return position.constant() == 0; });
+  if (!work_.empty() && may_be_first) {
+    const auto shifts = [&] {
+      // The tile's first element: every dim of it at its base.
+      const std::vector<Index> first(tile_dims_.size() + (list_.empty() ? 0 : 1), Index(0));
+      over_vectors([&](Index j) { here(with_vector(first, j), [&] { accumulators_.set_shifts(state_, j); }); });
+    };
+    std::vector<ir::Compare> is_first;
+    for (const Index& position : positions_)
+      if (!position.is_constant()) is_first.push_back(compare(position, CompareKind::eq, 0));
+    is_first.empty() ? shifts() : builder_.when(is_first, shifts);
+  }
+  each_accumulator([&](const std::vector<Index>& element, const Index& j) {
+    real_elements([&] {
+      here(element, [&] {
+        kernel_.store_all(accumulators_.expressions());
+        if (!work_.empty()) accumulators_.add(state_, j, Index(0));
+      });
+    });
+  });
+}
+
+// Part of the index of a window.
+bool Nest::is_tap(int d) const {
+  return std::any_of(c_.a.index.begin(), c_.a.index.end(), [&](const ir::DimSum& sum) {
+    return sum.terms.size() == 2 && sum.coefficient_of(d) != 0 && sum.coefficient_of(vector_) == 0;
+  });
+}
+
+// The tile further along a parallel dim: what its epilogue touches and, where vectors of the first operand are read,
+// its new lines of them. What lies side by side in memory is many elements apart there, which no processor foresees.
+void Nest::fetch_result() {
+  if (s_.fetch.dims.empty()) return;
+  const int d = c_.find(s_.fetch.dims[0]);
+  if (dim(d).reduced) return;
+  const bool lines = c_.a.mentions(vector_) && std::all_of(c_.dims.begin(), c_.dims.end(), [&](const auto& other) {
+                       const int i = c_.find(other.name);
+                       return !other.reduced || other.extent == 1 || is_tap(i);
+                     });
+  const Range here = range(d);
+  with(d, {here.base + Index(s_.fetch.count), here.size, false, 1}, [&] {
+    over_tile(false, [&](const std::vector<Index>&) {
+      unrolled(builder_, s_.vectors, [&](Index j) {
+        vector_at_ = range(vector_).base + j * s_.lanes;
+        if (lines) fetch_new_lines(0, d);
+        kernel_.move_to_dims(evaluate(c_.result));
+        kernel_.prefetch_elements();
+      });
+    });
+  });
+}
+
+// Taps that read what the tiles before do not: as many of them as their window moves on.
+void Nest::fetch_new_lines(std::size_t axis, int along) {
+  if (axis == c_.a.index.size()) return kernel_.prefetch(value_a_, evaluate(c_.a.index));
+  int tap = -1;
+  std::int64_t stride = 0;
+  for (const ir::DimSum::Term& term : c_.a.index[axis].terms) {
+    if (dim(term.dim).reduced) tap = term.dim;
+    if (!dim(term.dim).reduced) stride = term.coefficient * (term.dim == along ? s_.fetch.count : 1);
+  }
+  if (tap < 0 || c_.a.index[axis].terms.size() < 2) return fetch_new_lines(axis + 1, along);
+  const std::int64_t taps = dim(tap).extent;
+  for (std::int64_t t = 0; t < std::min(stride, taps); ++t)
+    with(tap, {Index(taps - 1 - t), 1, false, 1}, [&] { fetch_new_lines(axis + 1, along); });
+}
+
+// Both operands of the term that takes this one's place, so many steps further along a dim that is summed up.
+void Nest::fetch_operands() {
+  if (s_.fetch.dims.empty() || !list_.empty()) return;
+  const int d = c_.find(s_.fetch.dims[0]);
+  const Range here = range(d);
+  with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {
+    unrolled(builder_, s_.vectors, [&](Index j) {
+      vector_at_ = range(vector_).base + j * s_.lanes;
+      kernel_.prefetch(value_b_, evaluate(c_.b.index));
+    });
+    vector_at_ = range(vector_).base;
+    const auto corner = [&](bool last) {
+      const std::function<void(std::size_t)> set = [&](std::size_t n) {
+        if (n == tile_dims_.size()) return kernel_.prefetch(value_a_, evaluate(c_.a.index));
+        const Range whole = range(tile_dims_[n]);
+        with(tile_dims_[n], {whole.base + Index(last ? whole.size - 1 : 0), 1, false, 1}, [&] { set(n + 1); });
+      };
+      set(0);
+    };
+    corner(false), corner(true);
+  });
+}
+
+// Elements of an epilogue's state: the product of all dims, some of which end early in the last block of their loops.
+Arg Nest::counted(const Index& thread) {
+  const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
+  if (by_threads_) return counted_by_thread(thread);
+  std::int64_t whole = 1;
+  for (std::size_t i = 0; i < c_.dims.size(); ++i) {
+    const int d = static_cast<int>(i);
+    if (is_summed_by_epilogue(d) && !range(d).limited) whole *= range(d).size;
+  }
+  Arg count = literal(whole);
+  for (std::size_t i = 0; i < c_.dims.size(); ++i) {
+    const int d = static_cast<int>(i);
+    const Range& of_dim = range(d);
+    if (!is_summed_by_epilogue(d) || !of_dim.limited) continue;
+    const std::int64_t blocks = ir::ceil_divide(dim(d).extent, of_dim.size),
+                       last = dim(d).extent - (blocks - 1) * of_dim.size, before = std::exchange(whole, 1);
+    const Arg size = builder_.choose(
+        {compare(of_dim.base / of_dim.size, CompareKind::lt, blocks - 1)}, {DType::f64},
+        [&] { return std::vector<Arg>{literal(before * of_dim.size)}; },
+        [&] { return std::vector<Arg>{literal(before * last)}; })[0];
+    count = count.is_literal() ? size : Arg(builder_.def(ir::Op::mul, {count, size}, DType::f64));
+  }
+  return count;
+}
+
+// The pixels are one loop together, shared out to grid and threads.
+Arg Nest::counted_by_thread(const Index& thread) {
+  for (std::size_t i = 0; i < together_.size(); ++i) {
+    const int d = static_cast<int>(c_.dims.size() + i);
+    if (!is_summed_by_epilogue(d)) continue;
+    std::int64_t held_at_once = 1;
+    for (const int of : together_[i]) held_at_once *= held(of);
+    const Range& share = range(d);
+    const std::int64_t chunk = share.size * share.stride;
+    const Index part = (share.base - thread) / chunk;
+    return cuda::item_count(builder_, {dim(d).extent, share.stride, chunk, ir::ceil_divide(dim(d).extent, chunk)}, part,
+                            thread, held_at_once);
+  }
+  throw InternalError(fmt::format("nothing is summed up in {}", print(s_)));
+}
+
+// Leaves the partial states of the epilogue's sums in `work`.
+void Nest::leave_sums(const std::function<std::vector<Arg>(const Index& j)>& state) {
+  over_vectors([&](Index j) {
+    valid_lanes([&] {
+      kernel_.move_to_dims(evaluate(c_.result));
+      const std::vector<Arg> of_vector = state(j);
+      const std::vector<Index> index = partial_index(kernel_, Index(first_part_) + part_, kernel_.point());
+      for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, of_vector[c]);
+    });
+  });
+}
+
+}  // namespace fusejit::scheduler
