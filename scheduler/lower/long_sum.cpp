@@ -28,16 +28,20 @@ void LongSum::each(KernelBuilder& builder, const std::function<void(std::vector<
 
 void LongSum::flush(KernelBuilder& builder) const {
   each(builder, [&](const std::vector<Index>& at) {
-    const Arg sum = builder.def(Op::cast, {builder.load(sums_, at)}, DType::f64);
+    const DType type = builder.memory(sums_).dtype;
+    Arg sum = builder.load(sums_, at);
+    if (type != DType::f64) sum = builder.def(Op::cast, {sum}, DType::f64);
     builder.store(wide_, at, builder.def(Op::add, {builder.load(wide_, at), sum}, DType::f64));
-    builder.store(sums_, at, KernelBuilder::literal(0, DType::f32));
+    builder.store(sums_, at, KernelBuilder::literal(0, type));
   });
 }
 
 void LongSum::close(KernelBuilder& builder) const {
   flush(builder);
   each(builder, [&](const std::vector<Index>& at) {
-    builder.store(sums_, at, builder.def(Op::cast, {builder.load(wide_, at)}, DType::f32));
+    const DType type = builder.memory(sums_).dtype;
+    const Arg sum = builder.load(wide_, at);
+    builder.store(sums_, at, type == DType::f64 ? sum : Arg(builder.def(Op::cast, {sum}, type)));
   });
 }
 

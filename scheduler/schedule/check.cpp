@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "ir/kernel/walk.h"
+#include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
@@ -52,12 +52,6 @@ namespace {
 constexpr std::size_t kMostTaskLoops = 3;   // of a phase (kernel-ir.md §5)
 constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
 constexpr std::int64_t kMostValues = 64;    // of a thread's tile
-
-std::string str(const ScheduledLoop& loop) {
-  return fmt::format("{}", fmt::join(loop.dims, "*")) + (loop.step > 0     ? fmt::format("/{}", loop.step)
-                                                         : loop.stride > 0 ? fmt::format(" stride {}", loop.stride)
-                                                                           : "");
-}
 
 class Check {
  public:
@@ -127,6 +121,11 @@ class Check {
   }
 
   std::string registers() {
+    std::int64_t copies = 1;
+    for (const Extent& extent : s_.unroll) copies *= extent.count;
+    if (copies > kMostUnrolled) return fmt::format("{} terms without a loop; at most {}", copies, kMostUnrolled);
+    if (s_.unroll_within && copies * s_.vectors > kMostUnrolled)
+      return fmt::format("{} vectors of the second operand at once; at most {}", copies * s_.vectors, kMostUnrolled);
     if (target_.isa == Isa::cuda) {
       if (s_.accumulators() * s_.lanes > kMostValues)
         return fmt::format("a thread holds {} values, at most {}", s_.accumulators() * s_.lanes, kMostValues);
@@ -136,9 +135,6 @@ class Check {
     const std::int64_t needed = s_.accumulators() + s_.vectors + 1;
     if (needed > all)
       return fmt::format("a tile of {} vectors needs {} registers, there are {}", s_.accumulators(), needed, all);
-    std::int64_t copies = 1;
-    for (const Extent& extent : s_.unroll) copies *= extent.count;
-    if (copies > kMostUnrolled) return fmt::format("{} terms without a loop; at most {}", copies, kMostUnrolled);
     return "";
   }
 
@@ -158,10 +154,16 @@ class Check {
           if (done.contains(name)) return fmt::format("nothing of {} is left for the loop {}", name, str(loop));
           if (loop_of.try_emplace(name, loop.dims).first->second != loop.dims)
             return fmt::format("{} is cut elsewhere, so it cannot be part of the loop {}", name, str(loop));
+          const bool whole = dim(name).reduced || !s_.by_threads();
+          if (loop.dims.size() > 1 && combinations == nullptr && whole && dim(name).extent % s_.held(name) != 0)
+            return fmt::format("the loop {} has no last tile of fewer {} than the {} in registers", str(loop), name,
+                               s_.held(name));
           if (combinations == nullptr && s_.combinations(name) != nullptr)
             return fmt::format("{} is tiled together with others, and not in the loop {}", name, str(loop));
         }
         const auto outer = step.find(loop.dims);
+        if (loop.stride > 0 && (list != &s_.inner || !s_.by_threads()))
+          return fmt::format("the loop {} strides, which an inner one of threads does", str(loop));
         if (loop.stride > 0) {
           if (loop.step > 0 || held > 1) return fmt::format("the loop {} strides over single elements", str(loop));
           if (outer != step.end() && outer->second % loop.stride != 0)
@@ -199,7 +201,7 @@ class Check {
 
   std::string order() {
     if (s_.by_threads()) {
-      if (std::string broken = threads(); !broken.empty()) return broken;
+      if (std::string broken = check_threads(c_, s_, reduces_); !broken.empty()) return broken;
     } else if (s_.tasks.size() > kMostTaskLoops) {
       return fmt::format("{} task loops; at most {}", s_.tasks.size(), kMostTaskLoops);
     }
@@ -221,27 +223,6 @@ class Check {
           return fmt::format("the loop {} stands inside of a sum: sums of a register tile are innermost", str(loop));
         if (name == s_.vector) return fmt::format("lanes run along {}, so its loop is not an inner one", name);
       }
-    }
-    return "";
-  }
-
-  // Grid before block, each axis once, and no other loop around the lanes; strides in the innermost sums alone.
-  std::string threads() {
-    std::set<ir::Binding> bound;
-    if (!s_.outer.empty() && s_.combinations(s_.outer[0].dims[0]) == nullptr)
-      for (const ScheduledLoop& loop : s_.outer)
-        if (dim(loop.dims[0]).reduced) return fmt::format("partial results are added to once, not in {}", str(loop));
-    bool block = false;
-    for (const ScheduledLoop& loop : s_.tasks) {
-      const bool is_block = ir::is_block_axis(loop.bound);
-      if (loop.bound == ir::Binding::none || (block && !is_block) || !bound.insert(loop.bound).second)
-        return fmt::format("the loop {} is not bound, or after a block's, or twice", str(loop));
-      block = block || is_block;
-    }
-    for (const ScheduledLoop& loop : s_.inner) {
-      if ((loop.bound != ir::Binding::none) != (loop.stride > 0) ||
-          (loop.bound != ir::Binding::none && !bound.insert(loop.bound).second))
-        return fmt::format("threads share the loop {} by strides, on an axis of their own", str(loop));
     }
     return "";
   }
@@ -298,7 +279,10 @@ class Check {
                          s_.vector);
     for (const auto* list : {&s_.tasks, &s_.outer}) {
       for (const ScheduledLoop& loop : *list) {
-        if (loop.step > 0 && adjoin(loop.dims[0], s_.vector) && dim(loop.dims[0]).extent % loop.step != 0)
+        const bool lanes = loop.dims[0] == s_.vector && std::any_of(c_.dims.begin(), c_.dims.end(), [&](const auto& d) {
+                             return d.extent > 1 && lies_behind(d.name);
+                           });
+        if (loop.step > 0 && (lanes || adjoin(loop.dims[0], s_.vector)) && dim(loop.dims[0]).extent % loop.step != 0)
           return fmt::format("the loop {} does not cut {} elements evenly, and they lie between lanes along {}",
                              str(loop), dim(loop.dims[0]).extent, s_.vector);
       }
@@ -363,11 +347,18 @@ class Check {
 
   std::string sums() {
     if (s_.flush.dims.empty()) return "";
-    if (s_.flush.dims.size() > 1 || s_.inner.empty() || s_.inner.back().dims != s_.flush.dims)
-      return "sums go to f64 after so many terms of the innermost loop";
+    if (s_.flush.dims.size() > 1 || s_.inner.empty() || s_.inner.back().dims != s_.flush.dims ||
+        !dim(s_.flush.dims[0]).reduced || s_.held(s_.flush.dims[0]) == 1)
+      return "sums go to f64 after so many unrolled terms of the innermost loop";
     if (s_.flush.count % s_.held(s_.flush.dims[0]) != 0)
       return fmt::format("{} terms are no multiple of the {} that are unrolled", s_.flush.count,
                          s_.held(s_.flush.dims[0]));
+    for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
+      for (const ScheduledLoop& loop : *list) {
+        if (loop.dims == s_.flush.dims && loop.step % s_.flush.count != 0)
+          return fmt::format("the loop {} cuts the {} terms that go to f64 together", str(loop), s_.flush.count);
+      }
+    }
     return "";
   }
 

@@ -216,7 +216,9 @@ void Nest::in_part(const Loop& loop, const Index& i, const std::function<void()>
 
 void Nest::emit_loop(std::vector<Index> low, std::vector<Index> high, Binding binding, const Body& body) {
   const bool once = low.size() == 1 && high.size() == 1 && low[0] == Index(0) && high[0] == Index(1);
-  if (once && binding != Binding::grid_x) return body(Index(0));
+  if (once && binding == Binding::grid_x)
+    return builder_.loop(low[0], high[0], binding, [&](Index) { body(Index(0)); });
+  if (once) return body(Index(0));
   builder_.loop(std::move(low), std::move(high), binding, body);
 }
 
@@ -374,9 +376,13 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
   const std::int64_t extent = of_dim.limited ? dim(d).extent : of_dim.size, rest = extent % step;
   const std::int64_t whole = of_dim.size / step;
   const auto body = [&](Index i) { held_at(of_dim.base + i * step, step, i); };
+  const bool flushes = !s_.flush.dims.empty() && s_.flush.dims[0] == dim(d).name;
+  const auto flush = [&] { long_sum_.flush(builder_); };
+  const auto rest_at = [&](const Index& base, const Index& position) {
+    held_at(base, rest, position);
+    if (flushes) flush();  // nothing is left where a condition keeps the next of these loops from running
+  };
   if (whole > 0) {
-    const bool flushes = !s_.flush.dims.empty() && s_.flush.dims[0] == dim(d).name;
-    const auto flush = [&] { long_sum_.flush(builder_); };
     if (flushes && of_dim.limited) {
       const std::int64_t parts = ir::ceil_divide(extent, of_dim.size);
       loop_chunk_in_blocks(
@@ -391,10 +397,10 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
     }
   }
   if (rest == 0) return;
-  if (!of_dim.limited) return held_at(of_dim.base + Index(whole * step), rest, Index(whole));
+  if (!of_dim.limited) return rest_at(of_dim.base + Index(whole * step), Index(whole));
   const std::int64_t last = (extent - 1) / of_dim.size;  // the block that is not whole
   builder_.when({compare(of_dim.base / of_dim.size, CompareKind::eq, last)},
-                [&] { held_at(Index(extent - rest), rest, Index((extent - last * of_dim.size) / step)); });
+                [&] { rest_at(Index(extent - rest), Index((extent - last * of_dim.size) / step)); });
 }
 
 void Nest::lanes(std::size_t next) {

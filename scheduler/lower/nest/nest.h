@@ -128,7 +128,7 @@ class Nest {
   void add_term(const std::vector<ir::Index>& at, ir::MemId b, const std::vector<ir::Index>& term);
   void multiply();
   void multiply_within();
-  void add_to_tile(const std::function<void(const std::vector<ir::Index>& at)>& add);
+  void when_inside(const std::function<void()>& body);
   ir::Arg element_of_a();
   ir::Arg element_of_b(const ir::Index& j);
   void valid_lanes(const std::function<void()>& body);

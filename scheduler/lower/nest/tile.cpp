@@ -107,6 +107,7 @@ void Nest::tile_in_tree(std::size_t next) {
 // All terms of the sum, or of this part of it.
 void Nest::add_terms(std::size_t next) {
   long_sum_ = s_.flush.dims.empty() ? LongSum() : LongSum(builder_, acc_);
+  if (long_sum_.is_open() && carried_) long_sum_.flush(builder_);  // apart from terms, of which there may be none
   if (c_.terms() > 0) {
     tile_open_ = true;
     guard_known([&] { walk(next); });
@@ -180,20 +181,18 @@ void Nest::add_term(const std::vector<Index>& at, ir::MemId b, const std::vector
   });
 }
 
-// Every element of the tile that the first operand, inside of its bounds, adds to.
-void Nest::add_to_tile(const std::function<void(const std::vector<Index>& at)>& add) {
-  over_tile(true, [&](const std::vector<Index>& at) {
-    bool never = false;
-    const std::vector<ir::Compare> inside = conditions(never);
-    if (never) return;
-    inside.empty() ? add(at) : builder_.when(inside, [&] { add(at); });
-  });
+// Where the first operand is inside of its bounds.
+void Nest::when_inside(const std::function<void()>& body) {
+  bool never = false;
+  const std::vector<ir::Compare> inside = conditions(never);
+  if (never) return;
+  inside.empty() ? body() : builder_.when(inside, body);
 }
 
 void Nest::multiply() {
   const ir::MemId b = builder_.local(MemKind::register_local, compute_, {s_.vectors});
   over_vectors([&](Index j) { builder_.store(b, {j}, element_of_b(j)); });
-  add_to_tile([&](const std::vector<Index>& at) { add_term(at, b, {}); });
+  over_tile(true, [&](const std::vector<Index>& at) { when_inside([&] { add_term(at, b, {}); }); });
   if (!s_.combine.empty()) fetch_operands();
 }
 
@@ -207,8 +206,12 @@ void Nest::multiply_within() {
   over_terms(0, {}, [&](const std::vector<Index>& term) {
     over_vectors([&](Index j) { builder_.store(b, with_vector(term, j), element_of_b(j)); });
   });
-  add_to_tile([&](const std::vector<Index>& at) {
-    over_terms(0, {}, [&](const std::vector<Index>& term) { add_term(at, b, term); });
+  const bool taps =
+      std::any_of(unrolled_dims_.begin(), unrolled_dims_.end(), [&](int d) { return pending_axis(d) >= 0; });
+  over_tile(true, [&](const std::vector<Index>& at) {
+    const auto add = [&](const std::vector<Index>& term) { add_term(at, b, term); };
+    if (taps) return over_terms(0, {}, [&](const auto& term) { when_inside([&] { add(term); }); });
+    when_inside([&] { over_terms(0, {}, add); });
   });
 }
 

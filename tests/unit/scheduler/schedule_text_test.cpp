@@ -88,6 +88,13 @@ struct Illegal {
   bool sums = false;
 };
 
+void expect_broken(const ir::Contraction& contraction, const Illegal& c, const char* target) {
+  const Schedule schedule = parse_schedule("schedule { " + std::string(c.schedule) + " }");
+  const std::string said = check(contraction, schedule, Target::parse(target), c.sums);
+  EXPECT_NE(said.find(c.sentence), std::string::npos) << c.schedule << ": " << said;
+  EXPECT_NE(said, "") << c.schedule;
+}
+
 TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
   const Illegal cases[] = {
       {"vector k 16 x 2 inner z", "there is no dim 'z'"},
@@ -109,15 +116,67 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
       {"vector k 16 x 2 task n, c/8 outer k inner p, q, r, s, c combine k", "not summed up in the same kernel", true},
       {"vector k 16 x 2 task n outer k inner p, q, r, s, c flush r 32", "of the innermost loop"},
       {"vector k 16 x 2 task n outer k inner p, q, r, s, c fetch c 1", "fetched ahead along a parallel dim"},
+      {"vector k 16 x 2 task n, p outer k inner q, r, s, c flush q 32", "of the innermost loop"},
+      {"vector k 16 x 2 task n, p outer k inner q, r, s, c flush c 32", "unrolled terms of the innermost loop"},
+      {"vector k 16 x 3 unroll r 3, s 3, c 3 within task n, p, q outer k inner c", "81 vectors of the second operand"},
+      {"vector k 16 x 2 unroll c 4 task n, c/48 outer k inner p, q, r, s, c combine k flush c 32", "cuts the 32 terms"},
+      {"vector k 16 x 2 task n outer k inner p, q stride 2, q, r, s, c", "an inner one of threads"},
+      {"vector k 16 x 2 unroll r 2 task n outer k inner p, q, s*r, c",
+       "no last tile of fewer r than the 2 in registers"},
       {"vector k 16 x 2 task grid.x n outer k inner p, q, r, s, c", "there is no grid on a processor"},
       {"vector k 16 x 2 outer q/5, q, k, n inner p, r, s, c", "leaves a part in every block of 5 q", true},
   };
-  const Target target = Target::parse("x86:avx512");
-  for (const Illegal& c : cases) {
-    const Schedule schedule = parse_schedule("schedule { " + std::string(c.schedule) + " }");
-    EXPECT_NE(check(kConvolution, schedule, target, c.sums).find(c.sentence), std::string::npos)
-        << c.schedule << ": " << check(kConvolution, schedule, target, c.sums);
-  }
+  for (const Illegal& c : cases) expect_broken(kConvolution, c, "x86:avx512");
+}
+
+TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
+  const Illegal cases[] = {
+      {"vector k 4 x 1 task grid.y n, block.x k inner p, q, r, s, c", "no loop is bound to grid.x"},
+      {"vector k 4 x 1 task grid.x n, grid.y p, block.x k inner q, r, s, c", "p is bound to grid.y: outermost first"},
+      {"vector k 4 x 1 task grid.x n, block.x k, block.x p inner q, r, s, c", "on an axis that has another one"},
+      {"vector k 4 x 1 task grid.x n, block.y p*q, block.x k inner r, s, c", "a block of 46656 threads; at most 1024"},
+      {"vector k 4 x 1 task grid.y k*n, grid.x p inner q, r, s, c", "so its loop is not k*n"},
+      {"vector k 4 x 1 tile q 6 task grid.y n, grid.x q, block.x k inner p, r, s, c", "hold 6 elements each"},
+      {"vector k 4 x 1 task grid.x n, block.x k outer c/8 inner p, q, r, s, c combine n*p*q*k", "added to once"},
+      {"vector k 4 x 1 task grid.x n, block.x k inner p, q, r, block.y c stride 8, c, s",
+       "not the first over the terms"},
+      {"vector k 4 x 1 task grid.x n, block.x k inner p, q, block.y c stride 8, c, r, s", "of one partial result"},
+      {"vector k 4 x 1 task grid.x n, block.x k inner p, q, block.y c stride 6, c, r, s combine n*p*q*k",
+       "6 threads do not meet in a tree"},
+      {"vector k 4 x 1 task grid.x n, block.x k inner p/5, p, block.y q stride 8, q, r, s, c",
+       "threads share the loop q stride 8 inside of p"},
+      {"vector k 4 x 1 task grid.x n, block.x k inner p, block.y q stride 8, q, r, s, c",
+       "in one loop over n*p*q, not in n", true},
+      {"vector k 4 x 1 task grid.x n*p*q/36, block.x k inner n*p*q/6, block.y n*p*q stride 2, n*p*q, r, s, c",
+       "begins outside of it", true},
+      {"vector k 4 x 1 task grid.x n*p*q/37, block.y n*p*q, block.x k inner r, s, c", "leave a sum each", true},
+      {"vector k 4 x 1 task grid.x n, grid.y k/24, block.x k inner p, q, r, s, c", "outermost first"},
+      {"vector k 4 x 1 task grid.y k/24, grid.x n, block.x k inner p, q, r, s, c pack b 16",
+       "threads take 24 k side by side, which reach beyond the last block of 16"},
+      {"vector k 4 x 1 task grid.y c/8, grid.x n, block.x k inner p, q, r, s, c combine n*p*k", "q is there 0 times"},
+  };
+  for (const Illegal& c : cases) expect_broken(kConvolution, c, "cuda:sm_90");
+
+  const ir::Contraction groups = convolution("2,12,9,9", "18,4,2,2", {{"groups", 3}});  // of 6 outputs each
+  const Illegal of_groups[] = {
+      {"vector k 2 x 1 task grid.x n, block.x k inner g/2, g, p, q, r, s, c", "threads along g have nothing to do"},
+      {"vector k 2 x 1 task grid.x c/2, block.x k inner g, n, p, q, r, s, c combine k*n*p*q*g",
+       "g and k are one index of the result"},
+  };
+  for (const Illegal& c : of_groups) expect_broken(groups, c, "cuda:sm_90");
+  expect_broken(groups, {"vector k 2 x 1 task g outer k/4, k inner n, p, q, r, s, c", "and they lie between lanes"},
+                "x86:avx512");
+}
+
+TEST(ScheduleCheck, AllowsOneUnevenDimOfAnIndex) {
+  const ir::Contraction c = convolution("2,6,9,9", "8,6,3,3");  // windows that never leave the image
+  const Target target = Target::parse("cuda:sm_90");
+  const auto broken = [&](const char* text) { return check(c, parse_schedule(text), target, false); };
+  EXPECT_EQ(broken("schedule { vector k 4 x 1 task grid.x p/3, block.y p, block.x k inner n, q, r, s, c }"), "");
+  EXPECT_NE(broken("schedule { vector k 4 x 1 task grid.y r/2, grid.x p/3, block.y p, block.x k inner n, q, r, s, c "
+                   "combine n*p*q*k }")
+                .find("threads along p and r have nothing to do, and they are one index"),
+            std::string::npos);
 }
 
 }  // namespace
