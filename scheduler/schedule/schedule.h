@@ -92,6 +92,11 @@ Schedule parse_schedule(ir::TokenReader& tokens);
 // `sums`: the group reduces over the results.
 std::string check(const ir::Contraction& contraction, const Schedule& schedule, const Target& target, bool sums);
 
+// In what order the terms of a result are added up, and, with `sums`, the results by the epilogue, as a text that is
+// the same for every schedule with this order: they give the same bits on one target. Parts, which are added up last,
+// stand before a bar: "terms n/2 | n, r, s, c; results p | q".
+std::string sum_order(const ir::Contraction& contraction, const Schedule& schedule, bool sums);
+
 // Another schedule for a contraction than the chosen one: for experiments and tests.
 using Reschedule = std::function<Schedule(const ir::Contraction& contraction, const Schedule& chosen)>;
 
