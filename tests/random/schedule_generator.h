@@ -1,0 +1,46 @@
+// Anchors and schedules made up: convolutions, their gradients and matrix products, small and odd, with what may follow
+// them in one kernel, and schedules for them, most of which are legal.
+#pragma once
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "scheduler/plan.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::testing {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : bits_(seed) {}
+  std::int64_t from(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(bits_);
+  }
+  bool chance(int percent) { return from(1, 100) <= percent; }
+  template <class T>
+  const T& of(const std::vector<T>& list) {
+    return list[static_cast<std::size_t>(from(0, static_cast<std::int64_t>(list.size()) - 1))];
+  }
+  template <class T>
+  void shuffle(std::vector<T>& list) {
+    for (std::size_t i = list.size(); i > 1; --i)
+      std::swap(list[i - 1], list[static_cast<std::size_t>(from(0, static_cast<std::int64_t>(i) - 1))]);
+  }
+
+ private:
+  std::mt19937_64 bits_;
+};
+
+// The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`.
+std::string random_anchor(Random& random, const std::string& dtype = "f32");
+
+// Loops, tiles and vectors drawn without much thought. What cannot be drawn: lanes along another dim than `chosen` has
+// them, because the kernel's sums have the same, so dim and lanes stay.
+scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,
+                                    const scheduler::Schedule& chosen);
+// The same for a device: loops over one dim or several at once, bound to axes of grid and blocks.
+scheduler::Schedule random_cuda_schedule(Random& random, const ir::Contraction& contraction,
+                                         const scheduler::Schedule& chosen);
+
+}  // namespace fusejit::testing

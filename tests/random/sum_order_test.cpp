@@ -1,0 +1,165 @@
+// Schedules that share the order of their sums give the same bits, whatever else differs between them, and on any
+// number of threads: random anchors on numbers that every addition rounds, in several schedules each.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "codegen/x86/compile.h"
+#include "tests/random/schedule_trial.h"
+
+namespace fusejit::testing {
+namespace {
+
+using ir::Contraction;
+using ir::Graph;
+using runtime::Buffer;
+using scheduler::Schedule;
+using scheduler::ScheduledLoop;
+
+using Draw = Schedule (*)(Random&, const Contraction&, const Schedule&);
+
+// The loops of `like` over what is summed up, inside of parallel loops, tiles and vectors drawn anew.
+Schedule drawn_around(Random& random, const Contraction& c, const Schedule& like, const Schedule& chosen, Draw draw) {
+  const auto is_sum = [&](const ScheduledLoop& loop) {
+    return c.dims[static_cast<std::size_t>(c.find(loop.dims[0]))].reduced;
+  };
+  Schedule s = draw(random, c, chosen);
+  s.unroll = like.unroll, s.unroll_within = like.unroll_within && random.chance(80);
+  if (s.combine.empty() != like.combine.empty()) s.fetch = {};  // along other dims
+  s.combine = like.combine, s.flush = like.flush;
+  const auto take = [&](std::vector<ScheduledLoop>& to, const std::vector<ScheduledLoop>& from) {
+    std::erase_if(to, is_sum);
+    for (const ScheduledLoop& loop : from)
+      if (is_sum(loop)) to.push_back(loop);
+  };
+  take(s.tasks, like.tasks), take(s.outer, like.outer), take(s.inner, like.inner);
+  return s;
+}
+
+struct Found {
+  int pairs = 0;                              // with one order
+  int other_orders = 0, with_other_bits = 0;  // with two orders; of them: whose bits differ
+};
+
+bool same_bits(const std::vector<Buffer>& a, const std::vector<Buffer>& b) {
+  for (std::size_t r = 0; r < a.size(); ++r)
+    if (std::memcmp(a[r].data(), b[r].data(), static_cast<std::size_t>(a[r].bytes())) != 0) return false;
+  return true;
+}
+
+// The same but for one thing.
+Schedule changed(Random& random, const Contraction& c, const Schedule& like) {
+  Schedule s = like;
+  const auto first_sum = std::find_if(s.inner.begin(), s.inner.end(), [&](const ScheduledLoop& loop) {
+    return c.dims[static_cast<std::size_t>(c.find(loop.dims[0]))].reduced;
+  });
+  const auto recount = [&](std::vector<scheduler::Extent>& list) {
+    if (!list.empty())
+      list[static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(list.size()) - 1))].count =
+          random.from(1, 4);
+  };
+  switch (random.from(0, 4)) {
+    case 0:
+      std::reverse(s.inner.begin(), first_sum);
+      break;
+    case 1:
+      if (s.inner.end() - first_sum > 1) std::rotate(first_sum, first_sum + 1, s.inner.end());
+      break;
+    case 2:
+      recount(s.tile);
+      break;
+    case 3:
+      recount(s.unroll);
+      break;
+    default:
+      s.pack_b = random.chance(50) ? s.pack_b : 0;
+      if (!s.flush.dims.empty()) s.flush.count *= 2;
+  }
+  return s;
+}
+
+// Some schedules for one anchor: the first of an order is what the others are compared with.
+void compare(std::uint64_t seed, const std::vector<Target>& targets, Draw draw, bool compiled, Found& found) {
+  Random random(seed);
+  const std::string text = random_anchor(random, random.of<std::string>({"f32", "f32", "f64", "bf16", "f16"}));
+  SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+  const Graph graph = ir::parse_graph(text);
+  const Target target = random.of(targets);
+  const std::vector<Buffer> arguments = arguments_of(graph, random, false);
+  std::map<std::string, Schedule> first;  // of each contraction
+  std::map<std::string, std::pair<std::string, std::vector<Buffer>>> by_order;
+  for (int i = 0; i < 12; ++i) {
+    const bool anew = first.empty() || i % 3 == 2;
+    const Trial trial = planned(graph, target, [&](const Contraction& c, const Schedule& chosen) {
+      if (anew) return draw(random, c, chosen);
+      const Schedule& like = first.at(str(c));
+      return i % 3 == 1 && like.lanes == chosen.lanes ? changed(random, c, like)
+                                                      : drawn_around(random, c, like, chosen, draw);
+    });
+    if (!trial.legal) continue;
+    if (first.empty()) {
+      for (const auto& [c, schedule] : trial.drawn) first[str(c)] = schedule;
+    }
+    const std::vector<Buffer> got = interpreted(graph, trial.plan, arguments);
+    if (compiled) {
+      for (const int threads : {1, 2, 3, 8})
+        ASSERT_TRUE(same_bits(as_machine_code(graph, trial.plan, arguments, threads), got)) << threads << " threads\n"
+                                                                                            << trial.tried;
+    }
+    for (const auto& [order, other] : by_order) {
+      if (order == trial.order) continue;
+      ++found.other_orders;
+      found.with_other_bits += same_bits(other.second, got) ? 0 : 1;
+    }
+    const auto [place, fresh] = by_order.try_emplace(trial.order, trial.tried, got);
+    if (fresh) continue;
+    ++found.pairs;
+    ASSERT_TRUE(same_bits(place->second.second, got)) << trial.order << "is the order of\n"
+                                                      << place->second.first << "and of\n"
+                                                      << trial.tried;
+  }
+}
+
+void report(const Found& found) {
+  std::printf("%d pairs of one order; %d of %d pairs of two orders differ\n", found.pairs, found.with_other_bits,
+              found.other_orders);
+}
+
+TEST(RandomSumOrders, DecideEveryBit) {
+  const int anchors = by_night() ? 3000 : 200;
+  const std::vector<Target> targets{Target::parse("x86:avx512,tasks=7"), Target::parse("x86:avx2,tasks=5"),
+                                    Target::parse("x86:v2")};
+  Found found;
+  for (int i = 1; i <= anchors && !::testing::Test::HasFatalFailure(); ++i)
+    compare(static_cast<std::uint64_t>(i), targets, random_schedule, false, found);
+  report(found);
+  EXPECT_GT(found.pairs, 2 * anchors);
+  EXPECT_GT(found.with_other_bits, anchors) << "numbers that do not tell one order from another";
+}
+
+TEST(RandomSumOrders, DecideEveryBitOnDevices) {
+  const int anchors = by_night() ? 2000 : 100;
+  Found found;
+  for (int i = 1; i <= anchors && !::testing::Test::HasFatalFailure(); ++i)
+    compare(static_cast<std::uint64_t>(i), {Target::parse("cuda:sm_90")}, random_cuda_schedule, false, found);
+  report(found);
+  EXPECT_GT(found.pairs, anchors);
+  EXPECT_GT(found.with_other_bits, anchors / 2);
+}
+
+TEST(RandomSumOrders, DecideEveryBitOfMachineCodeOnAnyThreads) {
+  const int anchors = by_night() ? 300 : 6;
+  Found found;
+  Target host = Target::host();
+  host.tasks = 7;
+  for (int i = 1; i <= anchors && !::testing::Test::HasFatalFailure(); ++i)
+    compare(static_cast<std::uint64_t>(10000 + i), {host}, random_schedule, true, found);
+  report(found);
+  EXPECT_GT(found.pairs, anchors);
+}
+
+}  // namespace
+}  // namespace fusejit::testing
