@@ -37,7 +37,9 @@ void refuse_empty(const ir::Graph& graph) {
 Plan make_plan(const ir::Graph& graph, const PlanOptions& options) {
   refuse_empty(graph);
   const bool fused = options.rules == Rules::all;
-  const ir::Graph ready = fused ? ir::optimise(graph, options.target) : ir::choose_layouts(graph, options.target);
+  const ir::Graph ready = options.is_optimised ? graph
+                          : fused              ? ir::optimise(graph, options.target)
+                                               : ir::choose_layouts(graph, options.target);
   StepMaker steps;
   Draft draft = fused ? draft_fused(ready, options, true, steps) : draft_unfused(ready, options);
   const RecordedNodes recorded(graph);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fusejit/error.h"
+#include "ir/contraction.h"
 #include "ir/graph.h"
 #include "scheduler/library.h"
 #include "scheduler/plan.h"
@@ -19,6 +20,10 @@ struct PlanOptions {
   bool fall_back = true;
   // Another schedule in place of the chosen one, where it is legal; else UserError with the rule that it breaks.
   Reschedule reschedule = {};
+  // For tests that make an anchor up: the graph is as passes leave it, and what an anchor computes, which else its row
+  // says.
+  bool is_optimised = false;
+  ir::ContractionsFn contractions = ir::contractions_of;
   // For tests: throws where a kernel is to count as one that cannot be made.
   std::function<void(const ir::Kernel&)> inspect = {};
 };

@@ -211,8 +211,9 @@ class FusedDraft {
     const Group& group = grouping_.groups[at(g)];
     if (group.stores.empty() && group.reductions.empty() && group.finals.empty()) return;  // dropped
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
-    LowerContext context{graph_,      grouping_,        options_.target,    library, graph_.value_count(), {},
-                         plan_owned_, steps_.kernels(), options_.reschedule};
+    LowerContext context{
+        graph_,           grouping_,           options_.target,      library, graph_.value_count(), {}, plan_owned_,
+        steps_.kernels(), options_.reschedule, options_.contractions};
     if (in_place_ && !library) {  // a call reads its operands while it writes
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);

@@ -41,6 +41,7 @@ struct LowerContext {
   const std::vector<bool>& plan_owned;  // by graph value: 64-byte aligned memory of the plan
   ir::KernelSet& finished;              // kernels of groups before this one
   const Reschedule& reschedule;         // empty, or what to do instead of the chosen schedule
+  ir::ContractionsFn contractions;      // what an anchor computes
 };
 
 LoweredGroup lower(const LowerContext& context, const Group& group);

@@ -66,6 +66,14 @@ Trial planned(const Graph& graph, const Target& target, const scheduler::Resched
   return planned(graph, options, draw);
 }
 
+Trial planned(const Graph& graph, const Target& target, const scheduler::Reschedule& draw,
+              ir::ContractionsFn contractions) {
+  scheduler::PlanOptions options;
+  options.target = target;
+  options.is_optimised = true, options.contractions = contractions;
+  return planned(graph, options, draw);
+}
+
 std::vector<Buffer> arguments_of(const Graph& graph, Random& random, bool whole) {
   std::vector<Buffer> arguments;
   for (const ir::Value& parameter : graph.parameters()) {

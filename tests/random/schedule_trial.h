@@ -24,6 +24,9 @@ struct Trial {
 };
 // Every text of a schedule is read back. Throws what stood in the way of a kernel.
 Trial planned(const ir::Graph& graph, const Target& target, const scheduler::Reschedule& draw);
+// The same of a graph as passes leave it, with another contraction than its anchor's row has.
+Trial planned(const ir::Graph& graph, const Target& target, const scheduler::Reschedule& draw,
+              ir::ContractionsFn contractions);
 
 // Whole numbers, with which every order of a sum is exact; else any of about the size of 1.
 std::vector<runtime::Buffer> arguments_of(const ir::Graph& graph, Random& random, bool whole);

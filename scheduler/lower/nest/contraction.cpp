@@ -31,7 +31,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;
   FusedWork fused{compute_type(node.type.dtype), !group.reductions.empty(), 0, lanes, context.library, false};
-  const std::vector<ir::Contraction> contractions = ir::contractions_of(node);
+  const std::vector<ir::Contraction> contractions = context.contractions(node);
   LoweredGroup lowered;
   if (contractions.empty()) return lowered;
   if (!cuda) lanes = candidates(contractions.front(), context.target, fused).front().lanes;
