@@ -43,7 +43,8 @@ class Order {
     for (int stage = 0; stage < stages; ++stage) {
       std::vector<std::string> loops;
       for (const Level& level : levels_)
-        if (level.stage == stage) loops.push_back(str({level.dims, level.step > 1 ? level.step : 0, level.stride}));
+        if (level.stage == stage)
+          loops.push_back(str({in_units(level.dims), level.step > 1 ? level.step : 0, level.stride}));
       if (!loops.empty()) text += fmt::format(" {}", fmt::join(loops, ", "));
       if (stage + 1 < stages && (!loops.empty() || stages > 2)) text += " |";
     }
@@ -60,6 +61,18 @@ class Order {
       all *= (extent(name) + held - 1) / held;
     }
     return all;
+  }
+
+  // Several dims that are cut together count what is held of each as one: "(s*c/4)/6".
+  Dims in_units(Dims dims) const {
+    if (dims.size() == 1) return dims;
+    bool held = false;
+    for (std::string& name : dims) {
+      const std::int64_t unit = s_.held(name);
+      if (unit > 1) held = true, name += fmt::format("/{}", unit);
+    }
+    if (held) dims = {fmt::format("({})", fmt::join(dims, "*"))};
+    return dims;
   }
 
   void tidy() {

@@ -201,6 +201,18 @@ void Nest::one(int d, const Index& value, const std::function<void()>& body) {
   set(0);
 }
 
+// Of several dims together that threads take in turn: the outermost is below its extent, which is the same. It may
+// be a sum of quotients, and of that nothing would be proven otherwise.
+ir::Compare Nest::is_element(int d, const Index& value) const {
+  std::int64_t outermost = 1, inner = dim(d).extent;
+  for (std::size_t n = 0; is_together(d) && range(d).stride > 1 && outermost == 1 && inner > 1; ++n) {
+    const int of = together_[static_cast<std::size_t>(d) - c_.dims.size()][n];
+    outermost = ir::ceil_divide(dim(of).extent, held(of)), inner /= outermost;
+  }
+  return outermost == 1 ? compare(value, CompareKind::lt, dim(d).extent)
+                        : compare(value / inner, CompareKind::lt, outermost);
+}
+
 void Nest::at_position(const Loop& loop, const Index& position, const std::function<void()>& body) {
   const bool inner = state_open_ && !dim(loop.dim).reduced;
   if (inner) positions_.push_back(position);
@@ -293,7 +305,7 @@ void Nest::over_elements(const Loop& loop, std::size_t next) {
   if (by_threads_ || is_together(d)) {
     return emit_loop({Index(0)}, {Index(of_dim.size)}, binding_of(loop), [&](Index i) {
       if (!of_dim.limited) return step(i);
-      const ir::Compare real = compare(of_dim.base + i * of_dim.stride, CompareKind::lt, dim(d).extent);
+      const ir::Compare real = is_element(d, of_dim.base + i * of_dim.stride);
       if (!loop.task) return builder_.when({real}, [&] { step(i); });
       deferred_.push_back(real);
       step(i);

@@ -91,6 +91,7 @@ class Nest {
                                const std::function<std::vector<ir::Arg>(const ir::Index& thread)>& body);
   bool begins_tree(std::size_t stage) const;
   void with(int d, Range of_dim, const std::function<void()>& body);
+  ir::Compare is_element(int d, const ir::Index& value) const;
   void at_position(const Loop& loop, const ir::Index& position, const std::function<void()>& body);
   void in_part(const Loop& loop, const ir::Index& i, const std::function<void()>& body);
   bool needs_copies(int d) const;

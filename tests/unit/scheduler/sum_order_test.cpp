@@ -43,6 +43,8 @@ TEST(SumOrder, IsTheOneOfTheLoops) {
       {"vector k 16 x 2 unroll r 2 task n, p outer k inner q, r, s, c", "terms r/2, s, c, r"},
       {"vector k 16 x 2 task n, p, c/16 outer k inner q, r, s, c combine k", "terms c/16 | r, s, c"},
       {"vector k 16 x 2 task n, r, c/16 outer k inner p, q, s, c combine k", "terms r, c/16 | s, c"},
+      {"vector k 16 x 2 unroll c 4 task n, s*c/6 outer k inner p, q, r, s*c combine k",
+       "terms (s*c/4)/6 | r, (s*c/4), c"},
       // Where sums go to f64 nothing is taken together.
       {"vector k 16 x 2 unroll c 4 task n, p outer k inner q, r, s, c flush c 32", "terms | | r, s, c/4, c flush c 32"},
       {"vector k 16 x 2 task n, p outer r, k inner q, s, c combine k flush c 32", "terms | r | s, c flush c 32"},
@@ -63,7 +65,7 @@ TEST(SumOrder, OfResultsIsTheOneOfPartsLoopsAndTiles) {
       {"vector k 16 x 2 tile p 2, q 5 task n outer k inner q, p, r, s, c", "terms r, s, c; results n | q/5, p, q"},
       {"vector k 16 x 1 tile p*q 7 task n outer k inner p*q, r, s, c", "terms r, s, c; results n | p, q"},
       {"vector k 4 x 1 tile q 5 task grid.x n*p*q/6, block.x k inner block.y n*p*q stride 2, n*p*q, r, s, c",
-       "terms r, s, c; results n*p*q/6 | n*p*q stride 2, n*p*q, q"},
+       "terms r, s, c; results (n*p*q/5)/6 | (n*p*q/5) stride 2, (n*p*q/5), q"},
   };
   for (const Case& c : cases) {
     const Schedule schedule = parse_schedule("schedule { " + std::string(c.schedule) + " }");
