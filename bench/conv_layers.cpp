@@ -44,6 +44,12 @@ std::string attributes(const Layer& l) {
   return fmt::format("stride=[{0},{0}], padding=[{1},{1},{1},{1}], dilation=[1,1], groups=1", l.stride, l.padding);
 }
 std::string type_of(int n, int c, int s) { return fmt::format("f32[{},{},{},{}]:nhwc", n, c, s, s); }
+// In which dtype the passes are written; others are made of these texts.
+std::string in_dtype(std::string text, const std::string& dtype) {
+  for (std::size_t at = 0; (at = text.find("f32[", at)) != std::string::npos; at += dtype.size())
+    text.replace(at, 3, dtype);
+  return text;
+}
 std::string x_type(const Layer& l) { return type_of(l.batch, l.channels, l.size); }
 std::string y_type(const Layer& l) { return type_of(l.batch, l.outputs, l.out()); }
 std::string w_type(const Layer& l) {
@@ -100,16 +106,21 @@ int main(int argc, char** argv) {
   using namespace fusejit;
   using namespace fusejit::bench;
   int rounds = 9, threads = 1;
-  std::string only, target = "host";
+  std::string only, target = "host", dtype = "f32", schedule;
   const auto end =
       read_options(argc, argv, "Convolutions of the scheduler against the FMA peak of the same run",
                    {{"--rounds", &rounds, "runs of each contender"},
                     {"--threads", &threads, "workers"},
                     {"--only", &only, "cases whose line starts with or contains this, such as 'dw' or '3x3 64'"},
+                    {"--dtype", &dtype, "f32, bf16, f16 or f64"},
+                    {"--schedule", &schedule, "in place of the chosen one, such as 'schedule { vector k 16 x 2 … }'"},
                     {"--target", &target, "target text"}});
   if (end) return *end;
   const Target machine = Target::parse(target);
   Workers workers(threads);
+  scheduler::PlanOptions options{machine, scheduler::Rules::all, {}};
+  if (!schedule.empty())
+    options.reschedule = [&](const auto&, const auto&) { return scheduler::parse_schedule(schedule); };
   FmaPeak peak(machine);
   fmt::print("{} thread{}, target {}\n{:<26} {:<8} {:>8} {:>18} {:>8} {:>7} {:>7} {:>8} {:>7}\n", threads,
              threads > 1 ? "s" : "", machine.str(), "layer", "pass", "cpu ms", "best .. 90 %", "GFLOP/s", "% peak",
@@ -120,8 +131,7 @@ int main(int argc, char** argv) {
       if ((layer.label() + " " + pass.name).find(only) == std::string::npos) continue;
       if (layer.channels < 4 && std::string(pass.name) == "dx") continue;  // training never needs it
       cases.push_back({layer, pass.name, nullptr});
-      cases.back().plan = std::make_unique<TimedPlan>(ir::parse_graph(pass.text(layer)),
-                                                      scheduler::PlanOptions{machine, scheduler::Rules::all, {}});
+      cases.back().plan = std::make_unique<TimedPlan>(ir::parse_graph(in_dtype(pass.text(layer), dtype)), options);
     }
     for (int round = -1; round < rounds && !cases.empty(); ++round) {
       peak.measure(workers);

@@ -65,6 +65,7 @@ std::vector<Contraction> contractions_of(const Node& node) {
   FJ_ASSERT(row.contractions != nullptr, "{} is no contraction", row.name);
   std::vector<Contraction> all = row.contractions(node);
   std::erase_if(all, [](const Contraction& c) { return c.outputs() == 0; });
+
   return all;
 }
 

@@ -43,6 +43,7 @@ struct ContractionOperand {
   std::vector<std::int64_t> extents;
   // Weights: read for many results, often the same for many runs. It pays to lay them out as they are read.
   bool weights = false;
+  DType dtype = DType::f32;
 
   bool mentions(int dim) const;
   // Logical dim `d` may lie outside of the operand.

@@ -30,9 +30,15 @@ inline constexpr std::int64_t kLongProduct = 64;
 
 // --- x86, weight gradients
 
-// Pixels that pass by a tile of weights before the next one has its turn: less, and reading and writing the tile shows
-// (7x7 maps, Sapphire Rapids).
-inline constexpr std::int64_t kLeastPixelsOfBlock = 96;
+// The part of L1 that a block of the second operand takes, which every tile of weights passes over: 112 to 196 pixels
+// are best on all layers of ResNet-50 (Zen 5, 48 KiB). With more, the first operand pushes it out; with less, reading
+// and writing the tile shows.
+inline constexpr double kPanelOfL1 = 0.53;
+// Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
+inline constexpr std::int64_t kLeastUsesOfPanel = 256;
+// Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice. The
+// weights of 16 tasks stay below 250 MiB in a step of ResNet-50.
+inline constexpr int kTasksOfSums = 16;
 
 // --- CUDA (registers, spills and accesses as ptxas reports them for sm_80 to sm_120; times on an H100: docs/gpu.md)
 

@@ -161,8 +161,11 @@ class Chooser {
       if (extent(d) > 1 || bounds) add(s_.inner, name(d));
     }
     for (const int d : channel_dims) {
-      const bool all = extent(d) < 2 * tuning::kUnrolledChannels;
-      const std::int64_t unrolled = all ? extent(d) : tuning::kUnrolledChannels;
+      const bool dot = d == c_last() && multiplies_pairs(d);
+      if (dot) s_.dot = name(d);
+      const std::int64_t most = tuning::kUnrolledChannels * (dot ? 2 : 1);
+      const bool all = extent(d) < 2 * most;
+      const std::int64_t unrolled = all ? extent(d) : most;
       if (unrolled > 1) s_.unroll.push_back({{name(d)}, unrolled});
       if (!all) add(s_.inner, name(d));
     }
@@ -170,6 +173,13 @@ class Chooser {
     const bool one_tap = c_.terms() == channels;
     if (last >= 0 && one_tap && is_long_sum(channels / tuning::kLongProduct, fused_.compute))
       s_.flush = {{name(last)}, kBlockTerms};
+  }
+
+  int c_last() const { return static_cast<int>(c_.dims.size()) - 1; }
+  // Where the target's table says that dot2 beats FMA on widened values.
+  bool multiplies_pairs(int channel) const {
+    return target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16 && extent(channel) > 0 &&
+           extent(channel) % 2 == 0;
   }
 
   // So little arithmetic for each output that memory is what the tile waits for.
@@ -191,30 +201,51 @@ class Chooser {
                        registers = target_.vector_registers();
     const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
 
-    const Split parts = split(extent(n), ir::ceil_divide<std::int64_t>(target_.tasks, blocks * groups));
-    if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == 1 ? 0 : parts.chunk);
-    add_together(s_.tasks, roles_.groups);
-    add_if_any(s_.tasks, roles_.outputs);
-
-    // What passes by before the next tile has its turn: rows whose pixels, of both operands, stay in half of L1, or
-    // several images where one is small. Enough that reading and writing the tile is little beside it.
-    const Window rows = window_of(p), columns = window_of(q);
-    const std::int64_t row_bytes = (columns.in * rows.stride * channels + extent(q) * s_.block()) * 4;
-    const std::int64_t for_l1 = target_.l1_bytes / 2 / row_bytes, for_l2 = target_.l2_bytes / 2 / row_bytes;
-    const std::int64_t enough = ir::ceil_divide<std::int64_t>(tuning::kLeastPixelsOfBlock, extent(q));
-    const std::int64_t wanted = std::max<std::int64_t>(1, std::max(for_l1, std::min(enough, for_l2)));
-    const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
-    std::int64_t images = 1;  // that pass by
-    if (row_blocks.chunks == 1) {
-      images = std::min(parts.chunk, std::min(enough, for_l2) / std::max<std::int64_t>(extent(p), 1));
-      while (images > 1 && parts.chunk % images != 0) --images;
-      images = std::max<std::int64_t>(images, 1);
-    }
-    if (parts.chunk > images) add(s_.outer, name(n), images == 1 ? 0 : images);
-    if (row_blocks.chunks > 1) add(s_.outer, name(p), row_blocks.chunk);
-
     const std::vector<int> taps(roles_.pixels.begin(), roles_.pixels.end() - 1);
-    if (channels < tuning::kFewChannels) {  // with few channels the taps of a row share a tile
+    const bool few = channels < tuning::kFewChannels, dot = !few && groups == 1 && multiplies_pairs(n);
+    const std::int64_t at_once = dot ? 2 : 1;
+    if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
+
+    // A panel of the first operand is for several blocks of outputs, where few taps read it.
+    const std::int64_t together =
+        dot ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))
+            : 1;
+    const bool in_groups = together > 1 && outputs % (together * s_.block()) == 0;
+    const std::int64_t tasks = (in_groups ? blocks / together : blocks) * groups;
+    // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
+    const std::int64_t weights = c_.outputs() * bytes(fused_.compute),
+                       few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
+                       wanted_parts = ir::ceil_divide<std::int64_t>(target_.tasks, tasks);
+    Split parts =
+        split(extent(n) / at_once,
+              std::min(wanted_parts, std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weights))));
+    parts.chunk *= at_once;
+    if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
+    add_together(s_.tasks, roles_.groups);
+    if (!in_groups || blocks > together) add_if_any(s_.tasks, roles_.outputs, in_groups ? together * s_.block() : 0);
+
+    // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
+    // side, stays in half of L1; rows, or several images where one is small. Enough that reading and writing the tile
+    // is little beside it.
+    const std::int64_t row_bytes = extent(q) * s_.block() * 4;
+    const std::int64_t wanted = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
+    const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
+    std::int64_t images = at_once;  // that pass by
+    if (row_blocks.chunks == 1) {
+      images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
+      while (images > at_once && (parts.chunk % images != 0 || images % at_once != 0)) --images;
+      images = std::max(images, at_once);
+    }
+    if (parts.chunk > images) add(s_.outer, name(n), images == at_once ? 0 : images);
+    if (row_blocks.chunks > 1) add(s_.outer, name(p), row_blocks.chunk);
+    const auto innermost = [&]() -> std::string {
+      return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
+    };
+    if (dot) s_.panel_a = innermost();
+    if (in_groups) add(s_.outer, name(roles_.outputs));
+    if (!few) s_.panel_b = innermost();
+    if (few) {  // the taps of a row share a tile
       add_if_any(s_.outer, taps.front());
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, std::min(most, pairs)}};
@@ -224,13 +255,14 @@ class Chooser {
       const std::int64_t width = width_of(channels, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (row_blocks.chunks > 1) {
+      if (dot) {  // panels are read from memory once
+      } else if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
-      } else {
+      } else if (product(taps) == 1) {  // else tiles pass over a small image often enough
         s_.fetch = {{name(n)}, images};
       }
     }
-    if (images > 1) add(s_.inner, name(n));
+    if (images > at_once) add(s_.inner, name(n));
     add_inner_window(p);
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};

@@ -59,9 +59,9 @@ class Check {
       : c_(contraction), s_(schedule), target_(target), reduces_(sums) {}
 
   std::string run() {
-    for (const auto step :
-         {&Check::names, &Check::vector, &Check::registers, &Check::cover, &Check::order, &Check::partial_results,
-          &Check::sums, &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
+    for (const auto step : {&Check::names, &Check::vector, &Check::registers, &Check::pairs, &Check::panels,
+                            &Check::cover, &Check::order, &Check::partial_results, &Check::sums, &Check::parts,
+                            &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
     return "";
@@ -83,6 +83,7 @@ class Check {
     used.insert(s_.combine.begin(), s_.combine.end());
     used.insert(s_.flush.dims.begin(), s_.flush.dims.end());
     used.insert(s_.fetch.dims.begin(), s_.fetch.dims.end());
+    if (!s_.dot.empty()) used.insert(s_.dot);
     for (const std::string& name : used)
       if (c_.find(name) < 0) return fmt::format("there is no dim '{}' in {}", name, str(c_));
     std::set<std::string> held{s_.vector};
@@ -135,6 +136,44 @@ class Check {
     const std::int64_t needed = s_.accumulators() + s_.vectors + 1;
     if (needed > all)
       return fmt::format("a tile of {} vectors needs {} registers, there are {}", s_.accumulators(), needed, all);
+    return "";
+  }
+
+  // Two neighbouring terms are one word of each operand.
+  std::string pairs() {
+    if (s_.dot.empty()) return "";
+    if (target_.isa != Isa::x86_avx512bf16) return fmt::format("there is no dot2 on {}", name(target_.isa));
+    if (c_.a.dtype != DType::bf16 || c_.b.dtype != DType::bf16)
+      return fmt::format("dot2 multiplies bf16, not {} and {}", name(c_.a.dtype), name(c_.b.dtype));
+    if (!dim(s_.dot).reduced) return fmt::format("{} is a parallel dim: its terms are not added up", s_.dot);
+    if (dim(s_.dot).extent % 2 != 0 || s_.held(s_.dot) % 2 != 0)
+      return fmt::format("pairs of {}, of which there are {} and {} are unrolled", s_.dot, dim(s_.dot).extent,
+                         s_.held(s_.dot));
+    for (std::size_t i = 0; i < c_.a.index.size(); ++i)
+      if (c_.a.index[i].coefficient_of(c_.find(s_.dot)) != 0 && c_.a.may_leave(static_cast<int>(i), c_.dims))
+        return fmt::format("a pair of {} may lie half outside of the first operand", s_.dot);
+    for (const auto& [operand, panel] : {std::pair{&c_.a, &s_.panel_a}, std::pair{&c_.b, &s_.panel_b}}) {
+      for (const ir::DimSum& sum : operand->index)
+        if (!panel->empty() && sum.terms.size() > 1 && sum.coefficient_of(c_.find(s_.dot)) != 0)
+          return fmt::format("a panel holds pairs of a dim that is an index alone, not of {}", s_.dot);
+    }
+    const bool in_panels = !s_.panel_a.empty() && !s_.panel_b.empty();
+    if (!in_panels && (s_.pack_b == 0 || c_.dims.back().name != s_.dot))
+      return fmt::format("pairs of {} do not lie side by side: the second operand is packed, and its last dim is {}",
+                         s_.dot, c_.dims.back().name);
+    return "";
+  }
+
+  // Copies of operands are made by tasks.
+  std::string panels() {
+    for (const std::string* after : {&s_.panel_a, &s_.panel_b}) {
+      if (after->empty()) continue;
+      if (s_.by_threads()) return "threads read operands where they are, not panels";
+      if (after == &s_.panel_b && s_.pack_b > 0) return "the second operand is packed, or a panel, not both";
+      const auto is_it = [&](const ScheduledLoop& loop) { return loop.dims == std::vector{*after}; };
+      if (*after != Schedule::kTask && std::none_of(s_.outer.begin(), s_.outer.end(), is_it))
+        return fmt::format("a panel is built in every task or inside of an outer loop, and none is over {}", *after);
+    }
     return "";
   }
 

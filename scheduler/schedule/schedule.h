@@ -61,7 +61,12 @@ struct Schedule {
   std::vector<Extent> tile;    // parallel dims
   std::vector<Extent> unroll;  // reduced dims
   bool unroll_within = false;  // of the tile's elements
+  std::string dot;             // reduced dim whose terms dot2 takes two by two, bf16 in f32 sums; empty: one by one
   std::vector<ScheduledLoop> tasks, outer, inner;
+  // Where what is left of an operand is copied to scratch, padding included: in every task, or inside of the innermost
+  // outer loop over a dim. Empty: it is read as it is.
+  static constexpr const char* kTask = "task";
+  std::string panel_a, panel_b;
   std::int64_t pack_b = 0;           // elements of the vector's dim in a block; 0: the operand is read as it is
   std::vector<std::string> combine;  // empty: results are finished in registers
   Extent flush;                      // no dims: sums stay in their type

@@ -135,6 +135,7 @@ std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
     if (dim.reduced && s.held(dim.name) > 1) terms.add_held({dim.name}, inner);
   std::string text = "terms" + terms.text(inner + 1);
   if (flushes) text += fmt::format(" flush {} {}", s.flush.dims[0], s.flush.count);
+  if (!s.dot.empty()) text += fmt::format(" dot {}", s.dot);
   if (!sums) return text;
 
   const auto summed = [&](const std::string& name) { return !reduced(name) && !c.b.mentions(c.find(name)); };

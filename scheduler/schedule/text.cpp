@@ -61,9 +61,17 @@ class Reader {
       s.unroll = extents();
       s.unroll_within = tokens_.accept("within");
     }
+    if (tokens_.accept("dot")) s.dot = dim();
     if (tokens_.accept("task")) s.tasks = loops();
     if (tokens_.accept("outer")) s.outer = loops();
     if (tokens_.accept("inner")) s.inner = loops();
+    if (tokens_.accept("panel")) {
+      do {
+        const ir::Token operand = tokens_.expect(TokenKind::name, "a or b");
+        if (operand.text != "a" && operand.text != "b") Lexer::fail(operand, "there are panels of a and of b");
+        (operand.text == "a" ? s.panel_a : s.panel_b) = dim();
+      } while (tokens_.accept(","));
+    }
     if (tokens_.accept("pack")) tokens_.expect("b"), s.pack_b = positive();
     if (tokens_.accept("combine")) s.combine = dims();
     if (tokens_.accept("flush")) s.flush = extent();
@@ -134,9 +142,13 @@ std::string print(const Schedule& s) {
   if (!s.vector.empty()) line("vector", fmt::format("{} {} x {}", s.vector, s.lanes, s.vectors));
   line("tile", str(s.tile));
   line("unroll", str(s.unroll) + (s.unroll_within ? " within" : ""));
+  line("dot", s.dot);
   line("task", str(s.tasks));
   line("outer", str(s.outer));
   line("inner", str(s.inner));
+  std::string panels = s.panel_a.empty() ? "" : "a " + s.panel_a;
+  if (!s.panel_b.empty()) panels += (panels.empty() ? "b " : ", b ") + s.panel_b;
+  line("panel", panels);
   if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
   if (!s.flush.dims.empty()) line("flush", str(s.flush));

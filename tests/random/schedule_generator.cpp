@@ -154,6 +154,24 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
   }
   if (chosen.pack_b > 0 && random.chance(70)) s.pack_b = s.block();
   if (random.chance(20)) s.fetch = {{random.of(all)}, 1};
+  const auto panel = [&] {
+    const std::size_t i = static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(s.outer.size())));
+    return i == s.outer.size() ? std::string(Schedule::kTask) : s.outer[i].dims[0];
+  };
+  if (random.chance(30)) s.panel_a = panel();
+  if (random.chance(30) && s.pack_b == 0) s.panel_b = panel();
+  if (c.a.dtype == DType::bf16 && random.chance(70)) {
+    std::vector<std::string> even;
+    for (const std::string& name : reduced)
+      if (extent(name) % 2 == 0 && (s.pack_b == 0 || name == c.dims.back().name)) even.push_back(name);
+    if (!even.empty()) {
+      s.dot = random.of(even);
+      std::erase_if(s.unroll, [&](const scheduler::Extent& held_extent) { return held_extent.dims[0] == s.dot; });
+      s.unroll.push_back({{s.dot}, 2 * random.from(1, 2)});
+      if (s.pack_b == 0 && s.panel_a.empty()) s.panel_a = panel();
+      if (s.pack_b == 0 && s.panel_b.empty()) s.panel_b = panel();
+    }
+  }
   if (random.chance(25) && !s.inner.empty() && s.held(s.inner.back().dims[0]) > 1)
     s.flush = {s.inner.back().dims, s.held(s.inner.back().dims[0]) * random.from(1, 4)};
   return s;

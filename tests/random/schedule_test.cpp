@@ -24,10 +24,10 @@ void expect_right_numbers(const Tried& tried) {
   for (std::uint64_t seed = 1; done < tried.wanted; ++seed) {
     ASSERT_LT(refused, 20 * tried.wanted) << "few schedules are legal";
     Random random(seed);
-    const std::string text = random_anchor(random);
+    const Target target = Target::parse(random.of(tried.targets));
+    const std::string text = random_anchor(random, target.dot2_is_faster ? "bf16" : "f32");
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const Graph graph = ir::parse_graph(text);
-    const Target target = Target::parse(random.of(tried.targets));
     Trial trial;
     try {
       trial = planned(graph, target, [&](const Contraction& contraction, const Schedule& chosen) {
@@ -49,7 +49,8 @@ void expect_right_numbers(const Tried& tried) {
   std::printf("%d legal, %d not\n", done, refused);
 }
 
-constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k"};
+constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k",
+                                       "x86:avx512bf16,tasks=5,dot2=1"};
 constexpr const char* kDevices[] = {"cuda:sm_90", "cuda:sm_80"};
 
 TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
@@ -62,7 +63,8 @@ TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
 
 TEST(RandomSchedules, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
   const auto chosen_one = [](Random&, const Contraction&, const Schedule& chosen) { return chosen; };
-  expect_right_numbers({by_night() ? 10000 : 300, {kProcessors[0], kProcessors[1], kDevices[0]}, chosen_one});
+  expect_right_numbers(
+      {by_night() ? 10000 : 300, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, chosen_one});
 }
 
 }  // namespace

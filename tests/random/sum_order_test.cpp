@@ -131,7 +131,7 @@ void report(const Found& found) {
 TEST(RandomSumOrders, DecideEveryBit) {
   const int anchors = by_night() ? 3000 : 200;
   const std::vector<Target> targets{Target::parse("x86:avx512,tasks=7"), Target::parse("x86:avx2,tasks=5"),
-                                    Target::parse("x86:v2")};
+                                    Target::parse("x86:v2"), Target::parse("x86:avx512bf16,tasks=5,dot2=1")};
   Found found;
   for (int i = 1; i <= anchors && !::testing::Test::HasFatalFailure(); ++i)
     compare(static_cast<std::uint64_t>(i), targets, random_schedule, false, found);

@@ -21,8 +21,8 @@ DimSum of(int dim, std::int64_t coefficient, std::int64_t constant) { return {{{
 DimSum in_group(int g, std::int64_t size, int dim) { return g < 0 ? of(dim) : DimSum{{{g, size}, {dim, 1}}, 0}; }
 
 ContractionOperand operand(const Node& node, int i, std::vector<DimSum> index) {
-  const Shape& shape = node.operands[static_cast<std::size_t>(i)].value.type().shape;
-  return {i, std::move(index), {shape.begin(), shape.end()}, false};
+  const Type& type = node.operands[static_cast<std::size_t>(i)].value.type();
+  return {i, std::move(index), {type.shape.begin(), type.shape.end()}, false, type.dtype};
 }
 
 struct Axis {  // rows or columns of a convolution

@@ -116,7 +116,16 @@ Arg Expression::stored(int node, const LogicalIndex& at) {
   std::vector<Index> physical;
   for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
   const bool through_views = views_ > 0 || std::any_of(physical.begin(), physical.end(), is_nested);
-  return convert(hooks_.load(node, physical, through_views), compute_type(type.dtype));
+  const Arg loaded = hooks_.load(node, physical, through_views), wide = convert(loaded, compute_type(type.dtype));
+  if (!wide.is_literal()) narrow_.emplace(wide.value, loaded);
+  return wide;
+}
+
+Arg Expression::stored_value(int node, const LogicalIndex& at) {
+  const Arg wide = value(node, at);
+  const auto loaded = wide.is_literal() ? narrow_.end() : narrow_.find(wide.value);
+  const DType dtype = graph_.value(node).type().dtype;
+  return loaded != narrow_.end() && builder_.dtype(loaded->second) == dtype ? loaded->second : convert(wide, dtype);
 }
 
 Arg Expression::operand(const ir::Operand& operand, const LogicalIndex& at, DType type) {

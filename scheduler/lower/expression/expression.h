@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,8 @@ class Expression {
 
   // The value of `node` there, in its compute type.
   ir::Arg value(int node, const LogicalIndex& at);
+  // The same as it is or would be stored: in its own dtype.
+  ir::Arg stored_value(int node, const LogicalIndex& at);
   // Says that `node` has this value there, for example because an anchor's tile holds it.
   void bind(int node, const LogicalIndex& at, ir::Arg value) { memo_.push_back({node, at, value}); }
   // Finds the first maximum of the window over this pixel, for the gradients of all its pixels that follow in this
@@ -119,6 +122,7 @@ class Expression {
     KeptMaximum load;
   };
   Kept kept_;
+  std::unordered_map<ir::ValueId, ir::Arg> narrow_;  // what a value in a compute type was loaded as
   double flop_ = 0;
   int views_ = 0;  // around what is being computed
 };

@@ -42,7 +42,7 @@ std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& 
   for (const int d : packed_apart(c, s)) dims.push_back(extent(d));
   dims.push_back(ir::ceil_divide(extent(c.find(s.vector)), s.pack_b));
   for (const ir::ContractionDim& dim : c.dims)
-    if (dim.reduced) dims.push_back(dim.extent);
+    if (dim.reduced) dims.push_back(dim.extent / (dim.name == s.dot ? 2 : 1));
   dims.push_back(s.pack_b);
   return dims;
 }
@@ -53,7 +53,7 @@ std::vector<Index> Nest::packed_place(const Index& j) const {
   const Index& first = range(vector_).base;
   place.push_back(first / s_.pack_b);
   for (std::size_t d = 0; d < c_.dims.size(); ++d)
-    if (c_.dims[d].reduced) place.push_back(range(static_cast<int>(d)).base);
+    if (c_.dims[d].reduced) place.push_back(range(static_cast<int>(d)).base / terms_at_once(static_cast<int>(d)));
   place.push_back(first % s_.pack_b + j * s_.lanes + lane_);
   return place;
 }

@@ -6,6 +6,7 @@
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/pack.h"
 #include "scheduler/names/steps.h"
@@ -61,8 +62,9 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     const std::string name = std::string(kPacking) + std::string(ir::name(node.op));
     const std::vector<std::int64_t> dims = packed_dims(one.contraction, one.schedule);
     lowered.kernels.push_back(lower_packing(context, one.contraction, one.schedule, value, packed, name));
-    lowered.extras.push_back({fused.compute, dims, label(context.graph, value) + " packed"});
-    one.packed = kernel.extra_buffer(ir::MemKind::read, fused.compute, dims, packed);
+    const DType type = factor_type(one.schedule, fused.compute);
+    lowered.extras.push_back({type, dims, label(context.graph, value) + " packed"});
+    one.packed = kernel.extra_buffer(ir::MemKind::read, type, dims, packed);
   }
   build(kernel, scheduled);
   if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;

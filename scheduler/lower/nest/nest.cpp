@@ -7,6 +7,7 @@
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -46,6 +47,8 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
       packed_(scheduled.packed),
       compute_(compute_type(kernel.graph().value(kernel.group().anchor).type().dtype)),
       vector_(c_.find(s_.vector)),
+      dot_(s_.dot.empty() ? -1 : c_.find(s_.dot)),
+      factor_(factor_type(s_, compute_)),
       by_threads_(s_.by_threads()),
       dims_(c_.dims) {
   const ir::Node& node = *kernel.graph().value(kernel.group().anchor);
@@ -81,11 +84,19 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
     if (loop.last) loop.step = loop.list ? 1 : held(loop.dim);
     return loop;
   };
+  const auto panels_after = [&](const std::string& loop) {
+    if (s_.panel_a == loop) stages_.push_back({Kind::panel_a, {}});
+    if (s_.panel_b == loop) stages_.push_back({Kind::panel_b, {}});
+  };
   for (const ScheduledLoop& task : s_.tasks) stages_.push_back({Kind::loop, resolve(task, true)});
+  panels_after(Schedule::kTask);
   for (const ScheduledLoop& outer : s_.outer) {
     Loop loop = resolve(outer, false);
     if (dim(loop.dim).reduced && !carried_) stages_.push_back({Kind::clear, {}}), carried_ = true;
     stages_.push_back({Kind::loop, loop});
+    const bool again = std::any_of(&outer + 1, s_.outer.data() + s_.outer.size(),
+                                   [&](const ScheduledLoop& later) { return later.dims == outer.dims; });
+    if (outer.dims.size() == 1 && !again) panels_after(outer.dims[0]);
   }
   stages_.push_back({Kind::lanes, {}});
   bool open = false;
@@ -166,6 +177,10 @@ void Nest::walk(std::size_t stage) {
     case Kind::clear:
       clear_partial_results();
       return walk(stage + 1);
+    case Kind::panel_a:
+      return in_panel(panel_a_, c_.a, value_a_, stage + 1);
+    case Kind::panel_b:
+      return in_panel(panel_b_, c_.b, value_b_, stage + 1);
     case Kind::lanes:
       return lanes(stage + 1);
     case Kind::tile:
@@ -176,7 +191,8 @@ void Nest::walk(std::size_t stage) {
 void Nest::loop(const Loop& loop, std::size_t next) {
   if (loop.list) return over_list(next);
   if (loop.stride > 0) return over_strided(loop, next);
-  if (!loop.last || loop.dim == vector_) return over_blocks(loop, next);
+  if (!loop.last || loop.dim == vector_ || (loop.task && dim(loop.dim).reduced && held(loop.dim) > 1))
+    return over_blocks(loop, next);
   held(loop.dim) == 1 ? over_elements(loop, next) : over_held(loop, next);
 }
 

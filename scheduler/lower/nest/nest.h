@@ -45,7 +45,7 @@ class Nest {
   void emit(const std::vector<ir::MemId>& work, std::int64_t first_part);
 
  private:
-  enum class Kind : std::uint8_t { loop, clear, lanes, tile };
+  enum class Kind : std::uint8_t { loop, clear, panel_a, panel_b, lanes, tile };
   struct Loop {
     int dim = -1;           // of the contraction, or of together_
     std::int64_t step = 0;  // elements; of a last loop what the registers hold
@@ -65,6 +65,18 @@ class Nest {
     std::int64_t size = 1;
     bool limited = false;
     std::int64_t stride = 1;  // of the elements
+  };
+  // A copy of what a part of the nest reads of an operand.
+  struct Panel {
+    struct Axis {  // of a logical dim: element `coordinate` is low + coordinate * step
+      ir::Index low = 0;
+      std::int64_t step = 1, extent = 1;
+      bool may_leave = false;
+    };
+    std::vector<Axis> axes;
+    std::vector<int> order;  // logical dims, outermost first
+    ir::MemId memory = -1;
+    bool is_open() const { return memory >= 0; }
   };
   using Body = std::function<void(ir::Index)>;
 
@@ -112,6 +124,16 @@ class Nest {
                    const std::function<void()>& body);
   void over_edges(const Loop& loop, int axis, std::size_t next);
 
+  // panel.cpp: copies of operands
+  std::int64_t size_in_panel(int d) const;
+  Panel panel_of(const ir::ContractionOperand& operand, int value) const;
+  void in_panel(Panel& panel, const ir::ContractionOperand& operand, int value, std::size_t next);
+  void fill(const Panel& panel, const ir::ContractionOperand& operand, int value, std::size_t n,
+            std::vector<ir::Index>& at, bool zero);
+  ir::Arg copied(const Panel& panel, const ir::ContractionOperand& operand, int value,
+                 const std::vector<ir::Index>& at);
+  ir::Arg from_panel(const Panel& panel, const std::vector<ir::DimSum>& index);
+
   // tile.cpp: the register tile
   void tile(std::size_t next);
   void tile_in_tree(std::size_t next);
@@ -130,6 +152,8 @@ class Nest {
   void multiply();
   void multiply_within();
   void when_inside(const std::function<void()>& body);
+  ir::Arg factor(int value, const std::vector<ir::DimSum>& index);
+  std::int64_t terms_at_once(int d) const { return d == dot_ ? 2 : 1; }
   ir::Arg element_of_a();
   ir::Arg element_of_b(const ir::Index& j);
   void valid_lanes(const std::function<void()>& body);
@@ -172,6 +196,8 @@ class Nest {
   const DType compute_;
   int value_a_, value_b_;  // of the graph
   int vector_;
+  const int dot_;       // dim whose terms are taken two by two, or -1
+  const DType factor_;  // type of factors
   const bool by_threads_;
   std::vector<ir::ContractionDim> dims_;    // the contraction's, then those of several of them together
   std::vector<std::vector<int>> together_;  // what these are made of
@@ -188,6 +214,7 @@ class Nest {
   std::vector<std::size_t> active_;              // those that this point adds to
   ir::Index vector_at_ = 0, lane_ = 0, part_ = 0;
   ir::MemId acc_ = -1, partials_ = -1;
+  Panel panel_a_, panel_b_;
   bool carried_ = false;     // partial results are added to more than once
   bool state_open_ = false;  // inside of the lanes
   bool tile_open_ = false;

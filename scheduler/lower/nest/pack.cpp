@@ -5,6 +5,7 @@
 
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/expression/expression.h"
+#include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/split.h"
 
@@ -33,7 +34,7 @@ class Packing {
         builder_(name, context.target.isa),
         vector_(c_.find(s_.vector)),
         value_(value),
-        compute_(compute_type(context.graph.value(value).type().dtype)),
+        type_(factor_type(s_, compute_type(context.graph.value(value).type().dtype))),
         at_(c_.dims.size(), Index(0)),
         apart_(packed_apart(c_, s_)),
         dims_(packed_dims(c_, s_)) {
@@ -43,6 +44,7 @@ class Packing {
     }
     blocks_ = (dim(vector_).extent + s_.pack_b - 1) / s_.pack_b;
     channel_ = sums_.back();
+    at_once_ = s_.dot.empty() ? 1 : 2;
   }
 
   LoweredKernel run(int packed) && {
@@ -65,8 +67,9 @@ class Packing {
  private:
   const ir::ContractionDim& dim(int d) const { return c_.dims[static_cast<std::size_t>(d)]; }
   Index& at(int d) { return at_[static_cast<std::size_t>(d)]; }
-  std::int64_t channels() const { return dim(channel_).extent; }
-  std::int64_t taps() const { return c_.terms() / channels(); }
+  // As they are packed: pairs of them, where dot2 multiplies.
+  std::int64_t channels() const { return dim(channel_).extent / at_once_; }
+  std::int64_t taps() const { return c_.terms() / dim(channel_).extent; }
 
   // In memory the elements of one output lie side by side, in the order of the channels.
   bool channels_adjoin() const {
@@ -95,14 +98,22 @@ class Packing {
       }
       return builder_.load(place->second, physical, through_views);
     };
-    LogicalIndex index;
+    Expression expression(context_.graph, builder_, hooks);
+    if (at_once_ == 1) return expression.value(value_, index(at(channel_)));
+    const Index first = at(channel_) * 2;
+    return bf16_pair(expression, value_, index(first), index(first + Index(1)));
+  }
+
+  // Of the operand's element with this channel.
+  LogicalIndex index(const Index& channel) {
+    LogicalIndex all;
     for (const ir::DimSum& sum : c_.b.index) {
       Index one = sum.constant;
-      for (const ir::DimSum::Term& term : sum.terms) one = one + at(term.dim) * term.coefficient;
-      index.push_back(one);
+      for (const ir::DimSum::Term& term : sum.terms)
+        one = one + (term.dim == channel_ ? channel : at(term.dim)) * term.coefficient;
+      all.push_back(one);
     }
-    Expression expression(context_.graph, builder_, hooks);
-    return expression.value(value_, index);
+    return all;
   }
 
   // Buffers are declared by their first use, so the written one comes last.
@@ -110,9 +121,8 @@ class Packing {
     at(vector_) = block * s_.pack_b + in_block;
     const bool whole = dim(vector_).extent % s_.pack_b == 0;
     const Arg value =
-        whole ? element()
-              : value_or_zero(builder_, at(vector_), dim(vector_).extent, compute_, [&] { return element(); });
-    if (to_ < 0) to_ = builder_.buffer(MemKind::write, compute_, dims_, 64);
+        whole ? element() : value_or_zero(builder_, at(vector_), dim(vector_).extent, type_, [&] { return element(); });
+    if (to_ < 0) to_ = builder_.buffer(MemKind::write, type_, dims_, 64);
     std::vector<Index> place;
     for (const int d : apart_) place.push_back(at(d));
     place.push_back(block);
@@ -220,8 +230,9 @@ class Packing {
   std::map<int, ir::MemId> buffers_;
   const int vector_;
   const int value_;
-  const DType compute_;
+  const DType type_;  // of what is packed
   int channel_ = -1;
+  std::int64_t at_once_ = 1;       // channels in a factor
   std::vector<int> apart_, sums_;  // dims of the operand that are blocks of their own; that are summed up
   std::vector<Index> at_;          // by dim
   std::vector<std::int64_t> dims_;

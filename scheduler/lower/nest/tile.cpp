@@ -5,6 +5,7 @@
 #include "ir/base/check.h"
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
@@ -126,27 +127,37 @@ void Nest::over_terms(std::size_t n, const std::vector<Index>& at,
   if (n == unrolled_dims_.size()) return body(at);
   const int d = unrolled_dims_[n];
   const Range of_dim = range(d);
-  unrolled(builder_, of_dim.size, [&](Index i) {
+  const std::int64_t at_once = terms_at_once(d);
+  unrolled(builder_, of_dim.size / at_once, [&](Index i) {
     std::vector<Index> deeper = at;
     deeper.push_back(i);
-    with(d, {of_dim.base + i, 1, false, 1}, [&] { over_terms(n + 1, deeper, body); });
+    with(d, {of_dim.base + i * at_once, 1, false, 1}, [&] { over_terms(n + 1, deeper, body); });
   });
 }
 
+Arg Nest::factor(int value, const std::vector<ir::DimSum>& index) {
+  const Panel& panel = value == value_a_ && &index == &c_.a.index ? panel_a_ : panel_b_;
+  if (panel.is_open()) return from_panel(panel, index);
+  Expression& expression = kernel_.expression();
+  if (dot_ < 0) return expression.value(value, evaluate(index));
+  const LogicalIndex first = evaluate(index);
+  const Range here = range(dot_);
+  LogicalIndex second;
+  with(dot_, {here.base + Index(1), 1, false, 1}, [&] { second = evaluate(index); });
+  return bf16_pair(expression, value, first, second);
+}
+
 Arg Nest::element_of_a() {
-  const auto load = [&] {
-    return kernel_.expression().nested([&] { return kernel_.expression().value(value_a_, evaluate(c_.a.index)); });
-  };
-  if (!c_.a.mentions(vector_) || !has_idle_lanes()) return load();
-  return value_or_zero(builder_, vector_at_, dim(vector_).extent, compute_, load);
+  const auto load = [&] { return kernel_.expression().nested([&] { return factor(value_a_, c_.a.index); }); };
+  if (!c_.a.mentions(vector_) || !has_idle_lanes() || panel_a_.is_open()) return load();
+  return value_or_zero(builder_, vector_at_, dim(vector_).extent, factor_, load);
 }
 
 Arg Nest::element_of_b(const Index& j) {
   if (packed_ >= 0) return builder_.load(packed_, packed_place(j));
-  const auto load = [&] {
-    return kernel_.expression().nested([&] { return kernel_.expression().value(value_b_, evaluate(c_.b.index)); });
-  };
-  return has_idle_lanes() ? value_or_zero(builder_, vector_at_, dim(vector_).extent, compute_, load) : load();
+  const auto load = [&] { return kernel_.expression().nested([&] { return factor(value_b_, c_.b.index); }); };
+  if (!has_idle_lanes() || panel_b_.is_open()) return load();
+  return value_or_zero(builder_, vector_at_, dim(vector_).extent, factor_, load);
 }
 
 // What keeps the first operand's index inside here. `never`: nothing can.
@@ -172,11 +183,13 @@ void Nest::add_term(const std::vector<Index>& at, ir::MemId b, const std::vector
   const auto add = [&](const Index& j, const Arg& x) {
     const std::vector<Index> element = with_vector(at, j);
     const Arg y = builder_.load(b, with_vector(term, j)), sum = builder_.load(acc_, element);
-    builder_.store(acc_, element, kernel_.multiply_add(x, y, sum, compute_));
+    builder_.store(
+        acc_, element,
+        dot_ < 0 ? kernel_.multiply_add(x, y, sum, compute_) : Arg(builder_.def(ir::Op::dot2, {x, y, sum}, compute_)));
   };
   if (c_.a.mentions(vector_)) return over_vectors([&](Index j) { add(j, element_of_a()); });
   kernel_.expression().nested([&] {
-    const Arg x = kernel_.expression().value(value_a_, evaluate(c_.a.index));
+    const Arg x = factor(value_a_, c_.a.index);
     over_vectors([&](Index j) { add(j, x); });
   });
 }
@@ -190,7 +203,7 @@ void Nest::when_inside(const std::function<void()>& body) {
 }
 
 void Nest::multiply() {
-  const ir::MemId b = builder_.local(MemKind::register_local, compute_, {s_.vectors});
+  const ir::MemId b = builder_.local(MemKind::register_local, factor_, {s_.vectors});
   over_vectors([&](Index j) { builder_.store(b, {j}, element_of_b(j)); });
   over_tile(true, [&](const std::vector<Index>& at) { when_inside([&] { add_term(at, b, {}); }); });
   if (!s_.combine.empty()) fetch_operands();
@@ -200,9 +213,9 @@ void Nest::multiply() {
 // one are neighbouring loads.
 void Nest::multiply_within() {
   std::vector<std::int64_t> dims;
-  for (const int d : unrolled_dims_) dims.push_back(range(d).size);
+  for (const int d : unrolled_dims_) dims.push_back(range(d).size / terms_at_once(d));
   if (s_.vectors > 1 || dims.empty()) dims.push_back(s_.vectors);
-  const ir::MemId b = builder_.local(MemKind::register_local, compute_, dims);
+  const ir::MemId b = builder_.local(MemKind::register_local, factor_, dims);
   over_terms(0, {}, [&](const std::vector<Index>& term) {
     over_vectors([&](Index j) { builder_.store(b, with_vector(term, j), element_of_b(j)); });
   });
@@ -316,7 +329,7 @@ void Nest::fetch_new_lines(std::size_t axis, int along) {
 
 // Both operands of the term that takes this one's place, so many steps further along a dim that is summed up.
 void Nest::fetch_operands() {
-  if (s_.fetch.dims.empty() || !list_.empty()) return;
+  if (s_.fetch.dims.empty() || !list_.empty() || panel_a_.is_open()) return;
   const int d = c_.find(s_.fetch.dims[0]);
   const Range here = range(d);
   with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {

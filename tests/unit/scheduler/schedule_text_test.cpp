@@ -52,7 +52,9 @@ TEST(ScheduleText, IsReadBack) {
         "schedule { vector k 8 x 1 tile s*c 14 outer k, r, s*c inner n, p, q combine k }",
         "schedule { vector k 4 x 1 tile q 8 unroll c 4 within task grid.y k/64, grid.x n*p*q/96, block.x k inner "
         "block.y "
-        "n*p*q stride 8, n*p*q, r, s, c pack b 64 flush c 32 }"})
+        "n*p*q stride 8, n*p*q, r, s, c pack b 64 flush c 32 }",
+        "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 }",
+        "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel a n, b p combine c }"})
     EXPECT_EQ(print(parse_schedule(text)), text);
 }
 
@@ -177,6 +179,40 @@ TEST(ScheduleCheck, AllowsOneUnevenDimOfAnIndex) {
                    "combine n*p*q*k }")
                 .find("threads along p and r have nothing to do, and they are one index"),
             std::string::npos);
+}
+
+TEST(ScheduleCheck, PairsAreOfBf16AndSideBySide) {
+  ir::Contraction bf16 = kConvolution;
+  bf16.a.dtype = bf16.b.dtype = DType::bf16;
+  ir::Contraction odd = bf16;
+  odd.dims.back().extent = 63;
+  const std::string by_channels =
+      "schedule { vector k 16 x 2 tile q 8 unroll c 4 dot c task n outer k inner p, q, r, s, c pack b 32 }";
+  const auto broken = [](const ir::Contraction& c, const std::string& text, const char* target = "x86:avx512bf16") {
+    return check(c, parse_schedule(text), Target::parse(target), false);
+  };
+  EXPECT_EQ(broken(bf16, by_channels), "");
+  EXPECT_EQ(broken(bf16, by_channels, "x86:avx512"), "there is no dot2 on x86:avx512");
+  EXPECT_EQ(broken(kConvolution, by_channels), "dot2 multiplies bf16, not f32 and f32");
+  EXPECT_EQ(broken(odd, by_channels), "pairs of c, of which there are 63 and 4 are unrolled");
+  EXPECT_EQ(broken(bf16, "schedule { vector k 16 x 2 tile q 8 dot c task n outer k inner p, q, r, s, c pack b 32 }"),
+            "pairs of c, of which there are 64 and 1 are unrolled");
+  EXPECT_EQ(broken(bf16, "schedule { vector k 16 x 2 tile q 8 unroll c 4 dot c task n outer k inner p, q, r, s, c }"),
+            "pairs of c do not lie side by side: the second operand is packed, and its last dim is c");
+  EXPECT_EQ(broken(bf16, "schedule { vector k 16 x 2 tile q 9 dot q task n outer k inner p, q, r, s, c pack b 32 }"),
+            "q is a parallel dim: its terms are not added up");
+}
+
+TEST(ScheduleCheck, PanelsAreBuiltInALoopOfATask) {
+  const auto broken = [](const std::string& text) {
+    return check(kConvolution, parse_schedule("schedule { vector k 16 x 2 tile q 9 " + text + " }"),
+                 Target::parse("x86:avx512"), false);
+  };
+  EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel a task, b k"), "");
+  EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel a q"),
+            "a panel is built in every task or inside of an outer loop, and none is over q");
+  EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel b k pack b 32"),
+            "the second operand is packed, or a panel, not both");
 }
 
 }  // namespace

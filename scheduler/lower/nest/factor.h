@@ -1,0 +1,14 @@
+// Factors: what the products of a contraction are made of. Elements in the compute type, or, where dot2 multiplies,
+// words of two neighbouring bf16, the first in the low half.
+#pragma once
+
+#include "scheduler/lower/expression/expression.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::scheduler {
+
+DType factor_type(const Schedule& schedule, DType compute);
+// Of `node`, which is bf16, at two places.
+ir::Arg bf16_pair(Expression& expression, int node, const LogicalIndex& first, const LogicalIndex& second);
+
+}  // namespace fusejit::scheduler
