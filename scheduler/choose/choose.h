@@ -12,6 +12,7 @@ namespace fusejit::scheduler {
 struct FusedWork {
   DType compute = DType::f32;
   bool sums = false;               // the epilogue reduces over the results
+  std::int64_t result_bytes = 0;   // of all contractions of the anchor
   std::int64_t elements_read = 0;  // values that the epilogue reads element by element
   // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they
   // are; the second operand is in memory, and its elements for one result after the other lie side by side.

@@ -115,6 +115,7 @@ class Chooser {
     add_if_any(s_.inner, q);
     sums_of_pixels(columns, rows, channel_dims, channels);
     if (does_little(p, block)) s_.fetch = {{name(p)}, 1};
+    s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
   }
 

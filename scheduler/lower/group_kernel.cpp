@@ -293,11 +293,12 @@ int GroupKernel::elements_read() const {
   }));
 }
 
-void GroupKernel::prefetch_elements() {
+void GroupKernel::prefetch_elements(Vectors stored) {
   for (const auto& [node, list] : accesses_) {
     if (list.size() != 1 || !is_identity(list[0], group_.domain, context_.graph.value(node).type())) continue;
     const Buffer& of_node = buffer(node);
     const bool written = builder_.memory(of_node.memory).kind != MemKind::read;
+    if (written && stored == Vectors::whole && bypasses_caches(of_node)) continue;
     builder_.prefetch(of_node.memory, place(of_node, list[0].index),
                       written ? ir::PrefetchKind::write : ir::PrefetchKind::l1);
   }

@@ -41,7 +41,7 @@ class GroupKernel {
   // A hint that an element of `node` is needed soon; nothing if the node is not in memory. No index names a lane.
   void prefetch(int node, const LogicalIndex& at);
   // The same for everything that the group reads or stores element by element, here; the point names no lane.
-  void prefetch_elements();
+  void prefetch_elements(Vectors stored = Vectors::some);
   // The same for `elements` along the last axis from `point` on, of every value that comes from memory: that no cache
   // holds, and that is read at the point itself.
   void prefetch_streams(const std::vector<ir::Index>& point, std::int64_t elements);

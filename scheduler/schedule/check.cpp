@@ -60,8 +60,8 @@ class Check {
 
   std::string run() {
     for (const auto step : {&Check::names, &Check::vector, &Check::registers, &Check::pairs, &Check::panels,
-                            &Check::cover, &Check::order, &Check::partial_results, &Check::sums, &Check::parts,
-                            &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
+                            &Check::stores, &Check::cover, &Check::order, &Check::partial_results, &Check::sums,
+                            &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
     return "";
@@ -161,6 +161,11 @@ class Check {
     if (!in_panels && (s_.pack_b == 0 || c_.dims.back().name != s_.dot))
       return fmt::format("pairs of {} do not lie side by side: the second operand is packed, and its last dim is {}",
                          s_.dot, c_.dims.back().name);
+    return "";
+  }
+
+  std::string stores() {
+    if (s_.stream && s_.by_threads()) return "a device decides itself what its caches keep";
     return "";
   }
 

@@ -71,6 +71,7 @@ struct Schedule {
   std::vector<std::string> combine;  // empty: results are finished in registers
   Extent flush;                      // no dims: sums stay in their type
   Extent fetch;                      // no dims: no prefetch; else the distance
+  bool stream = false;               // whole vectors of results that no cache holds are stored around the caches
 
   std::int64_t block() const { return std::int64_t{lanes} * vectors; }
   // Lanes come in so many: a vector's, or those of the threads of a block side by side.

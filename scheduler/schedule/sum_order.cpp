@@ -119,6 +119,14 @@ class Order {
 
 }  // namespace
 
+namespace {
+
+std::int64_t extent_of(const ir::Contraction& c, const std::string& dim) {
+  return c.dims[static_cast<std::size_t>(c.find(dim))].extent;
+}
+
+}  // namespace
+
 std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
   const auto reduced = [&](const std::string& name) { return c.dims[static_cast<std::size_t>(c.find(name))].reduced; };
   // What goes to f64 now and then, or to memory between, is cut there.
@@ -134,7 +142,11 @@ std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
   for (const ir::ContractionDim& dim : c.dims)
     if (dim.reduced && s.held(dim.name) > 1) terms.add_held({dim.name}, inner);
   std::string text = "terms" + terms.text(inner + 1);
-  if (flushes) text += fmt::format(" flush {} {}", s.flush.dims[0], s.flush.count);
+  if (flushes) {  // what the registers hold goes to f64 together, what is looped over does not
+    text += fmt::format(" flush {} {}", s.flush.dims[0], s.flush.count);
+    for (const Extent& held : s.unroll)
+      if (extent_of(c, held.dims[0]) > 1 && held.count > 1) text += fmt::format(", {} {}", held.dims[0], held.count);
+  }
   if (!s.dot.empty()) text += fmt::format(" dot {}", s.dot);
   if (!sums) return text;
 

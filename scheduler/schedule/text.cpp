@@ -76,6 +76,7 @@ class Reader {
     if (tokens_.accept("combine")) s.combine = dims();
     if (tokens_.accept("flush")) s.flush = extent();
     if (tokens_.accept("fetch")) s.fetch = extent();
+    if (tokens_.accept("store")) tokens_.expect("stream"), s.stream = true;
     tokens_.expect("}");
     return s;
   }
@@ -153,6 +154,7 @@ std::string print(const Schedule& s) {
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
   if (!s.flush.dims.empty()) line("flush", str(s.flush));
   if (!s.fetch.dims.empty()) line("fetch", str(s.fetch));
+  if (s.stream) line("store", "stream");
   return text + " }";
 }
 

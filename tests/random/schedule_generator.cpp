@@ -158,6 +158,7 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
     const std::size_t i = static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(s.outer.size())));
     return i == s.outer.size() ? std::string(Schedule::kTask) : s.outer[i].dims[0];
   };
+  s.stream = random.chance(30);
   if (random.chance(30)) s.panel_a = panel();
   if (random.chance(30) && s.pack_b == 0) s.panel_b = panel();
   if (c.a.dtype == DType::bf16 && random.chance(70)) {

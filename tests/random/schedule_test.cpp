@@ -49,7 +49,7 @@ void expect_right_numbers(const Tried& tried) {
   std::printf("%d legal, %d not\n", done, refused);
 }
 
-constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k",
+constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k,l3=1k",
                                        "x86:avx512bf16,tasks=5,dot2=1"};
 constexpr const char* kDevices[] = {"cuda:sm_90", "cuda:sm_80"};
 

@@ -31,7 +31,8 @@ bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int 
 std::optional<LoweredGroup> lower_contractions(const LowerContext& context, const Group& group, int lanes) {
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;
-  FusedWork fused{compute_type(node.type.dtype), !group.reductions.empty(), 0, lanes, context.library, false};
+  FusedWork fused{
+      compute_type(node.type.dtype), !group.reductions.empty(), node.type.bytes(), 0, lanes, context.library, false};
   const std::vector<ir::Contraction> contractions = context.contractions(node);
   LoweredGroup lowered;
   if (contractions.empty()) return lowered;

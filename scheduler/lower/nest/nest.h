@@ -181,6 +181,7 @@ class Nest {
   Range& range(int d) { return ranges_[static_cast<std::size_t>(d)]; }
   const Range& range(int d) const { return ranges_[static_cast<std::size_t>(d)]; }
   std::int64_t held(int d) const { return held_[static_cast<std::size_t>(d)]; }
+  Vectors stored_vectors() const;
   bool has_idle_lanes() const { return dim(vector_).extent % s_.lanes_together() != 0; }
   ir::Index at(int d) const { return d == vector_ ? vector_at_ : range(d).base; }
   ir::Index evaluate(const ir::DimSum& sum) const;

@@ -240,6 +240,13 @@ void Nest::real_elements(const std::function<void()>& body) {
   real.empty() ? body() : builder_.when(real, body);
 }
 
+// Whole vectors side by side in memory, which may go around the caches.
+Vectors Nest::stored_vectors() const {
+  const int last = innermost_dim(kernel_.group().domain);
+  const bool side_by_side = last >= 0 && c_.result[static_cast<std::size_t>(last)].coefficient_of(vector_) == 1;
+  return s_.stream && side_by_side && !has_idle_lanes() ? Vectors::whole : Vectors::some;
+}
+
 // Lanes beyond the last output do nothing.
 void Nest::valid_lanes(const std::function<void()>& body) {
   if (!has_idle_lanes()) return body();
@@ -275,7 +282,7 @@ void Nest::epilogue() {
   each_accumulator([&](const std::vector<Index>& element, const Index& j) {
     real_elements([&] {
       here(element, [&] {
-        kernel_.store_all(accumulators_.expressions());
+        kernel_.store_all(accumulators_.expressions(), stored_vectors());
         if (!work_.empty()) accumulators_.add(state_, j, Index(0));
       });
     });
@@ -306,7 +313,7 @@ void Nest::fetch_result() {
         vector_at_ = range(vector_).base + j * s_.lanes;
         if (lines) fetch_new_lines(0, d);
         kernel_.move_to_dims(evaluate(c_.result));
-        kernel_.prefetch_elements();
+        kernel_.prefetch_elements(stored_vectors());
       });
     });
   });

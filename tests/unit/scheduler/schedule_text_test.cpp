@@ -53,7 +53,7 @@ TEST(ScheduleText, IsReadBack) {
         "schedule { vector k 4 x 1 tile q 8 unroll c 4 within task grid.y k/64, grid.x n*p*q/96, block.x k inner "
         "block.y "
         "n*p*q stride 8, n*p*q, r, s, c pack b 64 flush c 32 }",
-        "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 }",
+        "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 store stream }",
         "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel a n, b p combine c }"})
     EXPECT_EQ(print(parse_schedule(text)), text);
 }

@@ -46,7 +46,8 @@ TEST(SumOrder, IsTheOneOfTheLoops) {
       {"vector k 16 x 2 unroll c 4 task n, s*c/6 outer k inner p, q, r, s*c combine k",
        "terms (s*c/4)/6 | r, (s*c/4), c"},
       // Where sums go to f64 nothing is taken together.
-      {"vector k 16 x 2 unroll c 4 task n, p outer k inner q, r, s, c flush c 32", "terms | | r, s, c/4, c flush c 32"},
+      {"vector k 16 x 2 unroll c 4 task n, p outer k inner q, r, s, c flush c 32",
+       "terms | | r, s, c/4, c flush c 32, c 4"},
       {"vector k 16 x 2 task n, p outer r, k inner q, s, c combine k flush c 32", "terms | r | s, c flush c 32"},
       // Threads meet in a tree.
       {"vector k 4 x 1 task grid.z r*s/4, grid.x n, block.x k inner p, q, block.y c stride 8, c, r*s combine n*p*q*k",
