@@ -140,7 +140,12 @@ class Chooser {
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
-    return std::min(extent(p), std::max(for_cache, ir::ceil_divide<std::int64_t>(target_.tasks, images)));
+    // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them.
+    const std::int64_t touched = extent(q) * extent(vector_) * bytes(fused_.compute) * (1 + fused_.elements_read);
+    const std::int64_t for_epilogue =
+        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, target_.l2_bytes) : 1;
+    return std::min(extent(p),
+                    std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(target_.tasks, images)}));
   }
 
   // Taps, row by row, then channels.
