@@ -8,10 +8,10 @@
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
 //     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
-//     pack b 32                the second operand is laid out beforehand, in the order in which it is read, 32 k a
-//     block combine c                partial results go to memory; a phase of its own adds them up, lanes along c flush
-//     c 32               after every 32 terms of c the f32 sums are added to f64 ones fetch p 1                prefetch
-//     what will be touched one p further
+//     pack b 32                the second operand is laid out beforehand, as it is read, 32 k a block
+//     combine c                partial results go to memory; a phase of its own adds them up, lanes along c
+//     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
+//     fetch p 1                prefetch what will be touched one p further
 //   }
 //
 // A loop steps by `/n` elements, and the last loop of a dim by what the registers hold of it. A loop over n*p*q goes
