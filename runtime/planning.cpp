@@ -102,6 +102,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   auto made = std::make_shared<Executable>();
   scheduler::PlanOptions wanted{target, options.rules, given.donated, {}, given.fixed};
   wanted.fall_back = may_fall_back();
+  wanted.reschedule = options.reschedule;
   if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
     wanted.inspect = [&refused](const ir::Kernel& kernel) {
       if (refused == "*" || kernel.name == refused) throw InternalError("kernel @" + kernel.name + " is refused");

@@ -60,6 +60,8 @@ struct SessionOptions {
   // What cannot be compiled as planned is compiled in parts, and what cannot be compiled at all is interpreted: slower,
   // with the same results. False: UnsupportedError instead, as in strict mode.
   bool fall_back = true;
+  // Other schedules than the chosen ones, for experiments: such plans are not kept on disk, nor taken from there.
+  scheduler::Reschedule reschedule = {};
   std::function<void(const std::string& line)> log = {};  // lost chances, each once; may be called by any thread
   bool log_fusions = false;  // and what is fused, a line each (scheduler/report/fusions.h), as plans are made or loaded
 };

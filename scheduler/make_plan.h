@@ -16,9 +16,11 @@ struct PlanOptions {
   LibrarySupports supports = {};  // what else a library does in the call of an anchor, for a target with one
   std::vector<bool> fixed =
       {};  // per parameter; empty: none. Never changed: laid out for its readers once, not each run
-  // A group whose kernel cannot be made is made from its parts (Plan::fallbacks). Never in strict mode.
+  // A group whose kernel cannot be made is made from its parts (Plan::fallbacks). Never in strict mode, nor with a
+  // `reschedule`.
   bool fall_back = true;
-  // Another schedule in place of the chosen one, where it is legal; else UserError with the rule that it breaks.
+  // Another schedule in place of the chosen one, where it is legal; else UserError with the rule that it breaks. What
+  // is built of it is verified.
   Reschedule reschedule = {};
   // For tests that make an anchor up: the graph is as passes leave it, and what an anchor computes, which else its row
   // says.

@@ -5,7 +5,7 @@
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
 //               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["of" n {"," n}] ["in" "layer"]
-//               ["computes" "label" {"," "label"}] schedule*
+//               ["computes" "label" {"," "label"}] {"contraction" "sentence" schedule}
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "parts" "@"name "group" ":" "sentence"
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
@@ -129,7 +129,10 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
   }
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     out.line(fmt::format("step {} kernel {} {}", s, kernels.of_step[s], step_text(plan.steps[s])));
-    for (const Schedule& schedule : plan.steps[s].schedules) out.line("  " + print(schedule));
+    for (const ContractionSchedule& one : plan.steps[s].schedules) {
+      out.line("  contraction " + quoted(one.contraction));
+      out.line("  " + print(one.schedule));
+    }
   }
   out.line(numbers("parameters", plan.parameters));
   out.line(numbers("return", plan.results));

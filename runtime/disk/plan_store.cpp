@@ -19,7 +19,7 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
     const ProfileScope scope("schedule", graph.name());
     return scheduler::make_plan(graph, wanted);
   };
-  if (!disk_ && !frozen_) return {make()};
+  if (wanted.reschedule || (!disk_ && !frozen_)) return {make()};
   const CacheKey key = key_of(graph, wanted, library);
   const ProfileScope scope("disk", graph.name());
   if (const auto entry = disk_ ? disk_->find(key) : std::nullopt) {
@@ -38,7 +38,7 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
 
 void PlanStore::put(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const scheduler::Plan& plan,
                     const std::string& library) const {
-  if (!disk_ || !plan.fallbacks.empty()) return;
+  if (!disk_ || wanted.reschedule || !plan.fallbacks.empty()) return;
   disk_->put(key_of(graph, wanted, library), plan_sections(graph, plan));
 }
 

@@ -21,10 +21,11 @@ class PlanStore {
     bool was_kept = false;
   };
   // As schedule(), unless the plan is there. UserError if it is not and frozen, naming the first part of the key that
-  // differs from the nearest plan's. That there is no plan of the whole (NoKernel) is kept too. `library`: as
-  // PlanWish.
+  // differs from the nearest plan's. That there is no plan of the whole (NoKernel) is kept too. With a `reschedule`,
+  // which no key has, nothing is looked for. `library`: as PlanWish.
   Planned schedule(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const std::string& library = "") const;
-  // Keeps what was scheduled. Plans with fallbacks are not kept: the next build may do without.
+  // Keeps what was scheduled. Plans with fallbacks are not kept (the next build may do without), nor those with a
+  // `reschedule`.
   void put(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const scheduler::Plan& plan,
            const std::string& library = "") const;
 

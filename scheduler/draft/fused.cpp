@@ -227,6 +227,7 @@ class FusedDraft {
       if (options_.inspect)
         for (const LoweredKernel& kernel : lowered.kernels) options_.inspect(*kernel.kernel);
     } catch (const Error& error) {
+      if (options_.reschedule && dynamic_cast<const UserError*>(&error) != nullptr) throw;  // the schedule is theirs
       return failed(group, error);
     }
     std::vector<Overwritten> overwrites;
@@ -296,7 +297,7 @@ class FusedDraft {
     failed.said.why = printable(error.what());
     failed.nodes = computed_nodes(graph_, grouping_.stored, group);
     failed.said.layer = name_by_layer(graph_, failed.nodes);
-    if (!options_.fall_back || ir::is_strict())
+    if (!options_.fall_back || options_.reschedule || ir::is_strict())
       throw UnsupportedError(
           fmt::format("no kernel for {} ({}): {}", failed.said.layer, failed.said.group, failed.said.why));
     for (const int node : failed.nodes) failed.split |= alone_.empty() || !alone_[at(node)];

@@ -17,6 +17,7 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
   Draft all;
   StepMaker steps;
+  PlanOptions of_one = options;
   std::vector<int> value_of(at(graph.value_count()), -1);
   for (int p = 0; p < static_cast<int>(graph.parameters().size()); ++p) {
     const Type& type = graph.value(p).type();
@@ -47,9 +48,15 @@ Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
     const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
     const ir::Graph one =
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
+    if (options.reschedule) {
+      of_one.reschedule = [&options, op = label(graph, v)](const std::string&, const auto& contraction,
+                                                           const Schedule& chosen) {
+        return options.reschedule(op, contraction, chosen);
+      };
+    }
     Draft draft;
     try {
-      draft = draft_fused(one, options, false, steps);
+      draft = draft_fused(one, of_one, false, steps);
     } catch (const NoKernel& error) {
       throw NoKernel(error.what(), graph, {v}, false);
     }

@@ -25,6 +25,8 @@ class GroupKernel {
   const Group& group() const { return group_; }
   const ir::Graph& graph() const { return context_.graph; }
   int lanes() const { return lanes_; }
+  // Of a schedule, before anything is stored.
+  void set_lanes(int lanes) { lanes_ = lanes; }
 
   // The point that expressions are evaluated at: the kernel's expression of every axis.
   void move_to(std::vector<ir::Index> axis_values) { axis_values_ = std::move(axis_values); }

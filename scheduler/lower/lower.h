@@ -27,7 +27,7 @@ struct LoweredKernel {
 
 struct LoweredGroup {
   std::vector<LoweredKernel> kernels;
-  std::vector<Schedule> schedules;  // of the last one, if it has an anchor
+  std::vector<ContractionSchedule> schedules;  // of the last one, if it has an anchor
   std::vector<ExtraValue> extras;
 };
 

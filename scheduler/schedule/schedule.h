@@ -5,13 +5,16 @@
 //     vector k 16 x 2          lanes: two vectors of 16 neighbouring k, kept in registers ...
 //     tile q 14                ... times 14 neighbouring q; "s*c 14": 14 combinations of s and c
 //     unroll c 4               terms that follow each other without a loop; "within": inside of the tile's elements
+//     dot c                    bf16: two neighbouring c are one factor, dot2 adds both products, f32 sums
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
 //     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
+//     panel a task, b k        copies in scratch, padding included: of a in every task, of b inside of the outer k
 //     pack b 32                the second operand is laid out beforehand, as it is read, 32 k a block
 //     combine c                partial results go to memory; a phase of its own adds them up, lanes along c
 //     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
 //     fetch p 1                prefetch what will be touched one p further
+//     store stream             results that no cache holds go around the caches
 //   }
 //
 // A loop steps by `/n` elements, and the last loop of a dim by what the registers hold of it. A loop over n*p*q goes
@@ -87,12 +90,22 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
+// What is computed, as its text (ir/contraction.h), and how.
+struct ContractionSchedule {
+  std::string contraction;
+  Schedule schedule;
+  friend bool operator==(const ContractionSchedule&, const ContractionSchedule&) = default;
+};
+
 // "schedule { vector k 16 x 2 tile q 14 ... }" on one line.
 std::string print(const Schedule& schedule);
+// The same on as many lines as above, and the contraction in front: 'contraction "out[...] += ..."'.
+std::string print_lines(const ContractionSchedule& one);
 // Throws ParseError.
 Schedule parse_schedule(std::string_view text);
 // The next tokens, as part of another text.
 Schedule parse_schedule(ir::TokenReader& tokens);
+ContractionSchedule parse_contraction_schedule(ir::TokenReader& tokens);
 
 // The first rule that the schedule breaks, as a sentence; empty: it can be built and gives the right numbers.
 // `sums`: the group reduces over the results.
@@ -103,7 +116,9 @@ std::string check(const ir::Contraction& contraction, const Schedule& schedule, 
 // stand before a bar: "terms n/2 | n, r, s, c; results p | q".
 std::string sum_order(const ir::Contraction& contraction, const Schedule& schedule, bool sums);
 
-// Another schedule for a contraction than the chosen one: for experiments and tests.
-using Reschedule = std::function<Schedule(const ir::Contraction& contraction, const Schedule& chosen)>;
+// Another schedule for a contraction than the chosen one: for experiments and tests. `op`: the anchor, as one of the
+// ops of its step (PlanStep::ops).
+using Reschedule =
+    std::function<Schedule(const std::string& op, const ir::Contraction& contraction, const Schedule& chosen)>;
 
 }  // namespace fusejit::scheduler

@@ -135,10 +135,12 @@ class Reader {
 
 }  // namespace
 
-std::string print(const Schedule& s) {
-  std::string text = "schedule {";
+namespace {
+
+std::vector<std::string> lines_of(const Schedule& s) {
+  std::vector<std::string> lines;
   const auto line = [&](std::string_view word, const std::string& rest) {
-    if (!rest.empty()) text += fmt::format(" {} {}", word, rest);
+    if (!rest.empty()) lines.push_back(fmt::format("{} {}", word, rest));
   };
   if (!s.vector.empty()) line("vector", fmt::format("{} {} x {}", s.vector, s.lanes, s.vectors));
   line("tile", str(s.tile));
@@ -155,10 +157,30 @@ std::string print(const Schedule& s) {
   if (!s.flush.dims.empty()) line("flush", str(s.flush));
   if (!s.fetch.dims.empty()) line("fetch", str(s.fetch));
   if (s.stream) line("store", "stream");
+  return lines;
+}
+
+}  // namespace
+
+std::string print(const Schedule& schedule) {
+  std::string text = "schedule {";
+  for (const std::string& line : lines_of(schedule)) text += " " + line;
   return text + " }";
 }
 
+std::string print_lines(const ContractionSchedule& one) {
+  std::string text = fmt::format("contraction \"{}\"\nschedule {{\n", one.contraction);
+  for (const std::string& line : lines_of(one.schedule)) text += "  " + line + "\n";
+  return text + "}\n";
+}
+
 Schedule parse_schedule(ir::TokenReader& tokens) { return Reader(tokens).run(); }
+
+ContractionSchedule parse_contraction_schedule(ir::TokenReader& tokens) {
+  tokens.expect("contraction");
+  std::string contraction(tokens.expect(TokenKind::string, "a contraction in quotes").text);
+  return {std::move(contraction), parse_schedule(tokens)};
+}
 
 Schedule parse_schedule(std::string_view text) {
   Lexer tokens(text);

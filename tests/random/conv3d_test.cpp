@@ -118,7 +118,7 @@ std::vector<Buffer> by_hand(const ir::Graph& graph, const Case& c, Epilogue epil
 
 constexpr const char* kTargets[] = {"x86:avx512,tasks=5", "x86:avx2,tasks=7", "x86:v2", "cuda:sm_80", "cuda:sm_100"};
 
-Schedule chosen_one(const Contraction&, const Schedule& chosen) { return chosen; }
+Schedule chosen_one(const std::string&, const Contraction&, const Schedule& chosen) { return chosen; }
 
 TEST(Conv3d, IsScheduledAndReadBack) {
   for (const Case& c : kCases) {
@@ -174,7 +174,7 @@ TEST(Conv3d, GivesTheSameNumbersInAnyLegalSchedule) {
     const ir::Graph graph = graph_of(c, epilogue);
     const Target target = Target::parse(random.of(std::vector(std::begin(kTargets), std::end(kTargets))));
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const auto draw = [&](const Contraction& contraction, const Schedule& chosen) {
+    const auto draw = [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
       return target.isa == Isa::cuda ? random_cuda_schedule(random, contraction, chosen)
                                      : random_schedule(random, contraction, chosen);
     };

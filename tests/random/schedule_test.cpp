@@ -30,7 +30,7 @@ void expect_right_numbers(const Tried& tried) {
     const Graph graph = ir::parse_graph(text);
     Trial trial;
     try {
-      trial = planned(graph, target, [&](const Contraction& contraction, const Schedule& chosen) {
+      trial = planned(graph, target, [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
         return tried.draw(random, contraction, chosen);
       });
       if (!trial.legal) {

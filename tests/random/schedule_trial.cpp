@@ -32,8 +32,8 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const schedule
   const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                 [](const ir::Value& value) { return value->op == ir::Op::sum; });
   options.fall_back = false;
-  options.reschedule = [&](const ir::Contraction& contraction, const Schedule& chosen) {
-    const Schedule schedule = draw(contraction, chosen);
+  options.reschedule = [&](const std::string& op, const ir::Contraction& contraction, const Schedule& chosen) {
+    const Schedule schedule = draw(op, contraction, chosen);
     const std::string broken = schedule == chosen ? "" : check(contraction, schedule, target, sums);
     trial.tried += print(schedule) + (broken.empty() ? "" : " (" + broken + ")") + "\n  of " + str(contraction) + "\n";
     EXPECT_EQ(scheduler::parse_schedule(print(schedule)), schedule);

@@ -93,7 +93,7 @@ void compare(std::uint64_t seed, const std::vector<Target>& targets, Draw draw, 
   std::map<std::string, std::pair<std::string, std::vector<Buffer>>> by_order;
   for (int i = 0; i < 12; ++i) {
     const bool anew = first.empty() || i % 3 == 2;
-    const Trial trial = planned(graph, target, [&](const Contraction& c, const Schedule& chosen) {
+    const Trial trial = planned(graph, target, [&](const std::string&, const Contraction& c, const Schedule& chosen) {
       if (anew) return draw(random, c, chosen);
       const Schedule& like = first.at(str(c));
       return i % 3 == 1 && like.lanes == chosen.lanes ? changed(random, c, like)

@@ -36,7 +36,6 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   const std::vector<ir::Contraction> contractions = context.contractions(node);
   LoweredGroup lowered;
   if (contractions.empty()) return lowered;
-  if (!cuda) lanes = candidates(contractions.front(), context.target, fused).front().lanes;
   GroupKernel kernel(context, group, false, lanes);
   fused.elements_read = kernel.elements_read();
   std::vector<ScheduledContraction> scheduled;
@@ -48,8 +47,15 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
     FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(contraction), broken);
     if (context.reschedule) {
-      schedule = context.reschedule(contraction, schedule);
+      const int chosen_lanes = schedule.lanes;
+      schedule = context.reschedule(label(context.graph, group.anchor), contraction, schedule);
       broken = check(contraction, schedule, context.target, fused.sums);
+      if (broken.empty() && cuda && schedule.lanes != chosen_lanes) {
+        if (lanes > 1) return std::nullopt;
+        broken = fmt::format("a thread does not access {} elements at once here", schedule.lanes);
+      }
+      if (broken.empty() && !scheduled.empty() && scheduled.front().schedule.lanes != schedule.lanes)
+        broken = fmt::format("in the same kernel vectors have {} lanes", scheduled.front().schedule.lanes);
       FJ_CHECK(broken.empty(), "{} is no schedule of {}: {}", print(schedule), str(contraction), broken);
     }
     scheduled.push_back({contraction, std::move(schedule), -1});
@@ -67,10 +73,15 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     lowered.extras.push_back({type, dims, label(context.graph, value) + " packed"});
     one.packed = kernel.extra_buffer(ir::MemKind::read, type, dims, packed);
   }
+  kernel.set_lanes(scheduled.front().schedule.lanes);
   build(kernel, scheduled);
   if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;
-  for (ScheduledContraction& one : scheduled) lowered.schedules.push_back(std::move(one.schedule));
+  for (ScheduledContraction& one : scheduled)
+    lowered.schedules.push_back({str(one.contraction), std::move(one.schedule)});
   lowered.kernels.push_back(std::move(kernel).finish());
+  if (context.reschedule) {
+    for (const LoweredKernel& one : lowered.kernels) verify(*one.kernel);
+  }
   return lowered;
 }
 

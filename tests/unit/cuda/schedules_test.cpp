@@ -25,7 +25,7 @@ Drawn draw(int anchors, std::uint64_t first_seed, const std::string& target) {
     Random random(seed);
     const std::string text = testing::random_anchor(random, random.of<std::string>({"f32", "f32", "f64", "bf16"}));
     const testing::Trial trial = testing::planned(ir::parse_graph(text), Target::parse(target),
-                                                  [&](const auto& contraction, const auto& chosen) {
+                                                  [&](const auto&, const auto& contraction, const auto& chosen) {
                                                     return testing::random_cuda_schedule(random, contraction, chosen);
                                                   });
     if (!trial.legal) continue;

@@ -19,6 +19,7 @@ void expect_equal(const PlanValue& a, const PlanValue& b) {
 void expect_equal(const PlanStep& a, const PlanStep& b) {
   EXPECT_TRUE(*a.kernel == *b.kernel) << ir::print(*a.kernel) << ir::print(*b.kernel);
   EXPECT_EQ(std::tie(a.name, a.layer, a.nodes), std::tie(b.name, b.layer, b.nodes));
+  EXPECT_EQ(a.schedules, b.schedules) << a.name;
   EXPECT_EQ(std::tie(a.values, a.ops, a.read_bytes, a.written_bytes, a.work_bytes, a.work_offset, a.flop),
             std::tie(b.values, b.ops, b.read_bytes, b.written_bytes, b.work_bytes, b.work_offset, b.flop))
       << a.kernel->name;

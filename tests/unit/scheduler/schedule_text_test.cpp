@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "fusejit/error.h"
+#include "ir/kernel/text/parser.h"
 #include "ir/node.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/schedule/schedule.h"
@@ -56,6 +57,21 @@ TEST(ScheduleText, IsReadBack) {
         "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 store stream }",
         "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel a n, b p combine c }"})
     EXPECT_EQ(print(parse_schedule(text)), text);
+}
+
+TEST(ScheduleText, OnManyLinesIsTheSame) {
+  const ContractionSchedule one{
+      str(kConvolution),
+      parse_schedule("schedule { vector k 16 x 2 tile q 14 unroll c 2 dot c task n, p/4 outer k inner p, q, r, s, c "
+                     "panel a task, b k combine k flush c 32 fetch p 1 store stream }")};
+  const std::string text = print_lines(one);
+  EXPECT_EQ(
+      text,
+      "contraction \"" + one.contraction +
+          "\"\nschedule {\n  vector k 16 x 2\n  tile q 14\n  unroll c 2\n  dot c\n  task n, p/4\n  outer k\n"
+          "  inner p, q, r, s, c\n  panel a task, b k\n  combine k\n  flush c 32\n  fetch p 1\n  store stream\n}\n");
+  ir::TokenReader tokens(text);
+  EXPECT_EQ(parse_contraction_schedule(tokens), one);
 }
 
 TEST(ScheduleText, RefusesAtTheRightPlace) {
