@@ -25,7 +25,7 @@ class GroupKernel {
   const Group& group() const { return group_; }
   const ir::Graph& graph() const { return context_.graph; }
   int lanes() const { return lanes_; }
-  // Of a schedule, before anything is stored.
+  // Of a schedule: what the epilogue's sums are finished with.
   void set_lanes(int lanes) { lanes_ = lanes; }
 
   // The point that expressions are evaluated at: the kernel's expression of every axis.

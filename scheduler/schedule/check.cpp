@@ -50,6 +50,7 @@ std::int64_t Schedule::accumulators() const {
 namespace {
 
 constexpr std::size_t kMostTaskLoops = 3;   // of a phase (kernel-ir.md §5)
+constexpr std::size_t kMostLoops = 32;      // that stand inside of each other
 constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
 constexpr std::int64_t kMostValues = 64;    // of a thread's tile
 
@@ -77,8 +78,14 @@ class Check {
     for (const auto* list : {&s_.tile, &s_.unroll}) {
       for (const Extent& extent : *list) used.insert(extent.dims.begin(), extent.dims.end());
     }
+    if (const std::size_t loops = s_.tasks.size() + s_.outer.size() + s_.inner.size(); loops > kMostLoops)
+      return fmt::format("{} loops; at most {}", loops, kMostLoops);
     for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
-      for (const ScheduledLoop& loop : *list) used.insert(loop.dims.begin(), loop.dims.end());
+      for (const ScheduledLoop& loop : *list) {
+        if (std::set<std::string>(loop.dims.begin(), loop.dims.end()).size() < loop.dims.size())
+          return fmt::format("the loop {} names a dim twice", str(loop));
+        used.insert(loop.dims.begin(), loop.dims.end());
+      }
     }
     used.insert(s_.combine.begin(), s_.combine.end());
     used.insert(s_.flush.dims.begin(), s_.flush.dims.end());
@@ -114,6 +121,8 @@ class Check {
     if (cuda && s_.vectors > 1) return "a thread holds one vector";
     if (s_.pack_b % s_.block() != 0)
       return fmt::format("blocks of {} are no whole vectors of {}", s_.pack_b, s_.block());
+    if (s_.pack_b / s_.lanes > kMostUnrolled)
+      return fmt::format("blocks of {} are more than {} vectors", s_.pack_b, kMostUnrolled);
     const std::int64_t needed = (dim(s_.vector).extent + s_.lanes - 1) / s_.lanes;
     if (s_.vectors > needed)
       return fmt::format("{} vectors of {} lanes, but {} has {} elements", s_.vectors, s_.lanes, s_.vector,
@@ -122,9 +131,12 @@ class Check {
   }
 
   std::string registers() {
+    for (const Extent& extent : s_.tile)  // products of larger ones would run over
+      if (extent.count > kMostValues)
+        return fmt::format("a tile of {} {}; at most {}", extent.count, fmt::join(extent.dims, "*"), kMostValues);
     std::int64_t copies = 1;
-    for (const Extent& extent : s_.unroll) copies *= extent.count;
-    if (copies > kMostUnrolled) return fmt::format("{} terms without a loop; at most {}", copies, kMostUnrolled);
+    for (const Extent& extent : s_.unroll) copies *= std::min(extent.count, kMostUnrolled + 1);
+    if (copies > kMostUnrolled) return fmt::format("more than {} terms without a loop", kMostUnrolled);
     if (s_.unroll_within && copies * s_.vectors > kMostUnrolled)
       return fmt::format("{} vectors of the second operand at once; at most {}", copies * s_.vectors, kMostUnrolled);
     if (target_.isa == Isa::cuda) {
@@ -206,8 +218,9 @@ class Check {
             return fmt::format("{} is tiled together with others, and not in the loop {}", name, str(loop));
         }
         const auto outer = step.find(loop.dims);
-        if (loop.stride > 0 && (list != &s_.inner || !s_.by_threads()))
-          return fmt::format("the loop {} strides, which an inner one of threads does", str(loop));
+        const bool bound = loop.stride > 0 || (list != &s_.tasks && loop.bound != ir::Binding::none);
+        if (bound && (list != &s_.inner || !s_.by_threads()))
+          return fmt::format("threads share inner loops of a device, and not the loop {}", str(loop));
         if (loop.stride > 0) {
           if (loop.step > 0 || held > 1) return fmt::format("the loop {} strides over single elements", str(loop));
           if (outer != step.end() && outer->second % loop.stride != 0)
@@ -228,19 +241,10 @@ class Check {
     }
     for (const ir::ContractionDim& d : c_.dims) {
       if (done.contains(d.name)) continue;
-      const Extent* combinations = s_.combinations(d.name);
-      if (combinations != nullptr ? combinations->count >= product(*combinations) : s_.held(d.name) >= d.extent) {
-        if (!loop_of.contains(d.name)) continue;
-      }
+      if (s_.combinations(d.name) == nullptr && s_.held(d.name) >= d.extent && !loop_of.contains(d.name)) continue;
       return fmt::format("no loop goes over the {} elements of {}", d.extent, d.name);
     }
     return "";
-  }
-
-  std::int64_t product(const Extent& extent) const {
-    std::int64_t all = 1;
-    for (const std::string& name : extent.dims) all *= dim(name).extent;
-    return all;
   }
 
   std::string order() {
@@ -258,6 +262,9 @@ class Check {
         return fmt::format("the task loop {} has as many tasks in every one around it only if {} divides {}", str(loop),
                            left->second, dim(name).extent);
       left->second = loop.step;
+      if (loop.step == 0 && name != s_.vector && dim(name).extent % s_.held(name) != 0)
+        return fmt::format("the task loop {} has {} of {} a task, which do not fill {}", str(loop), s_.held(name), name,
+                           dim(name).extent);
     }
     bool sums = false;
     for (const ScheduledLoop& loop : s_.inner) {

@@ -199,7 +199,10 @@ class ThreadCheck {
       if ((reduces_ || reduced) && (loop.stride & (loop.stride - 1)) != 0)
         return fmt::format("{} threads do not meet in a tree: only a power of two of them do", loop.stride);
       const bool tile = std::any_of(s_.tile.begin(), s_.tile.end(), [](const Extent& t) { return t.dims.size() == 1; });
-      if (reduced && (!first || s_.combine.empty() || tile))
+      if (reduced && tile)
+        return fmt::format("threads share the loop {}, and each holds a tile that is no list of combinations",
+                           str(loop));
+      if (reduced && (!first || s_.combine.empty()))
         return fmt::format("threads share the loop {}, which is not the first over the terms of one partial result",
                            str(loop));
       if (!reduced && reduces_ && &loop != &s_.inner.front())

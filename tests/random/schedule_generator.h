@@ -35,8 +35,7 @@ class Random {
 // The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`.
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
 
-// Loops, tiles and vectors drawn without much thought. What cannot be drawn: lanes along another dim than `chosen` has
-// them, because the kernel's sums have the same, so dim and lanes stay.
+// Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.
 scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,
                                     const scheduler::Schedule& chosen);
 // The same for a device: loops over one dim or several at once, bound to axes of grid and blocks.

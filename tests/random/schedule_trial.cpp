@@ -26,7 +26,6 @@ bool by_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 namespace {
 
 Trial planned(const Graph& graph, scheduler::PlanOptions options, const scheduler::Reschedule& draw) {
-  const Target& target = options.target;
   Trial trial;
   std::vector<std::pair<ir::Contraction, Schedule>> drawn;
   const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
@@ -34,22 +33,20 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const schedule
   options.fall_back = false;
   options.reschedule = [&](const std::string& op, const ir::Contraction& contraction, const Schedule& chosen) {
     const Schedule schedule = draw(op, contraction, chosen);
-    const std::string broken = schedule == chosen ? "" : check(contraction, schedule, target, sums);
-    trial.tried += print(schedule) + (broken.empty() ? "" : " (" + broken + ")") + "\n  of " + str(contraction) + "\n";
+    trial.tried += fmt::format("{}\n  of {}\n", print(schedule), str(contraction));
     EXPECT_EQ(scheduler::parse_schedule(print(schedule)), schedule);
-    if (!broken.empty()) {
-      trial.legal = false;
-      return chosen;
-    }
     drawn.push_back({contraction, schedule});
     return schedule;
   };
   try {
     trial.plan = scheduler::make_plan(graph, options);
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find(" is no schedule of "), std::string::npos) << error.what();
+    trial.legal = false;
+    return trial;
   } catch (const std::exception& error) {
     throw std::runtime_error(fmt::format("{}\n{}", error.what(), trial.tried));
   }
-  if (!trial.legal) return trial;
   for (const scheduler::PlanStep& step : trial.plan.steps) {  // on a device the last of several widths is in the plan
     if (step.schedules.empty()) continue;
     trial.drawn.assign(drawn.end() - static_cast<std::ptrdiff_t>(step.schedules.size()), drawn.end());

@@ -16,13 +16,14 @@ bool by_night();
 
 struct Trial {
   scheduler::Plan plan;
-  bool legal = true;  // what was drawn is in the plan
-  std::string tried;  // all of it, and the rules that it breaks
+  bool legal = true;  // what was drawn breaks no rule, and is in the plan
+  std::string tried;  // all of it
   // What is in the plan, and its sum_order(), one a line.
   std::vector<std::pair<ir::Contraction, scheduler::Schedule>> drawn;
   std::string order;
 };
-// Every text of a schedule is read back. Throws what stood in the way of a kernel.
+// Every text of a schedule is read back, and a rule that it breaks is said as such. Throws what else stood in the way
+// of a kernel.
 Trial planned(const ir::Graph& graph, const Target& target, const scheduler::Reschedule& draw);
 // The same of a graph as passes leave it, with another contraction than its anchor's row has.
 Trial planned(const ir::Graph& graph, const Target& target, const scheduler::Reschedule& draw,

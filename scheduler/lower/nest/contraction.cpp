@@ -54,8 +54,6 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
         if (lanes > 1) return std::nullopt;
         broken = fmt::format("a thread does not access {} elements at once here", schedule.lanes);
       }
-      if (broken.empty() && !scheduled.empty() && scheduled.front().schedule.lanes != schedule.lanes)
-        broken = fmt::format("in the same kernel vectors have {} lanes", scheduled.front().schedule.lanes);
       FJ_CHECK(broken.empty(), "{} is no schedule of {}: {}", print(schedule), str(contraction), broken);
     }
     scheduled.push_back({contraction, std::move(schedule), -1});

@@ -61,6 +61,14 @@ TEST(Reschedule, IsWhatIsBuiltAndStandsInThePlan) {
   }
 }
 
+// Those of the last phase, which finishes the sums of the epilogue, too.
+TEST(Reschedule, MayHaveOtherLanes) {
+  const std::string kernel = ir::print(
+      *step_of(with("%2 conv2d", "vector k 4 x 1 tile q 3 task n, p outer k inner q, c"), "%2 conv2d").kernel);
+  EXPECT_NE(kernel.find("in 0..4 vector"), std::string::npos) << kernel;
+  EXPECT_EQ(kernel.find("in 0..8 vector"), std::string::npos) << kernel;
+}
+
 TEST(Reschedule, RefusesWithTheRuleThatIsBroken) {
   const struct {
     const char *op, *text, *sentence;

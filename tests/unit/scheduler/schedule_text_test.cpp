@@ -114,6 +114,8 @@ void expect_broken(const ir::Contraction& contraction, const Illegal& c, const c
 }
 
 TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
+  std::string loops = "vector k 16 x 2 inner c/2";
+  for (int i = 0; i < 32; ++i) loops += ", c/2";
   const Illegal cases[] = {
       {"vector k 16 x 2 inner z", "there is no dim 'z'"},
       {"vector c 16 x 2", "lanes run along c, which is summed up"},
@@ -138,11 +140,20 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
       {"vector k 16 x 2 task n, p outer k inner q, r, s, c flush c 32", "unrolled terms of the innermost loop"},
       {"vector k 16 x 3 unroll r 3, s 3, c 3 within task n, p, q outer k inner c", "81 vectors of the second operand"},
       {"vector k 16 x 2 unroll c 4 task n, c/48 outer k inner p, q, r, s, c combine k flush c 32", "cuts the 32 terms"},
-      {"vector k 16 x 2 task n outer k inner p, q stride 2, q, r, s, c", "an inner one of threads"},
+      {"vector k 16 x 2 task n outer k inner p, q stride 2, q, r, s, c", "threads share inner loops of a device"},
+      {"vector k 16 x 2 task n outer k inner p, block.x q, r, s, c", "threads share inner loops of a device"},
       {"vector k 16 x 2 unroll r 2 task n outer k inner p, q, s*r, c",
        "no last tile of fewer r than the 2 in registers"},
       {"vector k 16 x 2 task grid.x n outer k inner p, q, r, s, c", "there is no grid on a processor"},
       {"vector k 16 x 2 outer q/5, q, k, n inner p, r, s, c", "leaves a part in every block of 5 q", true},
+      {"vector k 16 x 2 tile q 1099511627776, p 16777216", "a tile of 1099511627776 q; at most 64"},
+      {"vector k 16 x 2 tile p*q 2916 task n outer k inner r, s, c", "a tile of 2916 p*q; at most 64"},
+      {"vector k 16 x 2 unroll c 32, s 3", "more than 64 terms without a loop"},
+      {"vector k 16 x 2 pack b 1056", "blocks of 1056 are more than 64 vectors"},
+      {"vector k 16 x 2 inner n*n", "the loop n*n names a dim twice"},
+      {loops.c_str(), "33 loops; at most 32"},
+      {"vector k 16 x 2 tile p*q 12 task n outer k inner r, s, c", "no loop goes over the 54 elements of p"},
+      {"vector k 16 x 2 tile q 5 task n, q outer k inner p, r, s, c", "5 of q a task, which do not fill 54"},
   };
   for (const Illegal& c : cases) expect_broken(kConvolution, c, "x86:avx512");
 }
@@ -172,6 +183,13 @@ TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
       {"vector k 4 x 1 task grid.y k/24, grid.x n, block.x k inner p, q, r, s, c pack b 16",
        "threads take 24 k side by side, which reach beyond the last block of 16"},
       {"vector k 4 x 1 task grid.y c/8, grid.x n, block.x k inner p, q, r, s, c combine n*p*k", "q is there 0 times"},
+      {"vector k 4 x 1 task grid.y c/8, grid.x n*p*q, block.x k inner r, s, c combine n*p*q*k*k", "k is there 2 times"},
+      {"vector k 4 x 1 task grid.x n, block.x k inner p, q, r, s, c store stream", "a device decides itself"},
+      {"vector k 4 x 1 task block.x k, block.y n*p*q inner r, s, c", "no loop is bound to grid.x"},
+      {"vector k 4 x 1 task grid.x n, block.x k outer block.y q stride 2, q inner p, r, s, c",
+       "threads share inner loops of a device, and not the loop q stride 2"},
+      {"vector k 4 x 1 tile q 2 task grid.x n*p, block.x k inner q, block.y r*s stride 4, r*s, c combine n*p*q*k",
+       "each holds a tile that is no list of combinations"},
   };
   for (const Illegal& c : cases) expect_broken(kConvolution, c, "cuda:sm_90");
 
@@ -184,6 +202,17 @@ TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
   for (const Illegal& c : of_groups) expect_broken(groups, c, "cuda:sm_90");
   expect_broken(groups, {"vector k 2 x 1 task g outer k/4, k inner n, p, q, r, s, c", "and they lie between lanes"},
                 "x86:avx512");
+}
+
+// The list of combinations is what their loop goes over.
+TEST(ScheduleCheck, AllCombinationsInOneTileHaveALoopToo) {
+  const ir::Contraction small = convolution("16,64,4,4", "64,64,3,3");
+  const auto broken = [&](const std::string& inner) {
+    return check(small, parse_schedule("schedule { vector k 16 x 2 tile p*q 4 task n outer k inner " + inner + " }"),
+                 Target::parse("x86:avx512"), false);
+  };
+  EXPECT_EQ(broken("r, s, c"), "no loop goes over the 2 elements of p");
+  EXPECT_EQ(broken("p*q, r, s, c"), "");
 }
 
 TEST(ScheduleCheck, AllowsOneUnevenDimOfAnIndex) {
