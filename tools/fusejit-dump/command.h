@@ -32,6 +32,7 @@ Target parse_target(const std::string& text);
 
 struct PlanOptions {
   std::string source, format = "text", target = "host", grad, dtype;  // dtype: empty where none was said
+  std::string schedule;                                               // a file (schedules.h); empty: none
   scheduler::Rules rules = scheduler::Rules::all;
   bool has_grad = false;
   bool json() const { return format == "json"; }
@@ -42,6 +43,7 @@ int list(const PlanOptions& options, Invocation& invocation);
 
 struct ShowOptions : PlanOptions {
   bool compile = false, no_compile = false;
+  std::string kernel;  // empty: all of them, without schedules
 };
 int show(const ShowOptions& options, Invocation& invocation);
 
@@ -74,7 +76,7 @@ int html(const HtmlOptions& options, Invocation& invocation);
 
 // What one side has of its own; empty: what both have.
 struct DiffSide {
-  std::string source, target, dtype;
+  std::string source, target, dtype, schedule;
   std::optional<scheduler::Rules> rules;
 };
 struct DiffOptions : PlanOptions {
@@ -99,7 +101,7 @@ struct ReproOptions : PlanOptions {
 int repro(const ReproOptions& options, Invocation& invocation);
 
 struct RunOptions {
-  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", target;
+  std::string graph, inputs, outputs, grad, device = "cpu", check, engine = "compiled", target, schedule;
   scheduler::Rules rules = scheduler::Rules::all;
   bool has_grad = false;
   io::Tolerance tolerance;

@@ -13,6 +13,12 @@
 namespace fusejit::tools {
 namespace {
 
+const char* const kScheduleHelp =
+    "A file of schedules, as source --stage schedule prints them, that are built in place of the chosen ones";
+
+CLI::Validator is_named() {
+  return {[](const std::string& path) { return std::string(path.empty() ? "the name of a file is empty" : ""); }, ""};
+}
 CLI::Validator dtypes() { return CLI::IsMember({"f32", "f64", "bf16", "f16"}); }
 
 void add_choices(CLI::App& command, PlanOptions& options) {
@@ -21,6 +27,7 @@ void add_choices(CLI::App& command, PlanOptions& options) {
   command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
   command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
       ->check(dtypes());
+  command.add_option("--schedule", options.schedule, kScheduleHelp)->check(is_named());
 }
 
 void add_plan_options(CLI::App& command, PlanOptions& options, bool source_required = true) {
@@ -37,9 +44,7 @@ void add_format(CLI::App& command, PlanOptions& options) {
 }
 
 CLI::Option* add_output(CLI::App& command, std::string& output, const char* meaning) {
-  return command.add_option("-o,--output", output, meaning)->check([](const std::string& path) {
-    return std::string(path.empty() ? "the name of a file is empty" : "");
-  });
+  return command.add_option("-o,--output", output, meaning)->check(is_named());
 }
 
 // What the subcommand does with its options, if it is the one that was asked for.
@@ -71,6 +76,7 @@ void add_show(CLI::App& program, Invocation& invocation) {
       "Compile the kernels: LLVM instructions and bytes of code; on cuda registers, spilled bytes and shared "
       "memory, by default where NVRTC is");
   command.add_flag("--no-compile", options->no_compile, "Do not, on cuda");
+  command.add_option("--kernel", options->kernel, "Only this kernel, with its schedules: its number, or its name");
   on_call(command, options, invocation, show);
 }
 
@@ -108,11 +114,11 @@ void add_source(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<TextOptions>();
   CLI::App& command = *program.add_subcommand("source", "The text of a SOURCE at one stage");
   command
-      .add_option(
-          "--stage", options->stage,
-          "graph, optimised (the graph that show and why speak of), plan, kernel, llvm (x86) or cuda (CUDA C++); where "
-          "none is said, cuda for a cuda target, else kernel")
-      ->check(CLI::IsMember({"graph", "optimised", "plan", "kernel", "llvm", "cuda"}));
+      .add_option("--stage", options->stage,
+                  "graph, optimised (the graph that show and why speak of), plan, schedule (what --schedule reads), "
+                  "kernel, llvm (x86) or cuda (CUDA C++); where "
+                  "none is said, cuda for a cuda target, else kernel")
+      ->check(CLI::IsMember({"graph", "optimised", "plan", "schedule", "kernel", "llvm", "cuda"}));
   command.add_flag(
       "--standalone", options->standalone,
       "One file that a compiler takes as it stands, each different kernel once: cuda (for NVRTC, nvcc, or a "
@@ -182,6 +188,7 @@ void add_diff(CLI::App& program, Invocation& invocation) {
     command.add_option(prefix + "-target", side->target, meaning);
     add_rules(command, prefix + "-rules", side->rules, meaning);
     command.add_option(prefix + "-dtype", side->dtype, meaning)->check(dtypes());
+    command.add_option(prefix + "-schedule", side->schedule, meaning)->check(is_named());
   }
   on_call(command, options, invocation, diff);
 }
@@ -225,17 +232,14 @@ void add_repro(CLI::App& program, Invocation& invocation) {
 
 void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
-  const auto is_named = [](const std::string& path) {
-    return std::string(path.empty() ? "the name of a file is empty" : "");
-  };
   CLI::App& command = *program.add_subcommand("run", "Run a graph file on arrays");
   command.add_option("graph", options->graph, "The graph, a .fj file")->required();
-  command.add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named);
+  command.add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named());
   command.add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to")
-      ->check(is_named);
+      ->check(is_named());
   command.add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
   command.add_option("--device", options->device, "cpu or cuda:0");
-  command.add_option("--check", options->check, "An .npz with the expected results")->check(is_named);
+  command.add_option("--check", options->check, "An .npz with the expected results")->check(is_named());
   command.add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")
@@ -244,6 +248,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
       ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
   add_rules(command, "--rules", options->rules, "Fusion: all or none");
   command.add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
+  command.add_option("--schedule", options->schedule, kScheduleHelp)->check(is_named());
   on_call(command, options, invocation, run_graph);
 }
 

@@ -53,9 +53,7 @@ Source recorded_source(Invocation& invocation, const std::string& path, int numb
   return {chosen.graph, chosen.donated, chosen.fixed};
 }
 
-}  // namespace
-
-Source read_source(Invocation& invocation, const PlanOptions& options) {
+Source graph_source(Invocation& invocation, const PlanOptions& options) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
   if (!models::is_model_source(options.source)) {
     if (!options.dtype.empty())
@@ -73,15 +71,24 @@ Source read_source(Invocation& invocation, const PlanOptions& options) {
   return {io::open_graph(model.graph, wrt).graph, {}};
 }
 
+}  // namespace
+
+Source read_source(Invocation& invocation, const PlanOptions& options) {
+  Source source = graph_source(invocation, options);
+  source.schedules = read_schedules(invocation, options.schedule);
+  return source;
+}
+
 Planned make_plan(Invocation& invocation, const PlanOptions& options) {
   static_cast<void>(parse_target(options.target));  // what is wrong on the command line comes first
   return make_plan(read_source(invocation, options), options);
 }
 
 Planned make_plan(Source source, const PlanOptions& options) {
-  scheduler::Plan plan = scheduler::make_plan(
-      source.graph,
-      {parse_target(options.target), options.rules, source.donated, runtime::cudnn::supports_step, source.fixed});
+  scheduler::PlanOptions wanted{parse_target(options.target), options.rules, source.donated,
+                                runtime::cudnn::supports_step, source.fixed};
+  wanted.reschedule = reschedule_of(source.schedules, source.graph, wanted);
+  scheduler::Plan plan = scheduler::make_plan(source.graph, wanted);
   return {std::move(source), std::move(plan)};
 }
 

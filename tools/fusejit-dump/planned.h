@@ -8,14 +8,16 @@
 
 #include "scheduler/plan.h"
 #include "tools/fusejit-dump/command.h"
+#include "tools/fusejit-dump/schedules.h"
 
 namespace fusejit::tools {
 
 struct Source {
   ir::Graph graph;                        // as recorded
   std::vector<bool> donated, fixed = {};  // by parameter; empty: none
+  ScheduleFile schedules = {};            // to be built in place of the chosen ones
 };
-// A .fj file, a built-in model, or what a run planned: "runs.fjs", of several signatures "runs.fjs#2".
+// A .fj file, a built-in model, or what a run planned: "runs.fjs", of several signatures "runs.fjs#2"; and --schedule.
 Source read_source(Invocation& invocation, const PlanOptions& options);
 
 struct Planned {

@@ -70,7 +70,7 @@ std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step,
     const std::string called = n < names.size() && !names[n].name.empty() ? fmt::format("  ({})", names[n].name) : "";
     lines += fmt::format("{}   {:7} %p{:<2} = {}{}\n", comment, access, number, held, called);
   }
-  lines += call_lines(plan, step, comment);
+  lines += call_lines(plan, step, comment) + schedule_lines(step, comment);
   return lines;
 }
 

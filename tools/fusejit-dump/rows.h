@@ -26,8 +26,8 @@ std::vector<Row> rows_of(const scheduler::Plan& plan, bool compile);
 std::int64_t different(const std::vector<Row>& rows);
 using ParameterNames = std::vector<codegen::cuda::ParameterName>;  // by parameter of a kernel
 // What the kernel's canonical names stand for, as comment lines: its ops, then every buffer parameter with what it
-// holds, and then holds; of a step that a library does, the call. `names`: what a text in CUDA C++ calls the
-// parameters, said behind each.
+// holds, and then holds; of a step that a library does, the call; its schedules. `names`: what a text in CUDA C++ calls
+// the parameters, said behind each.
 std::string legend(const scheduler::Plan& plan, const scheduler::PlanStep& step, const char* comment,
                    const ParameterNames& names = {});
 // Those names, by step: what its buffers are (scheduler/names/buffers.h). None where the target is not CUDA's.

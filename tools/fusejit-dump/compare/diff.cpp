@@ -27,6 +27,7 @@ Side side_of(Invocation& invocation, const DiffOptions& options, const DiffSide&
   if (!own.target.empty()) side.target = own.target;
   if (own.rules) side.rules = *own.rules;
   if (!own.dtype.empty()) side.dtype = own.dtype;
+  if (!own.schedule.empty()) side.schedule = own.schedule;
   return {side.source, make_plan(invocation, side).plan};
 }
 

@@ -1,4 +1,5 @@
-// show: the plan's kernels with what each one moves and computes, and the ledger beside the bound.
+// show: the plan's kernels with what each one moves and computes, and the ledger beside the bound; of one kernel its
+// schedules.
 #include <fmt/format.h>
 
 #include "runtime/cudnn/step.h"
@@ -42,6 +43,10 @@ Json kernel_json(const Planned& planned, const Row& row, std::size_t index, bool
                {"flop", step.flop},
                {"statements", row.cost.statements},
                {"live_arena_bytes", scheduler::live_arena_bytes_after(plan, static_cast<int>(index))}};
+  json["schedules"] = Json::array();
+  for (const scheduler::ContractionSchedule& one : step.schedules)
+    if (!step.library)
+      json["schedules"].push_back({{"contraction", one.contraction}, {"schedule", print(one.schedule)}});
   if (row.same_as != index) json["same_as"] = row.same_as;
   if (compile && row.same_as == index) {
     if (plan.target.isa == Isa::cuda) {
@@ -57,7 +62,8 @@ Json kernel_json(const Planned& planned, const Row& row, std::size_t index, bool
   return json;
 }
 
-std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool compile) {
+std::string show_json(const Planned& planned, const std::vector<Row>& rows, const std::vector<int>& steps,
+                      bool compile) {
   const scheduler::Plan& plan = planned.plan;
   Json json = heading(plan);
   json["nodes"] = planned.source.graph.value_count();
@@ -66,7 +72,9 @@ std::string show_json(const Planned& planned, const std::vector<Row>& rows, bool
   json["arena_bytes"] = plan.arena_bytes;
   json["different_kernels"] = different(rows);
   json["kernels"] = Json::array();
-  for (std::size_t s = 0; s < rows.size(); ++s) json["kernels"].push_back(kernel_json(planned, rows[s], s, compile));
+  for (const int s : steps)
+    json["kernels"].push_back(
+        kernel_json(planned, rows[static_cast<std::size_t>(s)], static_cast<std::size_t>(s), compile));
   json["refusals"] = Json::array();
   for (const scheduler::Refusal& refusal : plan.refusals) json["refusals"].push_back(to_json(refusal));
   return text(json);
@@ -85,7 +93,8 @@ std::vector<std::string> code_cells(const Row& row, std::size_t index, bool cuda
   return cells;
 }
 
-std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool compile) {
+std::string kernels_text(const Planned& planned, const std::vector<Row>& rows, const std::vector<int>& steps,
+                         bool compile) {
   const scheduler::Plan& plan = planned.plan;
   std::vector<std::vector<std::string>> cells = {{"#", "kernel", "tasks", "read", "written", "work", "Mflop", "ops"}};
   const bool cuda = plan.target.isa == Isa::cuda;
@@ -94,34 +103,43 @@ std::string show_text(const Planned& planned, const std::vector<Row>& rows, bool
         cuda ? std::vector<std::string>{"regs", "spill", "shared"} : std::vector<std::string>{"IR", "code"};
     cells[0].insert(cells[0].end() - 1, names.begin(), names.end());
   }
-  CodeFigures code;
-  double flop = 0;
-  for (std::size_t s = 0; s < rows.size(); ++s) {
+  for (const int number : steps) {
+    const auto s = static_cast<std::size_t>(number);
     const scheduler::PlanStep& step = *rows[s].step;
     const std::string name = step.name + (step.library ? fmt::format(" ({})", library_of(plan, step)) : "");
     cells.push_back({std::to_string(s), name, fmt::format("{}", fmt::join(rows[s].cost.tasks, "+")),
                      grouped(step.read_bytes), grouped(step.written_bytes), grouped(step.work_bytes),
                      fmt::format("{:.3f}", step.flop / 1e6),
                      fmt::format("{}", fmt::join(scheduler::written_ops(step, planned.source.graph), ", "))});
-    if (compile) {
-      const std::vector<std::string> figures = code_cells(rows[s], s, cuda);
-      cells.back().insert(cells.back().end() - 1, figures.begin(), figures.end());
-    }
-    code.ir_instructions += rows[s].code.ir_instructions;
-    code.code_bytes += rows[s].code.code_bytes;
-    code.compile_milliseconds += rows[s].code.compile_milliseconds;
-    flop += step.flop;
+    if (!compile) continue;
+    const std::vector<std::string> figures = code_cells(rows[s], s, cuda);
+    cells.back().insert(cells.back().end() - 1, figures.begin(), figures.end());
   }
-  std::string out = fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), name(plan.rules));
-  out += table(cells, !compile ? "rlrrrrrl" : cuda ? "rlrrrrrrrrl" : "rlrrrrrrrl");
-  out += fmt::format("{} kernels ({} different) of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
-                     different(rows), planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());
+  return fmt::format("@{} on {}, rules={}\n", plan.name, plan.target.str(), name(plan.rules)) +
+         table(cells, !compile ? "rlrrrrrl"
+                      : cuda   ? "rlrrrrrrrrl"
+                               : "rlrrrrrrrl");
+}
+
+std::string totals_text(const Planned& planned, const std::vector<Row>& rows, bool compile) {
+  const scheduler::Plan& plan = planned.plan;
+  CodeFigures code;
+  double flop = 0;
+  for (const Row& row : rows) {
+    code.ir_instructions += row.code.ir_instructions;
+    code.code_bytes += row.code.code_bytes;
+    code.compile_milliseconds += row.code.compile_milliseconds;
+    flop += row.step->flop;
+  }
+  std::string out =
+      fmt::format("{} kernels ({} different) of {} nodes, {:.3f} Gflop, {} pairs not fused\n", rows.size(),
+                  different(rows), planned.source.graph.value_count(), flop / 1e9, plan.refusals.size());
   const double bound = static_cast<double>(plan.bound_bytes);
   out += fmt::format("ledger {} bytes, bound {} bytes", grouped(plan.ledger_bytes()), grouped(plan.bound_bytes));
   if (bound > 0) out += fmt::format(" (ledger / bound {:.3f})", static_cast<double>(plan.ledger_bytes()) / bound);
   out += fmt::format(", arena {} bytes\n", grouped(plan.arena_bytes));
   if (compile) {
-    if (!cuda) out += fmt::format("{} IR instructions, ", grouped(code.ir_instructions));
+    if (plan.target.isa != Isa::cuda) out += fmt::format("{} IR instructions, ", grouped(code.ir_instructions));
     out +=
         fmt::format("{} bytes of code, {:.0f} ms of compiling\n", grouped(code.code_bytes), code.compile_milliseconds);
   }
@@ -135,7 +153,10 @@ int show(const ShowOptions& options, Invocation& invocation) {
   const bool cuda = planned.plan.target.isa == Isa::cuda;
   const bool compile = options.compile || (cuda && !options.no_compile && can_compile(planned.plan.target));
   const std::vector<Row> rows = rows_of(planned.plan, compile);
-  return put(options.json() ? show_json(planned, rows, compile) : show_text(planned, rows, compile));
+  const std::vector<int> steps = select_steps(planned.plan, options.kernel);
+  if (options.json()) return put(show_json(planned, rows, steps, compile));
+  return put(kernels_text(planned, rows, steps, compile) +
+             (options.kernel.empty() ? totals_text(planned, rows, compile) : print_schedules(planned.plan, steps)));
 }
 
 }  // namespace fusejit::tools

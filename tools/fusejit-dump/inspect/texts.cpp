@@ -16,9 +16,17 @@
 namespace fusejit::tools {
 namespace {
 
-// Of one kernel at a stage that has a text for each.
-std::string kernel_text(const std::string& stage, const ir::Kernel& kernel, const Target& target) {
-  return stage == "kernel" ? ir::print(kernel) : code_text(stage, kernel, target);
+// Of one step at a stage that has a text for each.
+std::string step_text(const std::string& stage, const scheduler::Plan& plan, int s, const ParameterNames& called) {
+  const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
+  const ir::Kernel& kernel = *step.kernel;
+  const bool cuda = plan.target.isa == Isa::cuda;
+  if (stage == "schedule") return print_schedules(plan, {s});
+  if (stage == "kernel") return legend(plan, step, ";", called) + ir::print(kernel);
+  if (stage == "cuda" && cuda) return legend(plan, step, "//", called) + codegen::cuda::emit(kernel, {}, called).text;
+  const std::string text = code_text(stage, kernel, plan.target);
+  const char* const comment = stage == "llvm" ? ";" : cuda ? "//" : "#";
+  return call_lines(plan, step, comment) + schedule_lines(step, comment) + text;
 }
 
 // The graph with what the user wrote behind every node that does not say it itself. Still a text that can be read.
@@ -48,19 +56,12 @@ int put_kernels(const TextOptions& options, Invocation& invocation) {
   const Planned planned = make_plan(invocation, options);
   const scheduler::Plan& plan = planned.plan;
   const std::vector<ParameterNames> names = parameter_names(planned);
-  const bool cuda = options.stage == "cuda" && plan.target.isa == Isa::cuda;
   std::string all;
   Json kernels = Json::array();
   for (const int s : select_steps(plan, options.kernel)) {
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
-    const ir::Kernel& kernel = *step.kernel;
-    const ParameterNames& called = names[static_cast<std::size_t>(s)];
-    std::string one =
-        cuda ? codegen::cuda::emit(kernel, {}, called).text : kernel_text(options.stage, kernel, plan.target);
-    if (options.stage == "kernel") one = legend(plan, step, ";", called) + one;
-    if (options.stage == "cuda") one = legend(plan, step, "//", called) + one;
-    if (options.stage == "asm") one = call_lines(plan, step, "//") + one;
-    if (!options.json()) all += (all.empty() ? "" : "\n") + one;
+    std::string one = step_text(options.stage, plan, s, names[static_cast<std::size_t>(s)]);
+    if (!options.json()) all += (all.empty() || one.empty() ? "" : "\n") + one;
     if (options.json())
       kernels.push_back({{"index", s}, {"name", step.name}, {"call", call_json(plan, step)}, {"text", std::move(one)}});
   }

@@ -22,7 +22,8 @@ struct Measured {
   std::vector<Times> steps;  // as in the plan
 };
 
-// So many steps, after some that are not counted.
+// So many steps of each, in turn, after some that are not counted.
+std::vector<Measured> measure(const std::vector<Running*>& all, int count);
 Measured measure(Running& running, int count);
 
 }  // namespace fusejit::tools

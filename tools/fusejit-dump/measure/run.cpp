@@ -10,6 +10,7 @@
 #include "ir/interp.h"
 #include "runtime/backends.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/cudnn/step.h"
 #include "runtime/devices.h"
 #include "runtime/session.h"
 #include "tools/fusejit-dump/command.h"
@@ -44,7 +45,7 @@ runtime::Engine engine_named(const std::string& name) {
   return name == "graph" ? runtime::Engine::graph_interpreter : runtime::Engine::kernel_interpreter;
 }
 
-std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& file,
+std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& file, const ScheduleFile& schedules,
                                 const std::vector<ir::Array>& arguments) {
   if (options.engine == "graph") return ir::interpret(file.graph, arguments);
   runtime::SessionOptions session_options;
@@ -53,6 +54,8 @@ std::vector<ir::Array> evaluate(const RunOptions& options, const io::GraphFile& 
   if (!options.target.empty()) session_options.target = parse_target(options.target);
   session_options.log = [](const std::string& line) { std::fprintf(stderr, "fusejit-dump: %s\n", line.c_str()); };
   if (options.device != "cpu") session_options = runtime::on_device(session_options, Device(options.device));
+  session_options.reschedule = reschedule_of(
+      schedules, file.graph, {session_options.target, session_options.rules, {}, runtime::cudnn::supports_step});
   runtime::Session session(session_options);
   std::vector<runtime::Buffer> buffers;
   for (const ir::Array& argument : arguments) buffers.push_back(to_buffer(argument));
@@ -68,6 +71,9 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   if (options.has_grad && options.grad.empty()) throw UsageError{"--grad: a name is empty"};
   const io::GraphFile file = open_source(invocation, options.graph, options.grad);
   check_memory(file.graph);
+  if (!options.schedule.empty() && options.engine == "graph")
+    throw UsageError{"--schedule: the engine graph interprets ops, without schedules"};
+  const ScheduleFile schedules = read_schedules(invocation, options.schedule);
   if (!options.outputs.empty()) io::check_writable(options.outputs);
   const std::vector<io::NamedArray> inputs =
       options.inputs.empty() ? std::vector<io::NamedArray>() : io::read_arguments(file, options.inputs);
@@ -75,7 +81,7 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
       io::bind_arguments(file, inputs, options.inputs.empty() ? "no --inputs" : options.inputs);
   std::vector<io::NamedArray> expected;
   if (!options.check.empty()) expected = io::read_expected(file, options.check);
-  const std::vector<ir::Array> results = evaluate(options, file, arguments);
+  const std::vector<ir::Array> results = evaluate(options, file, schedules, arguments);
   std::vector<std::string> wrong;
   if (!options.check.empty()) wrong = io::differences(file, results, expected, options.tolerance, options.check);
   if (!options.outputs.empty()) io::write_npz(options.outputs, io::name_results(file, results));

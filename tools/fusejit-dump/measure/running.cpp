@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/backends.h"
+#include "runtime/cudnn/step.h"
 #include "runtime/devices.h"
 #include "runtime/disk/settings.h"
 #include "tools/seeded.h"
@@ -10,14 +11,17 @@
 namespace fusejit::tools {
 namespace {
 
-runtime::SessionOptions session_options(const PlanOptions& options, int threads, runtime::Checks checks) {
+runtime::SessionOptions session_options(const Source& source, const PlanOptions& options, int threads,
+                                        runtime::Checks checks) {
   runtime::SessionOptions wanted;
   wanted.target = parse_target(options.target);
   wanted.rules = options.rules;
   wanted.threads = threads;
   wanted.checks = std::move(checks);
   wanted.disk = runtime::disk::user_cache("on", {});
-  if (wanted.target.isa == Isa::cuda) return runtime::on_device(std::move(wanted), Device("cuda:0"));
+  if (wanted.target.isa == Isa::cuda) wanted = runtime::on_device(std::move(wanted), Device("cuda:0"));
+  wanted.reschedule = reschedule_of(source.schedules, source.graph,
+                                    {wanted.target, wanted.rules, source.donated, runtime::cudnn::supports_step});
   return wanted;
 }
 
@@ -32,7 +36,7 @@ std::unique_ptr<bool[]> flags(const std::vector<bool>& donated, std::size_t coun
 Running::Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks)
     : source_(std::move(source)),
       donated_(flags(source_.donated, source_.graph.parameters().size())),
-      session_(session_options(options, threads, std::move(checks))) {
+      session_(session_options(source_, options, threads, std::move(checks))) {
   source_.fixed.clear();
 }
 

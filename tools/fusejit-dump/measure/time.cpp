@@ -1,12 +1,14 @@
-// time: how long each kernel of a SOURCE takes on this machine, and how near that is to what the machine can do.
+// time: how long each kernel of a SOURCE takes on this machine, and how near that is to what the machine can do; with
+// --schedule, beside the plan with the chosen schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "runtime/cpu/roofline.h"
 #include "scheduler/names/steps.h"
-#include "tools/fusejit-dump/measure/measured.h"
+#include "tools/fusejit-dump/measure/compared.h"
 #include "tools/fusejit-dump/table.h"
 
 namespace fusejit::tools {
@@ -31,8 +33,8 @@ std::vector<Row> rows_of(const scheduler::Plan& plan, const Measured& measured, 
   return rows;
 }
 
-std::string json_text(const Running& running, const scheduler::Plan& plan, const Measured& measured,
-                      const std::vector<Row>& rows, const runtime::Roofline& roof, int threads) {
+Json json_of(const Running& running, const scheduler::Plan& plan, const Measured& measured,
+             const std::vector<Row>& rows, const runtime::Roofline& roof, int threads) {
   Json json = heading(plan);
   json["threads"] = threads;
   json["steps"] = measured.whole.milliseconds.size();
@@ -52,7 +54,7 @@ std::string json_text(const Running& running, const scheduler::Plan& plan, const
                                {"flop", row.planned->flop},
                                {"of_roofline", row.of_roofline}});
   }
-  return text(json);
+  return json;
 }
 
 std::string table_text(const Running& running, const scheduler::Plan& plan, const Measured& measured,
@@ -88,16 +90,31 @@ std::string table_text(const Running& running, const scheduler::Plan& plan, cons
 }  // namespace
 
 int time_kernels(const TimeOptions& options, Invocation& invocation) {
-  Running running(read_source(invocation, options), options, options.threads);
-  const Measured measured = measure(running, options.steps);
+  Source source = read_source(invocation, options);
+  std::optional<Running> chosen;
+  if (!source.schedules.empty()) {
+    Source plain = source;
+    plain.schedules.clear();
+    chosen.emplace(std::move(plain), options, options.threads);
+  }
+  Running running(std::move(source), options, options.threads);
+  std::vector<Running*> both{&running};
+  if (chosen) both.insert(both.begin(), &*chosen);
+  const std::vector<Measured> all = measure(both, options.steps);
+  const Measured& measured = all.back();
   const scheduler::Plan& plan = running.plan();
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   // Of a CUDA device it is not known.
   const runtime::Roofline roof = running.is_on_cpu() ? runtime::roofline(Target::host(), threads) : runtime::Roofline();
   const std::vector<Row> rows = rows_of(plan, measured, roof);
-  return put(options.json() ? json_text(running, plan, measured, rows, roof, threads)
-                            : table_text(running, plan, measured, rows, roof, threads));
+  if (options.json()) {
+    Json json = json_of(running, plan, measured, rows, roof, threads);
+    if (chosen) json["chosen"] = compared_json({chosen->plan(), all.front()}, {plan, measured});
+    return put(text(json));
+  }
+  return put(table_text(running, plan, measured, rows, roof, threads) +
+             (chosen ? compared_text({chosen->plan(), all.front()}, {plan, measured}) : ""));
 }
 
 }  // namespace fusejit::tools
