@@ -280,12 +280,16 @@ class Check {
 
   std::string partial_results() {
     bool cut = false;
+    const ScheduledLoop* together = nullptr;  // blocks of several dims, of which what is left is no range of each
     for (const auto* list : {&s_.tasks, &s_.outer}) {
       for (const ScheduledLoop& loop : *list) {
-        for (const std::string& name : loop.dims) {
-          if (!dim(name).reduced) continue;
-          cut = true;
-        }
+        const bool reduced =
+            std::any_of(loop.dims.begin(), loop.dims.end(), [&](const std::string& name) { return dim(name).reduced; });
+        cut = cut || reduced;
+        if (!reduced && loop.dims.size() > 1 && loop.step > 0) together = &loop;
+        if (reduced && list == &s_.outer && together != nullptr)
+          return fmt::format("the loop {} adds to partial results that the loop {} cuts across its dims", str(loop),
+                             str(*together));
       }
     }
     if (cut && s_.combine.empty())

@@ -137,6 +137,8 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
       s.inner.push_back({{name}, 0});
     }
   }
+  if (random.chance(30))  // blocks of a sum around all others
+    std::stable_partition(s.outer.begin(), s.outer.end(), [&](const ScheduledLoop& loop) { return sum(loop.dims[0]); });
   s.unroll_within = !s.unroll.empty() && random.chance(30);
   for (auto* list : {&s.tasks, &s.outer, &s.inner}) {  // neighbours as one loop
     for (std::size_t i = 0; random.chance(20) && i + 1 < list->size(); ++i) {

@@ -117,7 +117,12 @@ void Nest::clear_partial_results() {
       });
     });
   };
-  over(0);
+  const Range lanes = range(vector_);  // all blocks, where their loop stands inside of those passes
+  std::vector<Index> blocks{Index(ir::ceil_divide(lanes.size, s_.block()))};
+  if (lanes.limited) blocks.push_back((Index(dim(vector_).extent + s_.block() - 1) - lanes.base) / s_.block());
+  emit_loop({Index(0)}, blocks, Binding::none, [&](Index block) {
+    with(vector_, {lanes.base + block * s_.block(), s_.block(), false, 1}, [&] { over(0); });
+  });
 }
 
 // Lanes run along the dim whose elements lie close together in what is stored; with lanes along another one they would

@@ -146,6 +146,8 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
        "no last tile of fewer r than the 2 in registers"},
       {"vector k 16 x 2 task grid.x n outer k inner p, q, r, s, c", "there is no grid on a processor"},
       {"vector k 16 x 2 outer q/5, q, k, n inner p, r, s, c", "leaves a part in every block of 5 q", true},
+      {"vector k 16 x 2 outer p*q/9, c/8, k, p*q, n inner r, s, c combine k",
+       "the loop c/8 adds to partial results that the loop p*q/9 cuts across its dims"},
       {"vector k 16 x 2 tile q 1099511627776, p 16777216", "a tile of 1099511627776 q; at most 64"},
       {"vector k 16 x 2 tile p*q 2916 task n outer k inner r, s, c", "a tile of 2916 p*q; at most 64"},
       {"vector k 16 x 2 unroll c 32, s 3", "more than 64 terms without a loop"},
