@@ -30,10 +30,11 @@ inline constexpr std::int64_t kLongProduct = 64;
 
 // --- x86, weight gradients
 
-// The part of L1 that a block of the second operand takes, which every tile of weights passes over: 112 to 196 pixels
-// are best on all layers of ResNet-50 (Zen 5, 48 KiB). With more, the first operand pushes it out; with less, reading
-// and writing the tile shows.
-inline constexpr double kPanelOfL1 = 0.53;
+// The parts of L1 that a block of the second operand takes, which every tile of weights passes over: 112 pixels of a
+// large image, or up to 196 where whole images fit, are best on the layers of ResNet-50 (Zen 5, 48 KiB). With more, the
+// first operand pushes it out; with less, reading and writing the tile shows.
+inline constexpr double kPanelOfL1 = 0.3;
+inline constexpr double kImageOfL1 = 0.53;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 // Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice. The

@@ -234,8 +234,12 @@ class Chooser {
     // side, stays in half of L1; rows, or several images where one is small. Enough that reading and writing the tile
     // is little beside it.
     const std::int64_t row_bytes = extent(q) * s_.block() * 4;
-    const std::int64_t wanted = std::max<std::int64_t>(
-        1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
+    const auto rows_in = [&](double part_of_l1) {
+      return std::max<std::int64_t>(
+          1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * part_of_l1) / row_bytes);
+    };
+    const std::int64_t most_rows = rows_in(tuning::kImageOfL1),
+                       wanted = extent(p) <= most_rows ? most_rows : rows_in(tuning::kPanelOfL1);
     const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
     std::int64_t images = at_once;  // that pass by
     if (row_blocks.chunks == 1) {
