@@ -61,6 +61,8 @@ struct Contraction {
   bool lies_behind(int dim, int before) const;
   // Number of the dim with this name, -1 if there is none.
   int find(const std::string& name) const;
+  // The dim with this name, which is there.
+  const ContractionDim& dim(const std::string& name) const { return dims[static_cast<std::size_t>(find(name))]; }
   // Product of the extents of the parallel dims, of the reduced ones.
   std::int64_t outputs() const;
   std::int64_t terms() const;

@@ -231,8 +231,8 @@ class Chooser {
     if (!in_groups || blocks > together) add_if_any(s_.tasks, roles_.outputs, in_groups ? together * s_.block() : 0);
 
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
-    // side, stays in half of L1; rows, or several images where one is small. Enough that reading and writing the tile
-    // is little beside it.
+    // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
+    // writing the tile is little beside it.
     const std::int64_t row_bytes = extent(q) * s_.block() * 4;
     const auto rows_in = [&](double part_of_l1) {
       return std::max<std::int64_t>(

@@ -69,9 +69,7 @@ class Check {
   }
 
  private:
-  const ir::ContractionDim& dim(const std::string& name) const {
-    return c_.dims[static_cast<std::size_t>(c_.find(name))];
-  }
+  const ir::ContractionDim& dim(const std::string& name) const { return c_.dim(name); }
 
   std::string names() {
     std::set<std::string> used{s_.vector};

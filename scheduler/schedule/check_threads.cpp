@@ -11,6 +11,7 @@
 #include <set>
 
 #include "ir/kernel/walk.h"
+#include "ir/ops/geometry/window.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -36,15 +37,13 @@ class ThreadCheck {
   }
 
  private:
-  const ir::ContractionDim& dim(const std::string& name) const {
-    return c_.dims[static_cast<std::size_t>(c_.find(name))];
-  }
+  const ir::ContractionDim& dim(const std::string& name) const { return c_.dim(name); }
   const ir::ContractionDim& dim(int d) const { return c_.dims[static_cast<std::size_t>(d)]; }
   // Of a loop over several dims: combinations of what is held of each.
   std::int64_t elements(const ScheduledLoop& loop) const {
     if (loop.dims.size() == 1) return dim(loop.dims[0]).extent;
     std::int64_t all = 1;
-    for (const std::string& name : loop.dims) all *= (dim(name).extent + s_.held(name) - 1) / s_.held(name);
+    for (const std::string& name : loop.dims) all *= ir::ceil_divide(dim(name).extent, s_.held(name));
     return all;
   }
 
@@ -87,10 +86,10 @@ class ThreadCheck {
                              condition);
         std::int64_t& rest = left.try_emplace(loop.dims, elements(loop)).first->second;
         const std::int64_t step = last ? held : loop.step;
-        const std::int64_t iterations = loop.stride > 0 ? loop.stride : (rest + step - 1) / step;
+        const std::int64_t iterations = loop.stride > 0 ? loop.stride : ir::ceil_divide(rest, step);
         if (ir::is_block_axis(loop.bound)) threads *= iterations;
         if (!last && rest % (loop.stride > 0 ? loop.stride : step) != 0) cut_unevenly(loop);
-        rest = loop.stride > 0 ? (rest + loop.stride - 1) / loop.stride : step;
+        rest = loop.stride > 0 ? ir::ceil_divide(rest, loop.stride) : step;
         if (!last || lanes || std::none_of(loop.dims.begin(), loop.dims.end(), [&](const std::string& name) {
               return uneven_.contains(name);
             }))
@@ -130,7 +129,7 @@ class ThreadCheck {
     }
     std::vector<ir::ContractionDim> tiles = c_.dims;  // whole ones: what may leave an operand has conditions of its own
     for (ir::ContractionDim& d : tiles)
-      if (d.name != s_.vector) d.extent = (d.extent + s_.held(d.name) - 1) / s_.held(d.name) * s_.held(d.name);
+      if (d.name != s_.vector) d.extent = ir::ceil_divide(d.extent, s_.held(d.name)) * s_.held(d.name);
     for (const auto* operand : {&c_.a, &c_.b}) {
       for (std::size_t i = 0; i < operand->index.size(); ++i) {
         const std::vector<std::string> names = uneven_of(operand->index[i]);
@@ -143,7 +142,7 @@ class ThreadCheck {
   }
 
   std::string packed() {
-    const auto in_blocks = [&](std::int64_t block) { return (dim(s_.vector).extent + block - 1) / block * block; };
+    const auto in_blocks = [&](std::int64_t block) { return ir::ceil_divide(dim(s_.vector).extent, block) * block; };
     if (s_.pack_b == 0 || in_blocks(s_.lanes_together()) <= in_blocks(s_.pack_b)) return "";
     return fmt::format("threads take {} {} side by side, which reach beyond the last block of {}", s_.lanes_together(),
                        s_.vector, s_.pack_b);

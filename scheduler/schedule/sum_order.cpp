@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/ops/geometry/window.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/schedule.h"
 
@@ -52,13 +53,13 @@ class Order {
   }
 
  private:
-  std::int64_t extent(const std::string& name) const { return c_.dims[static_cast<std::size_t>(c_.find(name))].extent; }
+  std::int64_t extent(const std::string& name) const { return c_.dim(name).extent; }
   // Combinations of single elements where a tile holds several of those, else of what is held of every dim.
   std::int64_t count(const Dims& dims) const {
     std::int64_t all = 1;
     for (const std::string& name : dims) {
       const std::int64_t held = dims.size() == 1 ? 1 : s_.held(name);
-      all *= (extent(name) + held - 1) / held;
+      all *= ir::ceil_divide(extent(name), held);
     }
     return all;
   }
@@ -81,7 +82,7 @@ class Order {
     for (Level& level : levels_) {
       std::int64_t& rest = left.try_emplace(level.dims, count(level.dims)).first->second;
       if (level.stride > 0) {
-        rest = (rest + level.stride - 1) / level.stride;
+        rest = ir::ceil_divide(rest, level.stride);
       } else if (rest <= level.step) {
         continue;
       } else {
@@ -119,16 +120,8 @@ class Order {
 
 }  // namespace
 
-namespace {
-
-std::int64_t extent_of(const ir::Contraction& c, const std::string& dim) {
-  return c.dims[static_cast<std::size_t>(c.find(dim))].extent;
-}
-
-}  // namespace
-
 std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
-  const auto reduced = [&](const std::string& name) { return c.dims[static_cast<std::size_t>(c.find(name))].reduced; };
+  const auto reduced = [&](const std::string& name) { return c.dim(name).reduced; };
   // What goes to f64 now and then, or to memory between, is cut there.
   const bool flushes = !s.flush.dims.empty();
   const int inner = flushes ? 2 : 1;
@@ -145,7 +138,7 @@ std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
   if (flushes) {  // what the registers hold goes to f64 together, what is looped over does not
     text += fmt::format(" flush {} {}", s.flush.dims[0], s.flush.count);
     for (const Extent& held : s.unroll)
-      if (extent_of(c, held.dims[0]) > 1 && held.count > 1) text += fmt::format(", {} {}", held.dims[0], held.count);
+      if (c.dim(held.dims[0]).extent > 1 && held.count > 1) text += fmt::format(", {} {}", held.dims[0], held.count);
   }
   if (!s.dot.empty()) text += fmt::format(" dot {}", s.dot);
   if (!sums) return text;

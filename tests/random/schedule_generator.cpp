@@ -88,7 +88,7 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
   std::vector<std::string> parallel, reduced;
   for (const ir::ContractionDim& dim : c.dims)
     if (dim.name != s.vector) (dim.reduced ? reduced : parallel).push_back(dim.name);
-  const auto extent = [&](const std::string& name) { return c.dims[static_cast<std::size_t>(c.find(name))].extent; };
+  const auto extent = [&](const std::string& name) { return c.dim(name).extent; };
   s.vectors = static_cast<int>(random.from(1, std::min<std::int64_t>(3, (extent(s.vector) + s.lanes - 1) / s.lanes)));
   std::int64_t room = 12 / s.vectors;
   std::vector<std::string> held;
@@ -99,7 +99,7 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
   }
   for (const std::string& name : reduced)
     if (random.chance(30)) s.unroll.push_back({{name}, random.from(2, 3)});
-  const auto sum = [&](const std::string& name) { return c.dims[static_cast<std::size_t>(c.find(name))].reduced; };
+  const auto sum = [&](const std::string& name) { return c.dim(name).reduced; };
   // Where the last loop of each dim stands, and maybe a loop of blocks outside of it.
   std::vector<ScheduledLoop> sums;
   std::vector<std::string> all = parallel;
@@ -202,7 +202,7 @@ Schedule random_cuda_schedule(Random& random, const Contraction& c, const Schedu
   using ir::Binding;
   Schedule s;
   s.vector = chosen.vector, s.lanes = chosen.lanes;
-  const auto extent = [&](const std::string& name) { return c.dims[static_cast<std::size_t>(c.find(name))].extent; };
+  const auto extent = [&](const std::string& name) { return c.dim(name).extent; };
   std::vector<std::string> parallel, reduced;
   for (const ir::ContractionDim& dim : c.dims)
     if (dim.name != s.vector) (dim.reduced ? reduced : parallel).push_back(dim.name);

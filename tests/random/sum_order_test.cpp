@@ -23,9 +23,7 @@ using Draw = Schedule (*)(Random&, const Contraction&, const Schedule&);
 
 // The loops of `like` over what is summed up, inside of parallel loops, tiles and vectors drawn anew.
 Schedule drawn_around(Random& random, const Contraction& c, const Schedule& like, const Schedule& chosen, Draw draw) {
-  const auto is_sum = [&](const ScheduledLoop& loop) {
-    return c.dims[static_cast<std::size_t>(c.find(loop.dims[0]))].reduced;
-  };
+  const auto is_sum = [&](const ScheduledLoop& loop) { return c.dim(loop.dims[0]).reduced; };
   Schedule s = draw(random, c, chosen);
   s.unroll = like.unroll, s.unroll_within = like.unroll_within && random.chance(80);
   if (s.combine.empty() != like.combine.empty()) s.fetch = {};  // along other dims
@@ -53,9 +51,8 @@ bool same_bits(const std::vector<Buffer>& a, const std::vector<Buffer>& b) {
 // The same but for one thing.
 Schedule changed(Random& random, const Contraction& c, const Schedule& like) {
   Schedule s = like;
-  const auto first_sum = std::find_if(s.inner.begin(), s.inner.end(), [&](const ScheduledLoop& loop) {
-    return c.dims[static_cast<std::size_t>(c.find(loop.dims[0]))].reduced;
-  });
+  const auto first_sum = std::find_if(s.inner.begin(), s.inner.end(),
+                                      [&](const ScheduledLoop& loop) { return c.dim(loop.dims[0]).reduced; });
   const auto recount = [&](std::vector<scheduler::Extent>& list) {
     if (!list.empty())
       list[static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(list.size()) - 1))].count =

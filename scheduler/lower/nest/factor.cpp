@@ -7,7 +7,11 @@ using ir::Op;
 
 DType factor_type(const Schedule& schedule, DType compute) { return schedule.dot.empty() ? compute : DType::u32; }
 
-Arg bf16_pair(Expression& expression, int node, const LogicalIndex& first, const LogicalIndex& second) {
+Arg bf16_pair(Expression& expression, int node, const ir::ContractionOperand& operand, const LogicalIndex& first,
+              int dim) {
+  LogicalIndex second = first;
+  for (std::size_t i = 0; i < second.size(); ++i)
+    second[i] = second[i] + ir::Index(operand.index[i].coefficient_of(dim));
   ir::KernelBuilder& builder = expression.builder();
   const auto bits_at = [&](const LogicalIndex& at) {
     return Arg(builder.def(Op::bits, {expression.stored_value(node, at)}, DType::u32));

@@ -8,7 +8,8 @@
 namespace fusejit::scheduler {
 
 DType factor_type(const Schedule& schedule, DType compute);
-// Of `node`, which is bf16, at two places.
-ir::Arg bf16_pair(Expression& expression, int node, const LogicalIndex& first, const LogicalIndex& second);
+// Of `node`, which is bf16 and this operand: its element at `first` and the next one along `dim` of the contraction.
+ir::Arg bf16_pair(Expression& expression, int node, const ir::ContractionOperand& operand, const LogicalIndex& first,
+                  int dim);
 
 }  // namespace fusejit::scheduler

@@ -56,6 +56,7 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
     return kernel.graph().index_of(node.operands[static_cast<std::size_t>(operand.operand)].value.get());
   };
   value_a_ = value_of(c_.a), value_b_ = value_of(c_.b);
+  panel_a_ = {&c_.a, value_a_}, panel_b_ = {&c_.b, value_b_};
   for (std::size_t d = 0; d < c_.dims.size(); ++d) {
     held_.push_back(s_.held(c_.dims[d].name));
     ranges_.push_back({0, c_.dims[d].extent, false, 1});
@@ -178,9 +179,9 @@ void Nest::walk(std::size_t stage) {
       clear_partial_results();
       return walk(stage + 1);
     case Kind::panel_a:
-      return in_panel(panel_a_, c_.a, value_a_, stage + 1);
+      return in_panel(panel_a_, stage + 1);
     case Kind::panel_b:
-      return in_panel(panel_b_, c_.b, value_b_, stage + 1);
+      return in_panel(panel_b_, stage + 1);
     case Kind::lanes:
       return lanes(stage + 1);
     case Kind::tile:

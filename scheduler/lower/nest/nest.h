@@ -66,15 +66,17 @@ class Nest {
     bool limited = false;
     std::int64_t stride = 1;  // of the elements
   };
-  // A copy of what a part of the nest reads of an operand.
+  // An operand, and the copy of what a part of the nest reads of it, while there is one.
   struct Panel {
     struct Axis {  // of a logical dim: element `coordinate` is low + coordinate * step
       ir::Index low = 0;
       std::int64_t step = 1, extent = 1;
       bool may_leave = false;
     };
-    std::vector<Axis> axes;
-    std::vector<int> order;  // logical dims, outermost first
+    const ir::ContractionOperand* of = nullptr;
+    int value = -1;  // of the graph
+    std::vector<Axis> axes = {};
+    std::vector<int> order = {};  // logical dims, outermost first
     ir::MemId memory = -1;
     bool is_open() const { return memory >= 0; }
   };
@@ -126,13 +128,11 @@ class Nest {
 
   // panel.cpp: copies of operands
   std::int64_t size_in_panel(int d) const;
-  Panel panel_of(const ir::ContractionOperand& operand, int value) const;
-  void in_panel(Panel& panel, const ir::ContractionOperand& operand, int value, std::size_t next);
-  void fill(const Panel& panel, const ir::ContractionOperand& operand, int value, std::size_t n,
-            std::vector<ir::Index>& at, bool zero);
-  ir::Arg copied(const Panel& panel, const ir::ContractionOperand& operand, int value,
-                 const std::vector<ir::Index>& at);
-  ir::Arg from_panel(const Panel& panel, const std::vector<ir::DimSum>& index);
+  void measure(Panel& panel) const;
+  void in_panel(Panel& panel, std::size_t next);
+  void fill(const Panel& panel, std::size_t n, std::vector<ir::Index>& at, bool zero);
+  ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
+  ir::Arg from_panel(const Panel& panel);
 
   // tile.cpp: the register tile
   void tile(std::size_t next);
@@ -152,7 +152,7 @@ class Nest {
   void multiply();
   void multiply_within();
   void when_inside(const std::function<void()>& body);
-  ir::Arg factor(int value, const std::vector<ir::DimSum>& index);
+  ir::Arg factor(const Panel& panel);
   std::int64_t terms_at_once(int d) const { return d == dot_ ? 2 : 1; }
   ir::Arg element_of_a();
   ir::Arg element_of_b(const ir::Index& j);

@@ -99,21 +99,14 @@ class Packing {
       return builder_.load(place->second, physical, through_views);
     };
     Expression expression(context_.graph, builder_, hooks);
-    if (at_once_ == 1) return expression.value(value_, index(at(channel_)));
-    const Index first = at(channel_) * 2;
-    return bf16_pair(expression, value_, index(first), index(first + Index(1)));
-  }
-
-  // Of the operand's element with this channel.
-  LogicalIndex index(const Index& channel) {
-    LogicalIndex all;
+    LogicalIndex index;
     for (const ir::DimSum& sum : c_.b.index) {
       Index one = sum.constant;
       for (const ir::DimSum::Term& term : sum.terms)
-        one = one + (term.dim == channel_ ? channel : at(term.dim)) * term.coefficient;
-      all.push_back(one);
+        one = one + at(term.dim) * (term.dim == channel_ ? at_once_ * term.coefficient : term.coefficient);
+      index.push_back(one);
     }
-    return all;
+    return at_once_ == 1 ? expression.value(value_, index) : bf16_pair(expression, value_, c_.b, index, channel_);
   }
 
   // Buffers are declared by their first use, so the written one comes last.

@@ -20,13 +20,14 @@ std::int64_t Nest::size_in_panel(int d) const {
   return d == vector_ ? ir::ceil_divide<std::int64_t>(size, s_.block()) * s_.block() : size;
 }
 
-Nest::Panel Nest::panel_of(const ir::ContractionOperand& operand, int value) const {
-  Panel panel;
-  for (std::size_t i = 0; i < operand.index.size(); ++i) {
-    const ir::DimSum& sum = operand.index[i];
+// What there is to be copied.
+void Nest::measure(Panel& panel) const {
+  panel.axes.clear();
+  for (std::size_t i = 0; i < panel.of->index.size(); ++i) {
+    const ir::DimSum& sum = panel.of->index[i];
     Panel::Axis axis;
     axis.low = sum.constant;
-    axis.may_leave = operand.may_leave(static_cast<int>(i), c_.dims);
+    axis.may_leave = panel.of->may_leave(static_cast<int>(i), c_.dims);
     const ir::DimSum::Term* only = nullptr;
     int free = 0;
     for (const ir::DimSum::Term& term : sum.terms) {
@@ -44,23 +45,21 @@ Nest::Panel Nest::panel_of(const ir::ContractionOperand& operand, int value) con
     }
     panel.axes.push_back(axis);
   }
-  panel.order = physical_order(kernel_.graph().value(value).type());
-  return panel;
+  panel.order = physical_order(kernel_.graph().value(panel.value).type());
 }
 
 // The copy, and what reads it.
-void Nest::in_panel(Panel& panel, const ir::ContractionOperand& operand, int value, std::size_t next) {
-  panel = panel_of(operand, value);
+void Nest::in_panel(Panel& panel, std::size_t next) {
+  measure(panel);
   std::vector<std::int64_t> dims;
   for (const int d : panel.order) dims.push_back(panel.axes[static_cast<std::size_t>(d)].extent);
   std::int64_t& row = dims.back();
   row = ir::ceil_divide<std::int64_t>(row, s_.lanes) * s_.lanes;
   const std::int64_t vectors = row / s_.lanes;
   if (vectors > 2 && vectors % 2 == 0) row += s_.lanes;
-  const ir::MemId memory = builder_.local(ir::MemKind::scratch_local, factor_, dims);
-  panel.memory = memory;
+  panel.memory = builder_.local(ir::MemKind::scratch_local, factor_, dims);
   std::vector<Index> at(panel.axes.size(), Index(0));
-  fill(panel, operand, value, 0, at, false);
+  fill(panel, 0, at, false);
   const std::vector<bool> before = pending_;
   if (&panel == &panel_a_) pending_.assign(pending_.size(), false);
   walk(next);
@@ -69,18 +68,16 @@ void Nest::in_panel(Panel& panel, const ir::ContractionOperand& operand, int val
 }
 
 // Coordinates of the dims before the n-th are in `at`; `zero`: one of them is outside of the operand.
-void Nest::fill(const Panel& panel, const ir::ContractionOperand& operand, int value, std::size_t n,
-                std::vector<Index>& at, bool zero) {
+void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool zero) {
   const auto d = static_cast<std::size_t>(panel.order[n]);
   const Panel::Axis& axis = panel.axes[d];
-  const auto inside = [&] { return within(axis.low + at[d] * axis.step, operand.extents[d]); };
+  const auto inside = [&] { return within(axis.low + at[d] * axis.step, panel.of->extents[d]); };
   if (n + 1 < panel.order.size()) {
     return emit_loop({Index(0)}, {Index(axis.extent)}, Binding::none, [&](const Index& i) {
       at[d] = i;
-      if (zero || !axis.may_leave) return fill(panel, operand, value, n + 1, at, zero);
+      if (zero || !axis.may_leave) return fill(panel, n + 1, at, zero);
       builder_.when(
-          inside(), [&] { fill(panel, operand, value, n + 1, at, false); },
-          [&] { fill(panel, operand, value, n + 1, at, true); });
+          inside(), [&] { fill(panel, n + 1, at, false); }, [&] { fill(panel, n + 1, at, true); });
     });
   }
   const std::int64_t lanes = s_.lanes, rest = axis.extent % lanes;
@@ -92,36 +89,34 @@ void Nest::fill(const Panel& panel, const ir::ContractionOperand& operand, int v
       if (axis.may_leave)
         for (const ir::Compare& c : inside()) there.push_back(c);
       const Arg nothing = KernelBuilder::literal(0, factor_);
-      Arg element = nothing;
-      if (!zero && there.empty()) element = copied(panel, operand, value, at);
-      if (!zero && !there.empty()) {
-        element = builder_.choose(
-            there, {factor_}, [&] { return std::vector<Arg>{copied(panel, operand, value, at)}; },
+      const auto element = [&]() -> Arg {
+        if (zero) return nothing;
+        if (there.empty()) return copied(panel, at);
+        return builder_.choose(
+            there, {factor_}, [&] { return std::vector<Arg>{copied(panel, at)}; },
             [&] { return std::vector<Arg>{nothing}; })[0];
-      }
+      };
       std::vector<Index> place;
       for (const int of : panel.order) place.push_back(at[static_cast<std::size_t>(of)]);
-      builder_.store(panel.memory, place, element);
+      builder_.store(panel.memory, place, element());
     });
   });
 }
 
-Arg Nest::copied(const Panel& panel, const ir::ContractionOperand& operand, int value, const std::vector<Index>& at) {
-  LogicalIndex first, second;
-  for (std::size_t i = 0; i < panel.axes.size(); ++i) {
-    first.push_back(panel.axes[i].low + at[i] * panel.axes[i].step);
-    second.push_back(first.back() + Index(dot_ < 0 ? 0 : operand.index[i].coefficient_of(dot_)));
-  }
+Arg Nest::copied(const Panel& panel, const std::vector<Index>& at) {
+  LogicalIndex first;
+  for (std::size_t i = 0; i < panel.axes.size(); ++i) first.push_back(panel.axes[i].low + at[i] * panel.axes[i].step);
   Expression& expression = kernel_.expression();
-  return expression.nested(
-      [&] { return dot_ < 0 ? expression.value(value, first) : bf16_pair(expression, value, first, second); });
+  return expression.nested([&] {
+    return dot_ < 0 ? expression.value(panel.value, first) : bf16_pair(expression, panel.value, *panel.of, first, dot_);
+  });
 }
 
-Arg Nest::from_panel(const Panel& panel, const std::vector<ir::DimSum>& index) {
+Arg Nest::from_panel(const Panel& panel) {
   std::vector<Index> place;
   for (const int d : panel.order) {
     const Panel::Axis& axis = panel.axes[static_cast<std::size_t>(d)];
-    place.push_back((evaluate(index[static_cast<std::size_t>(d)]) - axis.low) / axis.step);
+    place.push_back((evaluate(panel.of->index[static_cast<std::size_t>(d)]) - axis.low) / axis.step);
   }
   return builder_.load(panel.memory, place);
 }

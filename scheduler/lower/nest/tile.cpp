@@ -135,27 +135,22 @@ void Nest::over_terms(std::size_t n, const std::vector<Index>& at,
   });
 }
 
-Arg Nest::factor(int value, const std::vector<ir::DimSum>& index) {
-  const Panel& panel = value == value_a_ && &index == &c_.a.index ? panel_a_ : panel_b_;
-  if (panel.is_open()) return from_panel(panel, index);
+Arg Nest::factor(const Panel& panel) {
+  if (panel.is_open()) return from_panel(panel);
   Expression& expression = kernel_.expression();
-  if (dot_ < 0) return expression.value(value, evaluate(index));
-  const LogicalIndex first = evaluate(index);
-  const Range here = range(dot_);
-  LogicalIndex second;
-  with(dot_, {here.base + Index(1), 1, false, 1}, [&] { second = evaluate(index); });
-  return bf16_pair(expression, value, first, second);
+  const LogicalIndex index = evaluate(panel.of->index);
+  return dot_ < 0 ? expression.value(panel.value, index) : bf16_pair(expression, panel.value, *panel.of, index, dot_);
 }
 
 Arg Nest::element_of_a() {
-  const auto load = [&] { return kernel_.expression().nested([&] { return factor(value_a_, c_.a.index); }); };
+  const auto load = [&] { return kernel_.expression().nested([&] { return factor(panel_a_); }); };
   if (!c_.a.mentions(vector_) || !has_idle_lanes() || panel_a_.is_open()) return load();
   return value_or_zero(builder_, vector_at_, dim(vector_).extent, factor_, load);
 }
 
 Arg Nest::element_of_b(const Index& j) {
   if (packed_ >= 0) return builder_.load(packed_, packed_place(j));
-  const auto load = [&] { return kernel_.expression().nested([&] { return factor(value_b_, c_.b.index); }); };
+  const auto load = [&] { return kernel_.expression().nested([&] { return factor(panel_b_); }); };
   if (!has_idle_lanes() || panel_b_.is_open()) return load();
   return value_or_zero(builder_, vector_at_, dim(vector_).extent, factor_, load);
 }
@@ -189,7 +184,7 @@ void Nest::add_term(const std::vector<Index>& at, ir::MemId b, const std::vector
   };
   if (c_.a.mentions(vector_)) return over_vectors([&](Index j) { add(j, element_of_a()); });
   kernel_.expression().nested([&] {
-    const Arg x = factor(value_a_, c_.a.index);
+    const Arg x = factor(panel_a_);
     over_vectors([&](Index j) { add(j, x); });
   });
 }
