@@ -61,6 +61,10 @@ runtime::SessionOptions session_options(const Options& options) {
                                   {"graph_interpreter", Engine::graph_interpreter},
                                   {"kernel_interpreter", Engine::kernel_interpreter}});
   result.target = Target::parse(options.target);
+  const auto winograd = one_of<WinogradMode>(
+      "winograd", options.winograd,
+      {{"off", WinogradMode::off}, {"auto", WinogradMode::automatic}, {"always", WinogradMode::always}});
+  if (winograd != WinogradMode::off) result.target.winograd = winograd;
   result.rules = scheduler::parse_rules(options.rules);
   result.threads = options.threads;
   result.cudnn = one_of<CudnnMode>(

@@ -15,16 +15,17 @@ constexpr std::array<std::string_view, 6> kIsaNames = {"x86:avx512", "x86:avx512
 // A constant of Target in its text: "l1=32k".
 struct Field {
   std::string_view name;
-  std::int64_t Target::*bytes = nullptr;  // one of the four is set
+  std::int64_t Target::*bytes = nullptr;  // one of the five is set
   int Target::*number = nullptr;
   bool Target::*flag = nullptr;
   CudnnMode Target::*cudnn = nullptr;
+  WinogradMode Target::*winograd = nullptr;
   std::int64_t min = 0;
   std::int64_t max = 0;
   bool if_set = false;  // left out of the text where it is 0
 };
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
-constexpr std::array<Field, 7> kFields = {{
+constexpr std::array<Field, 8> kFields = {{
     {.name = "l1", .bytes = &Target::l1_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l2", .bytes = &Target::l2_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l3", .bytes = &Target::l3_bytes, .min = 1, .max = kMaxBytes},
@@ -32,6 +33,7 @@ constexpr std::array<Field, 7> kFields = {{
     {.name = "tasks", .number = &Target::tasks, .min = 1, .max = 1 << 16},
     {.name = "dot2", .flag = &Target::dot2_is_faster, .min = 0, .max = 1, .if_set = true},
     {.name = "cudnn", .cudnn = &Target::cudnn, .min = 0, .max = 2, .if_set = true},
+    {.name = "winograd", .winograd = &Target::winograd, .min = 0, .max = 2, .if_set = true},
 }};
 
 std::string size_text(std::int64_t bytes) {
@@ -67,10 +69,11 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
     if (field.bytes) target.*field.bytes = *value;
     if (field.number) target.*field.number = static_cast<int>(*value);
     if (field.cudnn) target.*field.cudnn = static_cast<CudnnMode>(*value);
+    if (field.winograd) target.*field.winograd = static_cast<WinogradMode>(*value);
     if (field.flag) target.*field.flag = *value != 0;
     return;
   }
-  throw UserError(fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=", whole, item));
+  throw UserError(fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, winograd=", whole, item));
 }
 
 // The part before the first comma: "x86:avx2", "cuda:sm_90", "host".
@@ -112,10 +115,11 @@ std::string Target::str() const {
   std::string text(name(isa));
   if (compute_capability != 0) text += fmt::format(":sm_{}", compute_capability);
   for (const Field& field : kFields) {
-    const std::int64_t value = field.bytes    ? this->*field.bytes
-                               : field.number ? this->*field.number
-                               : field.cudnn  ? static_cast<int>(this->*field.cudnn)
-                                              : this->*field.flag;
+    const std::int64_t value = field.bytes      ? this->*field.bytes
+                               : field.number   ? this->*field.number
+                               : field.cudnn    ? static_cast<int>(this->*field.cudnn)
+                               : field.winograd ? static_cast<int>(this->*field.winograd)
+                                                : this->*field.flag;
     if (field.if_set && value == 0) continue;
     text += fmt::format(",{}={}", field.name, field.bytes ? size_text(value) : std::to_string(value));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/ops/geometry/window.h"
@@ -26,6 +27,8 @@ bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 // Largest power of two up to `most` that divides n.
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);
 
+// Nothing where the target does not allow it, the contraction has another form, or the direct algorithm is faster.
+std::optional<Schedule> x86_winograd(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused);
 

@@ -41,6 +41,17 @@ inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 // With 16 in place of 64 a step of ResNet-50 at batch 16 moves 0.8 GiB less.
 inline constexpr int kTasksOfSums = 16;
 
+// --- x86, Winograd
+
+// Patches of a task: as many as L2 holds, from two tiles, for which the weights are read once, to what two cores share.
+inline constexpr std::int64_t kLeastPatches = 28, kMostPatches = 64;
+// Tasks at least, and blocks of outputs that a task has at least where they are shared out.
+inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4;
+// Cycles for a vector of a patch's inputs and of its results (Sapphire Rapids: 0.75 and 0.48 ms at 64 channels, 56x56),
+// bytes a cycle that weights come with from L3, what tiles reach of the peak, and what Winograd must save.
+inline constexpr double kWinogradInputCycles = 420, kWinogradResultCycles = 270, kWeightBytesPerCycle = 16,
+                        kPartOfPeak = 0.93, kWinogradGain = 0.9;
+
 // --- CUDA (registers, spills and accesses as ptxas reports them for sm_80 to sm_120; times on an H100: docs/gpu.md)
 
 // Pixels of a thread's tile, and values of it: a quarter of the registers, as many as its loads in flight take.

@@ -330,6 +330,7 @@ class Chooser {
 }  // namespace
 
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
+  if (std::optional<Schedule> winograd = x86_winograd(contraction, target, fused)) return {*std::move(winograd)};
   return {Chooser(contraction, target, fused).run()};
 }
 

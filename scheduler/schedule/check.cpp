@@ -8,6 +8,7 @@
 #include <set>
 
 #include "scheduler/schedule/check_threads.h"
+#include "scheduler/schedule/check_winograd.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
@@ -60,6 +61,11 @@ class Check {
       : c_(contraction), s_(schedule), target_(target), reduces_(sums) {}
 
   std::string run() {
+    if (s_.winograd > 0) {
+      for (const auto step : {&Check::names, &Check::vector, &Check::registers})
+        if (std::string broken = (this->*step)(); !broken.empty()) return broken;
+      return check_winograd(c_, s_);
+    }
     for (const auto step : {&Check::names, &Check::vector, &Check::registers, &Check::pairs, &Check::panels,
                             &Check::stores, &Check::cover, &Check::order, &Check::partial_results, &Check::sums,
                             &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {

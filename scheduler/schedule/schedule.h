@@ -2,6 +2,7 @@
 // (ir/contraction.h) does not depend on it; the order of every sum is read off it.
 //
 //   schedule {
+//     algorithm winograd 4     else direct: F(4x4, 3x3), see below
 //     vector k 16 x 2          lanes: two vectors of 16 neighbouring k, kept in registers ...
 //     tile q 14                ... times 14 neighbouring q; "s*c 14": 14 combinations of s and c
 //     unroll c 4               terms that follow each other without a loop; "within": inside of the tile's elements
@@ -24,6 +25,16 @@
 //     task  grid.y k/64, grid.x n*p*q/96, block.x k
 //     inner block.y n*p*q stride 8, n*p*q, r, s, c     eight threads take them in turn, and meet in a tree
 //     combine n*p*q*k                                  a thread an element, in this order
+//
+// Winograd's loops inside of a task are fixed (lower/winograd/winograd.h); its schedule says what remains: patches of 4x4
+// results in registers, rows or images of them in a task.
+//
+//     algorithm winograd 4
+//     vector k 16 x 2
+//     tile n*p*q 14            products of 14 patches with two vectors of k
+//     unroll c 4
+//     task n, p/8              two rows of patches
+//     pack b 32                the weights at their points
 #pragma once
 
 #include <cstdint>
@@ -59,6 +70,7 @@ struct ScheduledLoop {
 };
 
 struct Schedule {
+  std::int64_t winograd = 0;  // results of a patch along each axis; 0: the direct algorithm
   std::string vector;  // dim of the lanes
   int lanes = 1, vectors = 1;
   std::vector<Extent> tile;    // parallel dims

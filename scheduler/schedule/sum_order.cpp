@@ -10,6 +10,7 @@
 #include "ir/ops/geometry/window.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/winograd.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -118,9 +119,27 @@ class Order {
   std::vector<Level> levels_;
 };
 
+// Of every point: its channels, in ascending order. Patches are those of check_winograd.h.
+std::string winograd_order(const ir::Contraction& c, const Schedule& s, bool sums) {
+  const WinogradDims dims = *winograd_dims(c);
+  const auto name = [&](int d) { return c.dims[static_cast<std::size_t>(d)].name; };
+  std::string text = fmt::format("terms winograd {} {}", s.winograd, name(dims.c));
+  if (!sums) return text;
+  text += "; results";
+  for (const ScheduledLoop& loop : s.tasks)
+    if (const int d = c.find(loop.dims[0]); d != dims.k)
+      text += fmt::format(" {}/{}", loop.dims[0],
+                          std::min(c.dim(loop.dims[0]).extent, loop.step > 0 ? loop.step
+                                                               : d == dims.p ? s.winograd
+                                                                             : 1));
+  return text + fmt::format(" | {}{}/{}, {}/{}, {}, {}", dims.n < 0 ? "" : name(dims.n) + ", ", name(dims.p),
+                            s.winograd, name(dims.q), s.winograd, name(dims.p), name(dims.q));
+}
+
 }  // namespace
 
 std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
+  if (s.winograd > 0) return winograd_order(c, s, sums);
   const auto reduced = [&](const std::string& name) { return c.dim(name).reduced; };
   // What goes to f64 now and then, or to memory between, is cut there.
   const bool flushes = !s.flush.dims.empty();

@@ -47,6 +47,7 @@ class Reader {
   Schedule run() {
     Schedule s;
     tokens_.expect("schedule"), tokens_.expect("{");
+    if (tokens_.accept("algorithm")) tokens_.expect("winograd"), s.winograd = positive();
     if (tokens_.accept("vector")) {
       s.vector = dim();
       const ir::Token at = tokens_.peek();
@@ -142,6 +143,7 @@ std::vector<std::string> lines_of(const Schedule& s) {
   const auto line = [&](std::string_view word, const std::string& rest) {
     if (!rest.empty()) lines.push_back(fmt::format("{} {}", word, rest));
   };
+  if (s.winograd > 0) line("algorithm", fmt::format("winograd {}", s.winograd));
   if (!s.vector.empty()) line("vector", fmt::format("{} {} x {}", s.vector, s.lanes, s.vectors));
   line("tile", str(s.tile));
   line("unroll", str(s.unroll) + (s.unroll_within ? " within" : ""));

@@ -39,10 +39,10 @@ CheckOptions options_of(std::uint64_t seed) {
   return options;
 }
 
-TEST(RandomNetworks, EnginesAgreeWithTheInterpreterInF64) {
+void expect_agreement(Seeds seeds, CheckOptions (*options_of)(std::uint64_t seed)) {
   const bool survey = std::getenv("FUSEJIT_SURVEY") != nullptr;
   int failures = 0;
-  for (std::uint64_t seed = seeds().first; seed <= seeds().last && (survey || failures < 3); ++seed) {
+  for (std::uint64_t seed = seeds.first; seed <= seeds.last && (survey || failures < 3); ++seed) {
     const Network network = random_network(seed);
     const CheckOptions options = options_of(seed);
     const Finding found = check_network(network, seed, options);
@@ -56,6 +56,20 @@ TEST(RandomNetworks, EnginesAgreeWithTheInterpreterInF64) {
     ADD_FAILURE() << "seed " << seed << ": " << found.kind << ": " << found.text << "\nat its smallest: "
                   << (survey ? "not looked for" : smallest(network, seed, options, found.kind));
   }
+}
+
+TEST(RandomNetworks, EnginesAgreeWithTheInterpreterInF64) { expect_agreement(seeds(), options_of); }
+
+// Wherever Winograd can be used, which is in f32 networks with 3x3 convolutions.
+TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
+  Seeds some = seeds();
+  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 40;
+  expect_agreement(some, [](std::uint64_t seed) {
+    CheckOptions options = options_of(seed);
+    if (options.target.isa == Isa::cuda) options.target = Target::parse("x86:avx512,l2=64k");
+    options.target.winograd = WinogradMode::always;
+    return options;
+  });
 }
 
 }  // namespace

@@ -82,6 +82,46 @@ std::string random_anchor(Random& random, const std::string& dtype) {
   }
 }
 
+std::string random_convolution_3x3(Random& random) {
+  const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(2, 17),
+                     w = random.from(2, 17), top = random.from(h < 3 ? 1 : 0, 2), left = random.from(w < 3 ? 1 : 0, 2),
+                     bottom = random.from(0, 2), right = random.from(0, 2);
+  const std::string x = fmt::format("f32[{},{},{},{}]{}", n, c, h, w, layout(random)),
+                    y = fmt::format("f32[{},{},{},{}]{}", n, k, h + top + bottom - 2, w + left + right - 2,
+                                    layout(random)),
+                    weight = fmt::format("f32[{},{},3,3]", k, c),
+                    attrs = fmt::format("stride=[1,1], padding=[{},{},{},{}], dilation=[1,1], groups=1", top, left,
+                                        bottom, right);
+  const auto graph = [&](const std::string& a, const std::string& result, std::int64_t channels) {
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[{}]) {{\n", a, weight, result, channels);
+  };
+  if (random.chance(50))
+    return graph(x, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
+           finish(random, "f32", y, k, true);
+  return graph(y, x, c) +
+         fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
+         finish(random, "f32", x, c, true);
+}
+
+Schedule random_winograd(Random& random, const Contraction&, const Schedule& chosen) {
+  Schedule s;
+  s.winograd = 4;
+  s.vector = chosen.vector, s.lanes = random.chance(80) ? chosen.lanes : 4;
+  s.vectors = static_cast<int>(random.from(1, 2));
+  s.pack_b = s.block();
+  s.tile = {{{"n", "p", "q"}, random.from(1, 14)}};
+  if (random.chance(80)) s.unroll = {{{"c"}, random.from(2, 5)}};
+  std::vector<std::string> dims{"n", "p", "k"};
+  random.shuffle(dims);
+  for (const std::string& dim : dims) {
+    if (!random.chance(60)) continue;
+    const std::int64_t of_patches = dim == "p" ? 4 : dim == "k" ? s.block() : 1;
+    s.tasks.push_back({{dim}, random.from(0, 3) * of_patches});
+  }
+  s.stream = random.chance(20);
+  return s;
+}
+
 Schedule random_schedule(Random& random, const Contraction& c, const Schedule& chosen) {
   Schedule s;
   s.vector = chosen.vector, s.lanes = chosen.lanes;

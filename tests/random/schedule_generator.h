@@ -34,9 +34,14 @@ class Random {
 
 // The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`.
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
+// The same: a convolution of 3 x 3 taps and stride 1, or its input gradient, f32, by itself or with what may follow it.
+std::string random_convolution_3x3(Random& random);
 
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.
 scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,
+                                    const scheduler::Schedule& chosen);
+// The same for Winograd: rows, images and outputs of a task, patches and vectors of a tile.
+scheduler::Schedule random_winograd(Random& random, const ir::Contraction& contraction,
                                     const scheduler::Schedule& chosen);
 // The same for a device: loops over one dim or several at once, bound to axes of grid and blocks.
 scheduler::Schedule random_cuda_schedule(Random& random, const ir::Contraction& contraction,

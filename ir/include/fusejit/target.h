@@ -22,6 +22,14 @@ enum class CudnnMode : std::uint8_t {
   compiled      // also with what the engines do that it compiles at run time
 };
 
+// Where convolutions of 3x3 taps go through Winograd's F(4x4, 3x3), f32 on processors: fewer products, with errors of a
+// few 1e-5 of the results' size instead of 1e-6.
+enum class WinogradMode : std::uint8_t {
+  off,
+  automatic,  // where it is expected to be faster
+  always      // wherever it can be used
+};
+
 struct Target {
   Isa isa = Isa::x86_avx2;
   std::int64_t l1_bytes = 32 << 10;  // per core
@@ -32,6 +40,7 @@ struct Target {
   int compute_capability = 0;        // cuda only: 90 for sm_90
   bool dot2_is_faster = false;       // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
   CudnnMode cudnn = CudnnMode::off;  // cuda only
+  WinogradMode winograd = WinogradMode::off;
 
   // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
   int lanes32() const;
@@ -39,8 +48,8 @@ struct Target {
   // counts on.
   int vector_registers() const;
   bool has_fma() const { return fusejit::has_fma(isa); }
-  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1" and ",cudnn=1" or 2 (CudnnMode) if they are not 0:
-  // every constant, part of cache keys.
+  // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1", ",cudnn=1" or 2 (CudnnMode) and
+  // ",winograd=1" or 2 (WinogradMode) if they are not 0: every constant, part of cache keys.
   std::string str() const;
   // Reads what str() writes, with any constant left out: "x86:avx512", "x86:avx2,l1=1k,tasks=7", "cuda:sm_90",
   // "host", "host,tasks=7". Throws UserError.

@@ -6,6 +6,7 @@
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/nest/pack.h"
 #include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
@@ -15,37 +16,6 @@ using ir::Binding;
 using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
-
-namespace {
-
-// The dims of an operand but for the vector's and those that are summed up, outermost first.
-template <class Wanted>
-std::vector<int> other_dims(const ir::Contraction& c, int vector, const Wanted& wanted) {
-  std::vector<int> dims;
-  for (std::size_t d = 0; d < c.dims.size(); ++d) {
-    const int i = static_cast<int>(d);
-    if (i != vector && c.dims[d].extent > 1 && wanted(i)) dims.push_back(i);
-  }
-  return dims;
-}
-
-}  // namespace
-
-std::vector<int> packed_apart(const ir::Contraction& c, const Schedule& s) {
-  return other_dims(c, c.find(s.vector),
-                    [&](int d) { return !c.dims[static_cast<std::size_t>(d)].reduced && c.b.mentions(d); });
-}
-
-std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& s) {
-  const auto extent = [&](int d) { return c.dims[static_cast<std::size_t>(d)].extent; };
-  std::vector<std::int64_t> dims;
-  for (const int d : packed_apart(c, s)) dims.push_back(extent(d));
-  dims.push_back(ir::ceil_divide(extent(c.find(s.vector)), s.pack_b));
-  for (const ir::ContractionDim& dim : c.dims)
-    if (dim.reduced) dims.push_back(dim.extent / (dim.name == s.dot ? 2 : 1));
-  dims.push_back(s.pack_b);
-  return dims;
-}
 
 std::vector<Index> Nest::packed_place(const Index& j) const {
   std::vector<Index> place;
@@ -59,7 +29,11 @@ std::vector<Index> Nest::packed_place(const Index& j) const {
 }
 
 std::vector<int> Nest::partial_dims() const {
-  return other_dims(c_, vector_, [&](int d) { return !dim(d).reduced; });
+  std::vector<int> dims;
+  for (std::size_t i = 0; i < c_.dims.size(); ++i)
+    if (const int d = static_cast<int>(i); d != vector_ && c_.dims[i].extent > 1 && !c_.dims[i].reduced)
+      dims.push_back(d);
+  return dims;
 }
 
 // [part, parallel dims before the vector's, its blocks, those after it, what a block holds]; between threads, which lie

@@ -5,7 +5,6 @@
 
 #include "ir/base/check.h"
 #include "ir/ops/geometry/window.h"
-#include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/partials.h"
@@ -39,23 +38,11 @@ constexpr std::int64_t kMostCopied = 64;  // iterations of an unrolled loop (ker
 }  // namespace
 
 Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContraction& scheduled)
-    : kernel_(kernel),
-      builder_(kernel.builder()),
-      accumulators_(accumulators),
-      c_(scheduled.contraction),
-      s_(scheduled.schedule),
-      packed_(scheduled.packed),
-      compute_(compute_type(kernel.graph().value(kernel.group().anchor).type().dtype)),
-      vector_(c_.find(s_.vector)),
+    : ContractionLoops(kernel, accumulators, scheduled),
       dot_(s_.dot.empty() ? -1 : c_.find(s_.dot)),
       factor_(factor_type(s_, compute_)),
       by_threads_(s_.by_threads()),
       dims_(c_.dims) {
-  const ir::Node& node = *kernel.graph().value(kernel.group().anchor);
-  const auto value_of = [&](const ir::ContractionOperand& operand) {
-    return kernel.graph().index_of(node.operands[static_cast<std::size_t>(operand.operand)].value.get());
-  };
-  value_a_ = value_of(c_.a), value_b_ = value_of(c_.b);
   panel_a_ = {&c_.a, value_a_}, panel_b_ = {&c_.b, value_b_};
   for (std::size_t d = 0; d < c_.dims.size(); ++d) {
     held_.push_back(s_.held(c_.dims[d].name));
@@ -157,10 +144,7 @@ bool Nest::is_summed_by_epilogue(int d) const {
     const std::vector<int>& dims = together_[static_cast<std::size_t>(d) - c_.dims.size()];
     return std::any_of(dims.begin(), dims.end(), [this](int of) { return is_summed_by_epilogue(of); });
   }
-  if (dim(d).reduced || kernel_.group().reduced.empty()) return false;
-  for (std::size_t i = 0; i < c_.result.size(); ++i)
-    if (c_.result[i].coefficient_of(d) != 0) return kernel_.group().reduced[i];
-  return false;
+  return sums_over(d);
 }
 
 void Nest::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
@@ -445,54 +429,17 @@ void Nest::lanes(std::size_t next) {
     };
     if (!begins_tree(next)) {
       const Arg count = state_of(next, 0);
-      return leave_sums([&](const Index& j) { return accumulators_.partial(state_, j, count); });
+      return leave_all_sums([&](const Index& j) { return accumulators_.partial(state_, j, count); });
     }
     const std::vector<Arg> joined =
         in_tree(stages_[next].loop, accumulators_.combiners(), accumulators_.types(), [&](const Index& thread) {
           const Arg count = state_of(next + 1, thread);
           return accumulators_.partial(state_, Index(0), count);
         });
-    leave_sums([&](const Index&) { return joined; });
+    leave_all_sums([&](const Index&) { return joined; });
   };
   const auto lanes = [&] { s_.lanes == 1 ? body(0) : builder_.loop(Index(0), Index(s_.lanes), Binding::vector, body); };
   deferred_.empty() ? lanes() : builder_.when(deferred_, lanes);
-}
-
-void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contractions) {
-  Accumulators accumulators(kernel);
-  std::vector<Nest> nests;
-  nests.reserve(contractions.size());
-  std::int64_t elements = 0, parts = 0;  // of one channel, and of its sums, over all contractions
-  for (const ScheduledContraction& scheduled : contractions) {
-    const Nest& nest = nests.emplace_back(kernel, accumulators, scheduled);
-    elements += nest.summed_elements();
-    parts += nest.parts();
-  }
-  std::vector<ir::MemId> work;
-  if (!accumulators.list().empty()) work = declare_partials(kernel, accumulators, parts);
-  std::int64_t first_part = 0;
-  for (Nest& nest : nests) {  // a phase each
-    if (&nest != &nests.front()) kernel.builder().next_phase();
-    nest.emit(work, first_part);
-    first_part += nest.parts();
-  }
-  if (work.empty()) return;
-  if (!contractions.front().schedule.by_threads()) return combine_partials(kernel, accumulators, work, parts, elements);
-  std::vector<std::int64_t> kept;
-  std::int64_t results = 1;
-  for (const Axis& axis : kernel.space().axes) {
-    kept.push_back(axis.reduced ? 1 : axis.extent);
-    results *= kept.back();
-  }
-  cuda::combine_parts(kernel, accumulators, work, parts, elements, results,
-                      [&](const Index& element) { return cuda::decode(element, kept); });
-}
-
-std::int64_t Nest::summed_elements() const {
-  std::int64_t elements = 1;
-  for (std::size_t d = 0; d < c_.dims.size(); ++d)
-    elements *= is_summed_by_epilogue(static_cast<int>(d)) ? c_.dims[d].extent : 1;
-  return elements;
 }
 
 }  // namespace fusejit::scheduler

@@ -1,4 +1,4 @@
-// build: a contraction and its schedule become loops. It knows neither ops nor processors: which loops there are, what
+// Nest: a contraction and its schedule become loops. It knows neither ops nor processors: which loops there are, what
 // they step by, what runs in parallel and what is packed is the schedule's; what is computed is the contraction's.
 //
 // The nest has these stages, outer to inner: loops of tasks, or of grids and blocks; outer loops; one vector loop of
@@ -10,39 +10,17 @@
 
 #include <optional>
 
-#include "ir/contraction.h"
-#include "scheduler/lower/accumulator.h"
-#include "scheduler/lower/group_kernel.h"
 #include "scheduler/lower/long_sum.h"
-#include "scheduler/schedule/schedule.h"
+#include "scheduler/lower/nest/build.h"
 
 namespace fusejit::scheduler {
 
-struct ScheduledContraction {
-  ir::Contraction contraction;
-  Schedule schedule;
-  ir::MemId packed = -1;  // the second operand laid out anew; -1: read as it is
-};
-
-// Dims but the vector's that the second operand has in parallel, those above one element, outermost first.
-std::vector<int> packed_apart(const ir::Contraction& contraction, const Schedule& schedule);
-// Extents of the second operand laid out in the order in which it is read: those dims, blocks of the vector's dim, the
-// reduced dims, what one block holds.
-std::vector<std::int64_t> packed_dims(const ir::Contraction& contraction, const Schedule& schedule);
-
-// The kernel of a group around these contractions, which write disjoint elements of one result: every tile with the
-// group's stores and reductions as its epilogue; their sums are one state, combined in a last phase.
-void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contractions);
-
-class Nest {
+// The direct algorithm.
+class Nest : public ContractionLoops {
  public:
   Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContraction& scheduled);
-  // Tasks that leave a partial state of the epilogue's sums each.
-  std::int64_t parts() const;
-  // Elements of the result that the epilogue adds up for one that it keeps.
-  std::int64_t summed_elements() const;
-  // The partial states go to `work`, from `first_part` on.
-  void emit(const std::vector<ir::MemId>& work, std::int64_t first_part);
+  std::int64_t parts() const override;
+  void emit(const std::vector<ir::MemId>& work, std::int64_t first_part) override;
 
  private:
   enum class Kind : std::uint8_t { loop, clear, panel_a, panel_b, lanes, tile };
@@ -156,7 +134,6 @@ class Nest {
   std::int64_t terms_at_once(int d) const { return d == dot_ ? 2 : 1; }
   ir::Arg element_of_a();
   ir::Arg element_of_b(const ir::Index& j);
-  void valid_lanes(const std::function<void()>& body);
   void epilogue();
   bool is_tap(int d) const;
   void fetch_result();
@@ -164,7 +141,7 @@ class Nest {
   void fetch_operands();
   ir::Arg counted(const ir::Index& thread);
   ir::Arg counted_by_thread(const ir::Index& thread);
-  void leave_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);
+  void leave_all_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);
 
   // combine.cpp: what is laid out in memory, and partial results there
   std::vector<ir::Index> packed_place(const ir::Index& j) const;
@@ -181,22 +158,9 @@ class Nest {
   Range& range(int d) { return ranges_[static_cast<std::size_t>(d)]; }
   const Range& range(int d) const { return ranges_[static_cast<std::size_t>(d)]; }
   std::int64_t held(int d) const { return held_[static_cast<std::size_t>(d)]; }
-  Vectors stored_vectors() const;
-  bool has_idle_lanes() const { return dim(vector_).extent % s_.lanes_together() != 0; }
-  ir::Index at(int d) const { return d == vector_ ? vector_at_ : range(d).base; }
-  ir::Index evaluate(const ir::DimSum& sum) const;
-  LogicalIndex evaluate(const std::vector<ir::DimSum>& index) const;
+  ir::Index at(int d) const override { return d == vector_ ? vector_at_ : range(d).base; }
   ir::Index lane_of(const ir::Index& j) const { return range(vector_).base + j * s_.lanes + lane_; }
 
-  GroupKernel& kernel_;
-  ir::KernelBuilder& builder_;
-  Accumulators& accumulators_;
-  const ir::Contraction& c_;
-  const Schedule& s_;
-  const ir::MemId packed_;
-  const DType compute_;
-  int value_a_, value_b_;  // of the graph
-  int vector_;
   const int dot_;       // dim whose terms are taken two by two, or -1
   const DType factor_;  // type of factors
   const bool by_threads_;
@@ -213,7 +177,7 @@ class Nest {
   std::vector<ir::Index> positions_;             // of inner loops over parallel dims: all 0 at a sum's first element
   std::vector<std::vector<std::int64_t>> list_;  // combinations in registers: values of list_dims_
   std::vector<std::size_t> active_;              // those that this point adds to
-  ir::Index vector_at_ = 0, lane_ = 0, part_ = 0;
+  ir::Index lane_ = 0, part_ = 0;
   ir::MemId acc_ = -1, partials_ = -1;
   Panel panel_a_, panel_b_;
   bool carried_ = false;     // partial results are added to more than once
@@ -221,9 +185,6 @@ class Nest {
   bool tile_open_ = false;
   std::vector<ir::Compare> deferred_;  // conditions of threads, which no other loop of them may stand under
   LongSum long_sum_;
-  std::vector<ir::MemId> work_;
-  std::int64_t first_part_ = 0;
-  Accumulators::State state_;
 };
 
 }  // namespace fusejit::scheduler

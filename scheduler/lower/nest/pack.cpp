@@ -6,8 +6,9 @@
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/expression/expression.h"
 #include "scheduler/lower/nest/factor.h"
-#include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/lower/winograd/transform.h"
+#include "scheduler/schedule/winograd.h"
 
 namespace fusejit::scheduler {
 
@@ -17,6 +18,30 @@ using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
+
+std::vector<int> packed_apart(const ir::Contraction& c, const Schedule& s) {
+  std::vector<int> dims;
+  for (std::size_t i = 0; i < c.dims.size(); ++i) {
+    const int d = static_cast<int>(i);
+    if (!c.dims[i].reduced && c.dims[i].extent > 1 && d != c.find(s.vector) && c.b.mentions(d)) dims.push_back(d);
+  }
+  return dims;
+}
+
+std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& s) {
+  std::vector<std::int64_t> dims;
+  for (const int d : packed_apart(c, s)) dims.push_back(c.dims[static_cast<std::size_t>(d)].extent);
+  dims.push_back(ir::ceil_divide(c.dim(s.vector).extent, s.pack_b));
+  if (s.winograd > 0) {
+    dims.push_back(kWinogradPoints * kWinogradPoints);
+    dims.push_back(c.dims[static_cast<std::size_t>(winograd_dims(c)->c)].extent);
+  } else {
+    for (const ir::ContractionDim& dim : c.dims)
+      if (dim.reduced) dims.push_back(dim.extent / (dim.name == s.dot ? 2 : 1));
+  }
+  dims.push_back(s.pack_b);
+  return dims;
+}
 
 namespace {
 
@@ -43,12 +68,14 @@ class Packing {
       if (c_.dims[d].reduced) sums_.push_back(i);
     }
     blocks_ = (dim(vector_).extent + s_.pack_b - 1) / s_.pack_b;
-    channel_ = sums_.back();
+    channel_ = s_.winograd > 0 ? winograd_dims(c_)->c : sums_.back();
     at_once_ = s_.dot.empty() ? 1 : 2;
   }
 
   LoweredKernel run(int packed) && {
-    if (context_.target.isa == Isa::cuda) {
+    if (s_.winograd > 0) {
+      transformed();
+    } else if (context_.target.isa == Isa::cuda) {
       by_threads();
     } else if (!apart_.empty()) {
       over_apart(0, [&] { over_tasks(); });
@@ -109,12 +136,16 @@ class Packing {
     return at_once_ == 1 ? expression.value(value_, index) : bf16_pair(expression, value_, c_.b, index, channel_);
   }
 
+  Arg element_or_zero() {
+    const std::int64_t extent = dim(vector_).extent;
+    if (extent % s_.pack_b == 0) return element();
+    return value_or_zero(builder_, at(vector_), extent, type_, [&] { return element(); });
+  }
+
   // Buffers are declared by their first use, so the written one comes last.
   void store(const Index& block, const Index& in_block) {
     at(vector_) = block * s_.pack_b + in_block;
-    const bool whole = dim(vector_).extent % s_.pack_b == 0;
-    const Arg value =
-        whole ? element() : value_or_zero(builder_, at(vector_), dim(vector_).extent, type_, [&] { return element(); });
+    const Arg value = element_or_zero();
     if (to_ < 0) to_ = builder_.buffer(MemKind::write, type_, dims_, 64);
     std::vector<Index> place;
     for (const int d : apart_) place.push_back(at(d));
@@ -188,6 +219,41 @@ class Packing {
     });
   }
 
+  // The 3 x 3 taps of each channel and output as 6 x 6 points.
+  void transformed() {
+    const WinogradDims dims = *winograd_dims(c_);
+    const WinogradTransform transform(builder_, has_fma(context_.target.isa), type_);
+    const auto of_vector = [&](const Index& block, const Index& in_block) {
+      at(vector_) = block * s_.pack_b + in_block;
+      std::vector<std::vector<Arg>> columns;  // by s, then point
+      for (std::int64_t s = 0; s < kWinogradTaps; ++s) {
+        std::vector<Arg> taps;
+        at(dims.s) = Index(s);
+        for (std::int64_t r = 0; r < kWinogradTaps; ++r) at(dims.r) = Index(r), taps.push_back(element_or_zero());
+        columns.push_back(transform.weights(taps));
+      }
+      if (to_ < 0) to_ = builder_.buffer(MemKind::write, type_, dims_, 64);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(kWinogradPoints); ++i) {
+        const std::vector<Arg> row = transform.weights({columns[0][i], columns[1][i], columns[2][i]});
+        for (std::size_t j = 0; j < row.size(); ++j)
+          builder_.store(to_, {block, Index(static_cast<std::int64_t>(i * row.size() + j)), at(channel_), in_block},
+                         row[j]);
+      }
+    };
+    const Split tasks = split(channels(), ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
+    parallel(builder_, blocks_, [&](Index block) {
+      parallel(builder_, tasks.chunks, [&](Index part) {
+        loop_chunk(builder_, tasks, part, [&](Index c) {
+          at(channel_) = c;
+          unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
+            builder_.loop(Index(0), Index(s_.lanes), Binding::vector,
+                          [&](Index lane) { of_vector(block, v * s_.lanes + lane); });
+          });
+        });
+      });
+    });
+  }
+
   // Channels of groups are a loop: in an index they stand beside the groups, and two bounds are not proven at once.
   void by_threads() {
     std::vector<std::int64_t> apart_extents{1}, extents;
@@ -226,8 +292,8 @@ class Packing {
   const DType type_;  // of what is packed
   int channel_ = -1;
   std::int64_t at_once_ = 1;       // channels in a factor
-  std::vector<int> apart_, sums_;  // dims of the operand that are blocks of their own; that are summed up
   std::vector<Index> at_;          // by dim
+  std::vector<int> apart_, sums_;  // dims of the operand that are blocks of their own; that are summed up
   std::vector<std::int64_t> dims_;
   std::int64_t blocks_ = 1;
   ir::MemId to_ = -1;

@@ -235,39 +235,19 @@ void Nest::real_elements(const std::function<void()>& body) {
   real.empty() ? body() : builder_.when(real, body);
 }
 
-// Whole vectors side by side in memory, which may go around the caches.
-Vectors Nest::stored_vectors() const {
-  const int last = innermost_dim(kernel_.group().domain);
-  const bool side_by_side = last >= 0 && c_.result[static_cast<std::size_t>(last)].coefficient_of(vector_) == 1;
-  return s_.stream && side_by_side && !has_idle_lanes() ? Vectors::whole : Vectors::some;
-}
-
-// Lanes beyond the last output do nothing.
-void Nest::valid_lanes(const std::function<void()>& body) {
-  if (!has_idle_lanes()) return body();
-  const std::int64_t extent = dim(vector_).extent;
-  const bool single = extent == 1;  // `==` pins the lane, so that one writer is provable
-  builder_.when({compare(vector_at_, single ? CompareKind::eq : CompareKind::lt, single ? 0 : extent)}, body);
-}
-
 // While the tile is in registers: everything that the group stores or sums.
 void Nest::epilogue() {
-  const auto here = [&](const std::vector<Index>& element, const std::function<void()>& body) {
-    valid_lanes([&] {
-      kernel_.move_to_dims(evaluate(c_.result));
-      kernel_.expression().nested([&] {
-        kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), builder_.load(acc_, element));
-        body();
-      });
-    });
-  };
+  const auto of = [&](const std::vector<Index>& element) { return [&] { return Arg(builder_.load(acc_, element)); }; };
   const bool may_be_first =
       std::all_of(positions_.begin(), positions_.end(), [](const Index& position) { return position.constant() == 0; });
   if (!work_.empty() && may_be_first) {
     const auto shifts = [&] {
       // The tile's first element: every dim of it at its base.
       const std::vector<Index> first(tile_dims_.size() + (list_.empty() ? 0 : 1), Index(0));
-      over_vectors([&](Index j) { here(with_vector(first, j), [&] { accumulators_.set_shifts(state_, j); }); });
+      over_vectors([&](Index j) {
+        const std::vector<Index> element = with_vector(first, j);
+        at_result(of(element), [&] { accumulators_.set_shifts(state_, j); });
+      });
     };
     std::vector<ir::Compare> is_first;
     for (const Index& position : positions_)
@@ -275,12 +255,7 @@ void Nest::epilogue() {
     is_first.empty() ? shifts() : builder_.when(is_first, shifts);
   }
   each_accumulator([&](const std::vector<Index>& element, const Index& j) {
-    real_elements([&] {
-      here(element, [&] {
-        kernel_.store_all(accumulators_.expressions(), stored_vectors());
-        if (!work_.empty()) accumulators_.add(state_, j, Index(0));
-      });
-    });
+    real_elements([&] { finish_result(of(element), j); });
   });
 }
 
@@ -354,27 +329,14 @@ void Nest::fetch_operands() {
 
 // Elements of an epilogue's state: the product of all dims, some of which end early in the last block of their loops.
 Arg Nest::counted(const Index& thread) {
-  const auto literal = [](std::int64_t n) { return KernelBuilder::literal(static_cast<double>(n), DType::f64); };
   if (by_threads_) return counted_by_thread(thread);
-  std::int64_t whole = 1;
+  std::vector<Block> blocks;
   for (std::size_t i = 0; i < c_.dims.size(); ++i) {
-    const int d = static_cast<int>(i);
-    if (is_summed_by_epilogue(d) && !range(d).limited) whole *= range(d).size;
+    const Range& here = range(static_cast<int>(i));
+    if (is_summed_by_epilogue(static_cast<int>(i)))
+      blocks.push_back({here.base, here.size, here.limited ? c_.dims[i].extent : here.size});
   }
-  Arg count = literal(whole);
-  for (std::size_t i = 0; i < c_.dims.size(); ++i) {
-    const int d = static_cast<int>(i);
-    const Range& of_dim = range(d);
-    if (!is_summed_by_epilogue(d) || !of_dim.limited) continue;
-    const std::int64_t blocks = ir::ceil_divide(dim(d).extent, of_dim.size),
-                       last = dim(d).extent - (blocks - 1) * of_dim.size, before = std::exchange(whole, 1);
-    const Arg size = builder_.choose(
-        {compare(of_dim.base / of_dim.size, CompareKind::lt, blocks - 1)}, {DType::f64},
-        [&] { return std::vector<Arg>{literal(before * of_dim.size)}; },
-        [&] { return std::vector<Arg>{literal(before * last)}; })[0];
-    count = count.is_literal() ? size : Arg(builder_.def(ir::Op::mul, {count, size}, DType::f64));
-  }
-  return count;
+  return elements_in(blocks);
 }
 
 // The pixels are one loop together, shared out to grid and threads.
@@ -393,16 +355,8 @@ Arg Nest::counted_by_thread(const Index& thread) {
   throw InternalError(fmt::format("nothing is summed up in {}", print(s_)));
 }
 
-// Leaves the partial states of the epilogue's sums in `work`.
-void Nest::leave_sums(const std::function<std::vector<Arg>(const Index& j)>& state) {
-  over_vectors([&](Index j) {
-    valid_lanes([&] {
-      kernel_.move_to_dims(evaluate(c_.result));
-      const std::vector<Arg> of_vector = state(j);
-      const std::vector<Index> index = partial_index(kernel_, Index(first_part_) + part_, kernel_.point());
-      for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, of_vector[c]);
-    });
-  });
+void Nest::leave_all_sums(const std::function<std::vector<Arg>(const Index& j)>& state) {
+  over_vectors([&](Index j) { valid_lanes([&] { leave_sums(part_, state(j)); }); });
 }
 
 }  // namespace fusejit::scheduler

@@ -17,19 +17,6 @@ std::int64_t floor_quotient(std::int64_t n, std::int64_t by) { return n >= 0 ? n
 
 }  // namespace
 
-Index Nest::evaluate(const ir::DimSum& sum) const {
-  Index index = sum.constant;
-  for (const ir::DimSum::Term& term : sum.terms) index = index + at(term.dim) * term.coefficient;
-  return index;
-}
-
-LogicalIndex Nest::evaluate(const std::vector<ir::DimSum>& index) const {
-  LogicalIndex all;
-  all.reserve(index.size());
-  for (const ir::DimSum& sum : index) all.push_back(evaluate(sum));
-  return all;
-}
-
 // Logical dim of the first operand that this dim may lead out of, with nothing to keep it inside yet; -1: none.
 int Nest::pending_axis(int d) const {
   for (std::size_t i = 0; i < pending_.size(); ++i)

@@ -95,10 +95,26 @@ TEST(Target, HostReadsBack) {
 }
 
 TEST(Target, Refuses) {
-  for (const char* text :
-       {"", "x86", "x86:avx1024", "cuda:sm_", "cuda:sm_x", "cuda:sm_9", "x86:v2,", "x86:v2,l1",
-        "x86:v2,l1=", "x86:v2,l1=k", "x86:v2,l1=0", "x86:v2,l1=99999999999999999999g", "x86:v2,l4=1", "x86:v2,tasks=0",
-        "x86:v2,tasks=1k", "x86:v2,l1=-1", "x86:v2 ,l1=1", "x86:v2,dot2=2", "cuda:sm_90,cudnn=3"}) {
+  for (const char* text : {"",
+                           "x86",
+                           "x86:avx1024",
+                           "cuda:sm_",
+                           "cuda:sm_x",
+                           "cuda:sm_9",
+                           "x86:v2,",
+                           "x86:v2,l1",
+                           "x86:v2,l1=",
+                           "x86:v2,l1=k",
+                           "x86:v2,l1=0",
+                           "x86:v2,l1=99999999999999999999g",
+                           "x86:v2,l4=1",
+                           "x86:v2,tasks=0",
+                           "x86:v2,tasks=1k",
+                           "x86:v2,l1=-1",
+                           "x86:v2 ,l1=1",
+                           "x86:v2,dot2=2",
+                           "cuda:sm_90,cudnn=3",
+                           "x86:avx2,winograd=3"}) {
     EXPECT_THROW(Target::parse(text), UserError) << text;
   }
 }

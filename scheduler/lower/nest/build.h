@@ -1,0 +1,78 @@
+// build: the kernel of a group around contractions. What writes the loops of each is its schedule's algorithm: nest.h,
+// or winograd.h.
+#pragma once
+
+#include "ir/contraction.h"
+#include "scheduler/lower/accumulator.h"
+#include "scheduler/lower/group_kernel.h"
+#include "scheduler/schedule/schedule.h"
+
+namespace fusejit::scheduler {
+
+struct ScheduledContraction {
+  ir::Contraction contraction;
+  Schedule schedule;
+  ir::MemId packed = -1;  // the second operand laid out anew; -1: read as it is
+};
+
+// The kernel of a group around these contractions, which write disjoint elements of one result: every tile with the
+// group's stores and reductions as its epilogue; their sums are one state, combined in a last phase.
+void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contractions);
+
+// What writes the loops of one: the operands, the element at hand, and what the group does with a result there.
+class ContractionLoops {
+ public:
+  ContractionLoops(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContraction& scheduled);
+  ContractionLoops(const ContractionLoops&) = delete;
+  ContractionLoops& operator=(const ContractionLoops&) = delete;
+  virtual ~ContractionLoops() = default;
+  // Tasks that leave a partial state of the epilogue's sums each.
+  virtual std::int64_t parts() const = 0;
+  // The partial states go to `work`, from `first_part` on.
+  virtual void emit(const std::vector<ir::MemId>& work, std::int64_t first_part) = 0;
+  // Elements of the result that the epilogue adds up for one that it keeps.
+  std::int64_t summed_elements() const;
+
+ protected:
+  const ir::ContractionDim& contraction_dim(int d) const { return c_.dims[static_cast<std::size_t>(d)]; }
+  // The epilogue sums up the elements of this parallel dim.
+  bool sums_over(int d) const;
+  // The element of a dim that is at hand; of the vector's it is vector_at_.
+  virtual ir::Index at(int d) const = 0;
+  ir::Index evaluate(const ir::DimSum& sum) const;
+  LogicalIndex evaluate(const std::vector<ir::DimSum>& index) const;
+
+  bool has_idle_lanes() const { return contraction_dim(vector_).extent % s_.lanes_together() != 0; }
+  // Lanes beyond the last output do nothing.
+  void valid_lanes(const std::function<void()>& body);
+  // Whole vectors side by side in memory, which may go around the caches.
+  Vectors stored_vectors() const;
+  // `body` where the anchor's element at hand is `value()`.
+  void at_result(const std::function<ir::Arg()>& value, const std::function<void()>& body);
+  // The same, where the group stores it and, with vector `j` of the state, sums it up.
+  void finish_result(const std::function<ir::Arg()>& value, const ir::Index& j);
+  // Elements in the blocks of dims that begin at these places, as f64: the last block of a dim may have fewer.
+  struct Block {
+    ir::Index base;
+    std::int64_t size, extent;
+  };
+  ir::Arg elements_in(const std::vector<Block>& blocks);
+  // Leaves partial states of the epilogue's sums in `work_`: that of this part.
+  void leave_sums(const ir::Index& part, const std::vector<ir::Arg>& state);
+
+  GroupKernel& kernel_;
+  ir::KernelBuilder& builder_;
+  Accumulators& accumulators_;
+  const ir::Contraction& c_;
+  const Schedule& s_;
+  const ir::MemId packed_;
+  const DType compute_;
+  int value_a_ = -1, value_b_ = -1;  // of the graph
+  const int vector_;
+  ir::Index vector_at_ = 0;
+  std::vector<ir::MemId> work_;
+  std::int64_t first_part_ = 0;
+  Accumulators::State state_;
+};
+
+}  // namespace fusejit::scheduler

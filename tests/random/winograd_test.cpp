@@ -1,0 +1,128 @@
+// Winograd's algorithm: random convolutions, schedules and epilogues, against the graph interpreter within the bound
+// that docs/schedules.md states, and against itself bit by bit.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tests/random/schedule_trial.h"
+
+namespace fusejit::testing {
+namespace {
+
+using ir::Contraction;
+using ir::Graph;
+using runtime::Buffer;
+using scheduler::Schedule;
+
+double largest(const Buffer& of, const Type& type) {
+  double most = 0;
+  for (std::int64_t i = 0; i < type.elements(); ++i)
+    most = std::max(most, std::abs(ir::load_element(of.data(), type.dtype, i).as_double()));
+  return most;
+}
+
+// The largest sum of absolute weights of an output: %b is [K,C,3,3], outputs are those of its first dim forward, of its
+// second in the gradient.
+double weight_of_output(const Graph& graph, const std::vector<Buffer>& arguments, bool forward) {
+  const Type& type = graph.parameters()[1].type();
+  std::map<std::int64_t, double> sums;
+  for (std::int64_t i = 0; i < type.elements(); ++i)
+    sums[forward ? i / (type.shape[1] * 9) : i / 9 % type.shape[1]] +=
+        std::abs(ir::load_element(arguments[1].data(), type.dtype, i).as_double());
+  double most = 0;
+  for (const auto& [output, sum] : sums) most = std::max(most, sum);
+  return most;
+}
+
+// Errors of an element are below 2^-18 of max |a| times the output's sum of |b|; of a sum of elements as often.
+std::string beyond_bound(const Graph& graph, const std::vector<Buffer>& got, const std::vector<Buffer>& want,
+                         double of_element) {
+  for (std::size_t r = 0; r < want.size(); ++r) {
+    const Type &type = graph.results()[r].type(), &first = graph.results()[0].type();
+    const double bound = of_element * static_cast<double>(first.elements() / type.elements());
+    for (std::int64_t i = 0; i < type.elements(); ++i) {
+      const double is = ir::load_element(got[r].data(), type.dtype, i).as_double(),
+                   should = ir::load_element(want[r].data(), type.dtype, i).as_double();
+      if (!(std::abs(is - should) <= bound))
+        return fmt::format("element {} of {} of result {} is {}, not {}: beyond {}", i, type.elements(), r, is, should,
+                           bound);
+    }
+  }
+  return "";
+}
+
+void expect_right_numbers(int wanted, const std::vector<const char*>& targets,
+                          Schedule (*draw)(Random&, const Contraction&, const Schedule&)) {
+  int done = 0, refused = 0;
+  for (std::uint64_t seed = 1; done < wanted; ++seed) {
+    ASSERT_LT(refused, 5 * wanted) << "few schedules are legal";
+    Random random(seed);
+    const Target target = Target::parse(random.of(targets));
+    const std::string text = random_convolution_3x3(random);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const Graph graph = ir::parse_graph(text);
+    const auto drawn = [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
+      return draw(random, contraction, chosen);
+    };
+    try {
+      const Trial trial = planned(graph, target, drawn);
+      if (!trial.legal) {
+        ++refused;
+        continue;
+      }
+      ++done;
+      ASSERT_EQ(trial.drawn.size(), 1u);
+      ASSERT_EQ(trial.drawn[0].second.winograd, 4) << trial.tried;
+      const std::vector<Buffer> arguments = arguments_of(graph, random, false);
+      const std::vector<Buffer> got = interpreted(graph, trial.plan, arguments);
+      const double bound = std::ldexp(1, -18) * largest(arguments[0], graph.parameters()[0].type()) *
+                           weight_of_output(graph, arguments, text.find("input_grad") == std::string::npos);
+      ASSERT_EQ(beyond_bound(graph, got, on_graph_interpreter(graph, arguments), bound), "") << trial.tried;
+      const Trial again = planned(graph, target, drawn);
+      if (again.legal && again.order == trial.order) {
+        ASSERT_EQ(difference(graph, interpreted(graph, again.plan, arguments), got), "")
+            << trial.tried << again.tried << trial.order;
+      }
+    } catch (const std::exception& error) {
+      FAIL() << error.what();
+    }
+  }
+  std::printf("%d legal, %d not\n", done, refused);
+}
+
+const std::vector<const char*> kTargets = {"x86:avx512,tasks=7,winograd=2", "x86:avx2,tasks=5,l1=1k,l2=4k,winograd=2",
+                                           "x86:v2,winograd=2"};
+
+TEST(RandomWinograd, GivesTheNumbersOfTheGraphInterpreter) {
+  expect_right_numbers(by_night() ? 5000 : 300, kTargets, random_winograd);
+}
+
+TEST(RandomWinograd, HasTheSameBitsAsMachineCodeOnAnyThreads) {
+  Target host = Target::host();
+  host.winograd = WinogradMode::always, host.tasks = 7;
+  for (std::uint64_t seed = 1; seed <= (by_night() ? 300u : 10u); ++seed) {
+    Random random(seed);
+    const std::string text = random_convolution_3x3(random);
+    SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
+    const Graph graph = ir::parse_graph(text);
+    const Trial trial = planned(graph, host, [&](const std::string&, const Contraction& c, const Schedule& chosen) {
+      return seed % 2 == 0 ? random_winograd(random, c, chosen) : chosen;
+    });
+    if (!trial.legal) continue;
+    const std::vector<Buffer> arguments = arguments_of(graph, random, false);
+    const std::vector<Buffer> got = interpreted(graph, trial.plan, arguments);
+    for (const int threads : {1, 2, 3, 8})
+      ASSERT_EQ(difference(graph, as_machine_code(graph, trial.plan, arguments, threads), got), "") << trial.tried;
+  }
+}
+
+TEST(RandomWinograd, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
+  expect_right_numbers(by_night() ? 2000 : 100, kTargets,
+                       [](Random&, const Contraction&, const Schedule& chosen) { return chosen; });
+}
+
+}  // namespace
+}  // namespace fusejit::testing
