@@ -13,77 +13,105 @@ class WinogradChooser {
  public:
   WinogradChooser(const ir::Contraction& c, const WinogradDims& dims, const Target& target, const FusedWork& fused)
       : c_(c), dims_(dims), target_(target) {
-    const std::int64_t outputs = extent(dims.k);
     s_.winograd = kWinogradResults;
     s_.vector = name(dims.k), s_.lanes = target.lanes32();
-    s_.vectors = outputs > s_.lanes ? 2 : 1;
-    s_.pack_b = s_.block();
-    if (const std::int64_t unrolled = std::min(extent(dims.c), tuning::kUnrolledChannels); unrolled > 1)
-      s_.unroll = {{{name(dims.c)}, unrolled}};
-    s_.stream = fused.result_bytes >= target.l3_bytes / 2;
-    share_out();
-    hold();
+    s_.vectors = extent(dims.k) > s_.lanes ? 2 : 1;
+    dims.of_weights ? weights() : results(fused);
   }
 
   const Schedule& schedule() const { return s_; }
 
   // Estimated cycles of a core, one by the other.
   bool pays() const {
-    const auto at = [](std::int64_t n) { return static_cast<double>(n); };
-    const double inputs = at(ir::ceil_divide<std::int64_t>(extent(dims_.c), s_.lanes)),
-                 results = at(ir::ceil_divide<std::int64_t>(extent(dims_.k), s_.lanes));  // vectors of them
-    const double products = at(extent(dims_.c)) * results / target_.fma_per_cycle / tuning::kPartOfPeak;
+    const double inputs = vectors(extent(dims_.c)), outputs = vectors(extent(dims_.k)), points = kPoints;
+    const double products = at(extent(dims_.c)) * outputs / target_.fma_per_cycle / tuning::kPartOfPeak,
+                 elements = at(extent(dims_.c) * extent(dims_.k));
+    if (dims_.of_weights && kPoints * extent(dims_.c) * ir::ceil_divide(extent(dims_.k), shares_) * 4 >
+                                tuning::kSumsOfL2 * target_.l2_bytes)
+      return false;
     const double direct =
         kWinogradTaps * kWinogradTaps * products * at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
-    const double points = kWinogradPoints * kWinogradPoints;
-    const double weights = points * at(extent(dims_.c) * extent(dims_.k) * 4) / at(patches_of_task());
-    const double patch = points * products + weights / tuning::kWeightBytesPerCycle +
-                         tuning::kWinogradInputCycles * inputs + tuning::kWinogradResultCycles * results;
-    return patch * at(extent(dims_.n) * rows() * columns()) < tuning::kWinogradGain * direct;
+    // The transformed weights, or their sums, come and go once for the patches that are at hand together.
+    const double moved = points * elements * 4 * (dims_.of_weights ? 2 : 1) / at(patches_at_once());
+    double patch = points * products + moved / tuning::kWeightBytesPerCycle +
+                   tuning::kWinogradInputCycles * inputs * at(shares_) + tuning::kWinogradResultCycles * outputs;
+    double all = patch * at(extent(dims_.n) * rows() * columns());
+    if (dims_.of_weights) all += tuning::kWinogradResultCycles * at(extent(dims_.c)) * outputs * at(parts_);
+    return all < tuning::kWinogradGain * direct;
   }
 
  private:
+  static constexpr std::int64_t kPoints = kWinogradPoints * kWinogradPoints;
+  static double at(std::int64_t n) { return static_cast<double>(n); }
+  double vectors(std::int64_t n) const { return at(ir::ceil_divide<std::int64_t>(n, s_.lanes)); }
   const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
   std::int64_t extent(int d) const { return d < 0 ? 1 : c_.dims[static_cast<std::size_t>(d)].extent; }
   std::int64_t rows() const { return ir::ceil_divide(extent(dims_.p), kWinogradResults); }
   std::int64_t columns() const { return ir::ceil_divide(extent(dims_.q), kWinogradResults); }
-  std::int64_t patches_of_task() const { return images_ * rows_ * columns(); }
+  std::int64_t blocks() const { return ir::ceil_divide(extent(dims_.k), s_.block()); }
+  std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
 
-  // Rows of patches or whole images: as many as L2 holds at all points, but enough that the weights, which every task
-  // reads, are read for many. Where that leaves few tasks, outputs are shared out too, whose tasks take the same inputs
-  // to the points again.
-  void share_out() {
-    const std::int64_t points = kWinogradPoints * kWinogradPoints;
-    const std::int64_t fit = target_.l2_bytes / (points * 4 * (extent(dims_.c) + s_.block())),
+  // Rows of patches, or whole images of `most`: as many as L2 holds at all points beside each other, but enough that
+  // what is as large as the weights, and passes by once for them, is little.
+  void take_patches(std::int64_t lanes_of_patch, std::int64_t most) {
+    const std::int64_t fit = target_.l2_bytes / (kPoints * 4 * lanes_of_patch),
                        wanted = std::clamp(fit, tuning::kLeastPatches, tuning::kMostPatches);
     rows_ = std::clamp<std::int64_t>(wanted / columns(), 1, rows());
     rows_ = ir::ceil_divide(rows(), ir::ceil_divide(rows(), rows_));
-    if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted / (rows() * columns()), 1, extent(dims_.n));
-    while (images_ > 1 && extent(dims_.n) % images_ != 0) --images_;
-    if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
-    if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
-    const std::int64_t tasks = ir::ceil_divide(extent(dims_.n), images_) * ir::ceil_divide(rows(), rows_),
-                       blocks = ir::ceil_divide(extent(dims_.k), s_.block());
-    const std::int64_t shares = std::min(blocks / tuning::kLeastBlocks, ir::ceil_divide(tuning::kWinogradTasks, tasks));
-    if (shares > 1) s_.tasks.push_back({{name(dims_.k)}, ir::ceil_divide(blocks, shares) * s_.block()});
+    if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted / (rows() * columns()), 1, most);
+    while (most % images_ != 0) --images_;
   }
 
-  // Patches in registers: of as many tiles as it takes, all of one size if it can be.
-  void hold() {
-    const std::int64_t registers = target_.vector_registers(),
-                       most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels),
-                       patches = patches_of_task(), tiles = ir::ceil_divide(patches, most),
-                       held = ir::ceil_divide(patches, tiles);
-    Extent tile{{}, held};
+  // Where the patches are few tasks, outputs are shared out too; their tasks take the same inputs to the points again.
+  void results(const FusedWork& fused) {
+    s_.pack_b = s_.block();
+    if (const std::int64_t unrolled = std::min(extent(dims_.c), tuning::kUnrolledChannels); unrolled > 1)
+      s_.unroll = {{{name(dims_.c)}, unrolled}};
+    s_.stream = fused.result_bytes >= target_.l3_bytes / 2;
+    take_patches(extent(dims_.c) + s_.block(), extent(dims_.n));
+    if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
+    if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
+    const std::int64_t tasks = ir::ceil_divide(extent(dims_.n), images_) * ir::ceil_divide(rows(), rows_);
+    shares_ = std::min(blocks() / tuning::kLeastBlocks, ir::ceil_divide(tuning::kWinogradTasks, tasks));
+    share_out_outputs(ir::ceil_divide(blocks(), std::max<std::int64_t>(shares_, 1)));
+    Extent tile{{}, held(patches_at_once())};
     for (const int d : {dims_.n, dims_.p, dims_.q})
       if (d >= 0) tile.dims.push_back(name(d));
     s_.tile = {tile};
   }
 
+  // Tasks have few outputs, so that the sums at all points stay in a cache, and then images.
+  void weights() {
+    share_out_outputs(std::min(blocks(), tuning::kBlocksOfWeights));
+    const std::int64_t images =
+        ir::ceil_divide(extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks, shares_)));
+    parts_ = ir::ceil_divide(extent(dims_.n), images);
+    take_patches(extent(dims_.c) + extent(dims_.k) / shares_, images);
+    if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
+    if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
+    if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
+    s_.tile = {{{name(dims_.c)}, held(extent(dims_.c))}};
+    s_.combine = {name(extent(dims_.c) < s_.lanes ? dims_.k : dims_.c)};
+  }
+
+  // So many blocks of outputs a task.
+  void share_out_outputs(std::int64_t of_task) {
+    shares_ = ir::ceil_divide(blocks(), of_task);
+    if (shares_ > 1) s_.tasks.push_back({{name(dims_.k)}, of_task * s_.block()});
+  }
+
+  // As many tiles as it takes, all of one size if it can be.
+  std::int64_t held(std::int64_t count) const {
+    const std::int64_t most =
+        std::min<std::int64_t>((target_.vector_registers() - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
+    return ir::ceil_divide(count, ir::ceil_divide(count, most));
+  }
+
   const ir::Contraction& c_;
   const WinogradDims dims_;
   const Target& target_;
-  std::int64_t images_ = 1, rows_ = 1;  // of a task
+  std::int64_t images_ = 1, rows_ = 1;   // of patches at once
+  std::int64_t shares_ = 1, parts_ = 1;  // of outputs, of images: tasks
   Schedule s_;
 };
 

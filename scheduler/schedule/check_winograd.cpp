@@ -14,79 +14,130 @@ namespace {
 
 constexpr std::int64_t kMostScratch = std::int64_t{15} << 20;  // of the 16 MiB of a task (kernel-ir.md, V5)
 
-// What one turn of a loop has of its dim.
-std::int64_t step_of(const ir::Contraction& c, const Schedule& s, const WinogradDims& dims, const ScheduledLoop& loop) {
-  const int d = c.find(loop.dims[0]);
-  const std::int64_t least = d == dims.p ? s.winograd : d == dims.k ? s.block() : 1;
-  return loop.step > 0 ? loop.step : least;
-}
+class Check {
+ public:
+  Check(const ir::Contraction& c, const Schedule& s, const WinogradDims& dims) : c_(c), s_(s), dims_(dims) {}
 
-std::string check_tasks(const ir::Contraction& c, const Schedule& s, const WinogradDims& dims) {
-  std::set<std::string> seen;
-  for (const ScheduledLoop& loop : s.tasks) {
-    if (loop.dims.size() > 1)
-      return fmt::format("Winograd's tasks are loops over single dims, not {}", fmt::join(loop.dims, "*"));
-    const std::string& name = loop.dims[0];
-    const int d = c.find(name);
-    if (d != dims.n && d != dims.p && d != dims.k)
-      return fmt::format("Winograd's tasks share out images, rows and outputs, not {}", name);
-    if (!seen.insert(name).second)
-      return fmt::format("Winograd's tasks are cut once along a dim, not again along {}", name);
-    if (loop.stride > 0) return "threads share inner loops of a device, not of Winograd";
-    if (d == dims.p && loop.step % s.winograd != 0)
-      return fmt::format("{} rows of results are no patches of {}", loop.step, s.winograd);
-    if (d == dims.k && loop.step % s.block() != 0)
-      return fmt::format("tasks of {} {} are no multiple of the {} in registers", loop.step, name, s.block());
+  std::string run() {
+    if (s_.winograd != kWinogradResults)
+      return fmt::format("Winograd's patches are {0} x {0}, not {1}", kWinogradResults, s_.winograd);
+    if (c_.a.dtype != DType::f32 || c_.b.dtype != DType::f32)
+      return fmt::format("Winograd is for f32, not for {} and {}", fusejit::name(c_.a.dtype),
+                         fusejit::name(c_.b.dtype));
+    if (s_.by_threads()) return "Winograd is for processors";
+    if (c_.find(s_.vector) != dims_.k)
+      return fmt::format("Winograd's lanes run along {}, not {}", name(dims_.k), s_.vector);
+    if (c_.outputs() == 0 || c_.terms() == 0) return "Winograd needs elements";
+    for (const auto step : {&Check::held, &Check::lines, &Check::loops})
+      if (std::string broken = (this->*step)(); !broken.empty()) return broken;
+    if (const std::int64_t bytes = scratch(); bytes > kMostScratch)
+      return fmt::format("Winograd's copies take {} bytes a task; at most {}", bytes, kMostScratch);
+    return "";
   }
-  return "";
-}
+
+  // Of what is read and what is summed up, at all points.
+  std::int64_t scratch() const {
+    const auto whole = [](std::int64_t n, std::int64_t of) { return ir::ceil_divide(n, of) * of; };
+    const std::int64_t patches = left(dims_.n) * ir::ceil_divide(left(dims_.p), s_.winograd) *
+                                 ir::ceil_divide(extent(dims_.q), s_.winograd),
+                       channels = whole(extent(dims_.c), s_.lanes), outputs = whole(left(dims_.k), s_.block());
+    const std::int64_t elements = dims_.of_weights ? patches * (channels + outputs) + extent(dims_.c) * outputs
+                                                   : patches * (channels + s_.block());
+    return kWinogradPoints * kWinogradPoints * elements * bytes(DType::f32);
+  }
+
+ private:
+  std::string name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
+  std::int64_t extent(int d) const { return d < 0 ? 1 : c_.dims[static_cast<std::size_t>(d)].extent; }
+  std::int64_t least(int d) const { return d == dims_.p ? s_.winograd : d == dims_.k ? s_.block() : 1; }
+  std::int64_t step(const ScheduledLoop& loop) const {
+    return loop.step > 0 ? loop.step : least(c_.find(loop.dims[0]));
+  }
+  // What all loops over a dim leave of it.
+  std::int64_t left(int d) const {
+    std::int64_t size = extent(d);
+    for (const auto* loops : {&s_.tasks, &s_.outer})
+      for (const ScheduledLoop& loop : *loops)
+        if (d >= 0 && c_.find(loop.dims[0]) == d) size = std::min(size, step(loop));
+    return size;
+  }
+
+  std::string held() {
+    if (dims_.of_weights) {
+      if (s_.tile.size() > 1 || (s_.tile.size() == 1 && s_.tile[0].dims != std::vector{name(dims_.c)}))
+        return fmt::format("the tile of Winograd's weights is one of channels: {} 14", name(dims_.c));
+      return s_.unroll.empty() ? "" : "Winograd's patches are not unrolled";
+    }
+    std::vector<std::string> patches;
+    for (const int d : {dims_.n, dims_.p, dims_.q})
+      if (d >= 0) patches.push_back(name(d));
+    if (s_.tile.size() > 1 || (s_.tile.size() == 1 && s_.tile[0].dims != patches))
+      return fmt::format("Winograd's tile is one of patches: {} 14", fmt::join(patches, "*"));
+    for (const Extent& extent : s_.unroll)
+      if (extent.dims != std::vector{name(dims_.c)}) return fmt::format("Winograd unrolls {} alone", name(dims_.c));
+    return "";
+  }
+
+  std::string lines() {
+    if (s_.unroll_within || !s_.dot.empty() || !s_.inner.empty() || !s_.panel_a.empty() || !s_.panel_b.empty() ||
+        !s_.flush.dims.empty() || !s_.fetch.dims.empty())
+      return "a schedule of Winograd has no within, dot, inner, panel, flush or fetch: those loops are fixed";
+    if (dims_.of_weights) {
+      if (s_.pack_b > 0 || s_.stream) return "Winograd's weights pack nothing, and combine what they store";
+      if (s_.combine != std::vector{name(dims_.c)} && s_.combine != std::vector{name(dims_.k)})
+        return fmt::format("Winograd's weights are combined with lanes along {} or {}", name(dims_.c), name(dims_.k));
+      return "";
+    }
+    if (!s_.outer.empty() || !s_.combine.empty()) return "Winograd's results have no outer loops and are not combined";
+    if (s_.pack_b != s_.block())
+      return fmt::format("Winograd reads weights in blocks of the {} outputs in registers, not {}", s_.block(),
+                         s_.pack_b);
+    return "";
+  }
+
+  std::string loops() {
+    for (const auto* loops : {&s_.tasks, &s_.outer}) {
+      std::set<std::string> seen;
+      for (const ScheduledLoop& loop : *loops) {
+        if (loop.dims.size() > 1)
+          return fmt::format("Winograd's tasks are loops over single dims, not {}", fmt::join(loop.dims, "*"));
+        const std::string& name = loop.dims[0];
+        const int d = c_.find(name);
+        const bool tasks = loops == &s_.tasks, rows = d == dims_.p && (!tasks || !dims_.of_weights);
+        if (d != dims_.n && !rows && !(d == dims_.k && tasks))
+          return fmt::format("Winograd's {} share out images, {}, not {}", tasks ? "tasks" : "outer loops",
+                             !tasks             ? "and rows"
+                             : dims_.of_weights ? "and outputs"
+                                                : "rows and outputs",
+                             name);
+        if (!seen.insert(name).second)
+          return fmt::format("Winograd's tasks are cut once along a dim, not again along {}", name);
+        if (loop.stride > 0) return "threads share inner loops of a device, not of Winograd";
+        if (rows && loop.step % s_.winograd != 0)
+          return fmt::format("{} rows of results are no patches of {}", loop.step, s_.winograd);
+        if (d == dims_.k && loop.step % s_.block() != 0)
+          return fmt::format("tasks of {} {} are no multiple of the {} in registers", loop.step, name, s_.block());
+        for (const ScheduledLoop& task : s_.tasks)
+          if (!tasks && task.dims == loop.dims && std::min(step(task), extent(d)) % step(loop) != 0)
+            return fmt::format("steps of {} {} do not fill those of its tasks", step(loop), name);
+      }
+    }
+    return "";
+  }
+
+  const ir::Contraction& c_;
+  const Schedule& s_;
+  const WinogradDims& dims_;
+};
 
 }  // namespace
-
-std::int64_t winograd_scratch(const ir::Contraction& c, const Schedule& s) {
-  const WinogradDims dims = *winograd_dims(c);
-  const auto extent = [&](int d) { return d < 0 ? 1 : c.dims[static_cast<std::size_t>(d)].extent; };
-  std::int64_t images = extent(dims.n), rows = extent(dims.p);
-  for (const ScheduledLoop& loop : s.tasks) {
-    if (c.find(loop.dims[0]) == dims.n) images = std::min(images, step_of(c, s, dims, loop));
-    if (c.find(loop.dims[0]) == dims.p) rows = std::min(rows, step_of(c, s, dims, loop));
-  }
-  const std::int64_t patches = images * ir::ceil_divide(rows, s.winograd) * ir::ceil_divide(extent(dims.q), s.winograd);
-  const std::int64_t channels = ir::ceil_divide<std::int64_t>(extent(dims.c), s.lanes) * s.lanes;
-  return kWinogradPoints * kWinogradPoints * patches * (channels + s.block()) * bytes(DType::f32);
-}
 
 std::string check_winograd(const ir::Contraction& c, const Schedule& s) {
   const std::optional<WinogradDims> dims = winograd_dims(c);
   if (!dims)
     return fmt::format("Winograd computes windows of 3 x 3 neighbouring taps, stride 1, without groups, and not {}",
                        str(c));
-  if (s.winograd != kWinogradResults)
-    return fmt::format("Winograd's patches are {} x {}, not {}", kWinogradResults, kWinogradResults, s.winograd);
-  if (c.a.dtype != DType::f32 || c.b.dtype != DType::f32)
-    return fmt::format("Winograd is for f32, not for {} and {}", name(c.a.dtype), name(c.b.dtype));
-  if (s.by_threads()) return "Winograd is for processors";
-  const auto name_of = [&](int d) { return c.dims[static_cast<std::size_t>(d)].name; };
-  if (c.find(s.vector) != dims->k)
-    return fmt::format("Winograd's lanes run along {}, not {}", name_of(dims->k), s.vector);
-  std::vector<std::string> patches;
-  for (const int d : {dims->n, dims->p, dims->q})
-    if (d >= 0) patches.push_back(name_of(d));
-  if (s.tile.size() > 1 || (s.tile.size() == 1 && s.tile[0].dims != patches))
-    return fmt::format("Winograd's tile is one of patches: {} 14", fmt::join(patches, "*"));
-  for (const Extent& extent : s.unroll)
-    if (extent.dims != std::vector{name_of(dims->c)}) return fmt::format("Winograd unrolls {} alone", name_of(dims->c));
-  if (s.unroll_within || !s.dot.empty() || !s.outer.empty() || !s.inner.empty() || !s.panel_a.empty() ||
-      !s.panel_b.empty() || !s.combine.empty() || !s.flush.dims.empty() || !s.fetch.dims.empty())
-    return "a schedule of Winograd says algorithm, vector, tile, unroll, task, pack and store; its other loops are "
-           "fixed";
-  if (std::string broken = check_tasks(c, s, *dims); !broken.empty()) return broken;
-  if (s.pack_b != s.block())
-    return fmt::format("Winograd reads weights in blocks of the {} outputs in registers, not {}", s.block(), s.pack_b);
-  if (c.outputs() == 0 || c.terms() == 0) return "Winograd needs elements";
-  if (const std::int64_t scratch = winograd_scratch(c, s); scratch > kMostScratch)
-    return fmt::format("Winograd's copies take {} bytes a task; at most {}", scratch, kMostScratch);
-  return "";
+  return Check(c, s, *dims).run();
 }
 
 }  // namespace fusejit::scheduler

@@ -10,7 +10,4 @@ namespace fusejit::scheduler {
 // The first rule that is broken, as a sentence; empty: it can be built.
 std::string check_winograd(const ir::Contraction& contraction, const Schedule& schedule);
 
-// Bytes of the copies in a task: what it reads and what it sums up, at all points.
-std::int64_t winograd_scratch(const ir::Contraction& contraction, const Schedule& schedule);
-
 }  // namespace fusejit::scheduler

@@ -26,8 +26,8 @@
 //     inner block.y n*p*q stride 8, n*p*q, r, s, c     eight threads take them in turn, and meet in a tree
 //     combine n*p*q*k                                  a thread an element, in this order
 //
-// Winograd's loops inside of a task are fixed (lower/winograd/winograd.h); its schedule says what remains: patches of 4x4
-// results in registers, rows or images of them in a task.
+// Winograd's loops inside of a task are fixed (lower/winograd/winograd.h); its schedule says what remains: patches of
+// 4x4 results in registers, rows or images of them in a task.
 //
 //     algorithm winograd 4
 //     vector k 16 x 2
@@ -71,7 +71,7 @@ struct ScheduledLoop {
 
 struct Schedule {
   std::int64_t winograd = 0;  // results of a patch along each axis; 0: the direct algorithm
-  std::string vector;  // dim of the lanes
+  std::string vector;         // dim of the lanes
   int lanes = 1, vectors = 1;
   std::vector<Extent> tile;    // parallel dims
   std::vector<Extent> unroll;  // reduced dims

@@ -119,21 +119,26 @@ class Order {
   std::vector<Level> levels_;
 };
 
-// Of every point: its channels, in ascending order. Patches are those of check_winograd.h.
+// Of every point its channels in ascending order, or its patches, in blocks of the outer loops.
 std::string winograd_order(const ir::Contraction& c, const Schedule& s, bool sums) {
   const WinogradDims dims = *winograd_dims(c);
   const auto name = [&](int d) { return c.dims[static_cast<std::size_t>(d)].name; };
-  std::string text = fmt::format("terms winograd {} {}", s.winograd, name(dims.c));
-  if (!sums) return text;
-  text += "; results";
-  for (const ScheduledLoop& loop : s.tasks)
-    if (const int d = c.find(loop.dims[0]); d != dims.k)
-      text += fmt::format(" {}/{}", loop.dims[0],
-                          std::min(c.dim(loop.dims[0]).extent, loop.step > 0 ? loop.step
-                                                               : d == dims.p ? s.winograd
-                                                                             : 1));
-  return text + fmt::format(" | {}{}/{}, {}/{}, {}, {}", dims.n < 0 ? "" : name(dims.n) + ", ", name(dims.p),
-                            s.winograd, name(dims.q), s.winograd, name(dims.p), name(dims.q));
+  const auto cuts = [&](const std::vector<ScheduledLoop>& loops) {
+    std::string text;
+    for (const ScheduledLoop& loop : loops) {
+      const int d = c.find(loop.dims[0]);
+      const std::int64_t step = loop.step > 0 ? loop.step : d == dims.p ? s.winograd : 1;
+      if (d != dims.k) text += fmt::format(" {}/{}", loop.dims[0], std::min(c.dim(loop.dims[0]).extent, step));
+    }
+    return text;
+  };
+  const std::string patches = fmt::format("{}{}/{}, {}/{}", dims.n < 0 ? "" : name(dims.n) + ", ", name(dims.p),
+                                          s.winograd, name(dims.q), s.winograd);
+  if (dims.of_weights)
+    return fmt::format("terms winograd {}{} |{} {}", s.winograd, cuts(s.tasks), cuts(s.outer), patches);
+  const std::string terms = fmt::format("terms winograd {} {}", s.winograd, name(dims.c));
+  if (!sums) return terms;
+  return fmt::format("{}; results{} | {}, {}, {}", terms, cuts(s.tasks), patches, name(dims.p), name(dims.q));
 }
 
 }  // namespace

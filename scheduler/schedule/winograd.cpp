@@ -1,40 +1,53 @@
 #include "scheduler/schedule/winograd.h"
 
+#include <utility>
+#include <vector>
+
 namespace fusejit::scheduler {
 
 std::optional<WinogradDims> winograd_dims(const ir::Contraction& c) {
   WinogradDims dims;
   const auto dim = [&](int d) { return c.dims[static_cast<std::size_t>(d)]; };
-  std::size_t windows = 0;
+  std::vector<std::size_t> windows, singles;  // logical dims of the first operand
   for (std::size_t i = 0; i < c.a.index.size(); ++i) {
     const ir::DimSum& sum = c.a.index[i];
-    if (sum.terms.size() == 1) {
-      int& part = dim(sum.terms[0].dim).reduced ? dims.c : dims.n;
-      if (part >= 0 || sum.terms[0].coefficient != 1 || sum.constant != 0) return std::nullopt;
-      part = sum.terms[0].dim;
-      continue;
-    }
-    if (sum.terms.size() != 2 || ++windows > 2) return std::nullopt;
-    int result = sum.terms[0].dim, tap = sum.terms[1].dim;
-    if (dim(result).reduced) std::swap(result, tap);
-    if (dim(result).reduced || !dim(tap).reduced || dim(tap).extent != kWinogradTaps) return std::nullopt;
-    if (sum.coefficient_of(result) != 1 || sum.coefficient_of(tap) != 1) return std::nullopt;
-    (windows == 1 ? dims.rows : dims.columns) = i;
-    (windows == 1 ? dims.p : dims.q) = result;
-    (windows == 1 ? dims.r : dims.s) = tap;
+    for (const ir::DimSum::Term& term : sum.terms)
+      if (term.coefficient != 1) return std::nullopt;
+    if (sum.terms.size() == 1 && sum.constant != 0) return std::nullopt;
+    (sum.terms.size() == 1 ? singles : windows).push_back(i);
   }
-  if (windows < 2 || dims.c < 0) return std::nullopt;
+  if (windows.size() != 2 || singles.empty() || singles.size() > 2) return std::nullopt;
+
+  // A sum over taps, or, of the same form, one over results.
+  dims.rows = windows[0], dims.columns = windows[1];
+  dims.of_weights = !c.b.weights;
+  const auto split = [&](std::size_t axis, int& result, int& tap) {
+    const std::vector<ir::DimSum::Term>& terms = c.a.index[axis].terms;
+    if (terms.size() != 2 || dim(terms[0].dim).reduced == dim(terms[1].dim).reduced) return false;
+    const std::size_t reduced = dim(terms[0].dim).reduced ? 0 : 1;
+    tap = terms[dims.of_weights ? 1 - reduced : reduced].dim,
+    result = terms[dims.of_weights ? reduced : 1 - reduced].dim;
+    return dim(tap).extent == kWinogradTaps;
+  };
+  if (!split(dims.rows, dims.p, dims.r) || !split(dims.columns, dims.q, dims.s)) return std::nullopt;
+  for (const std::size_t i : singles) {
+    const int d = c.a.index[i].terms[0].dim;
+    int& part = dim(d).reduced == dims.of_weights ? dims.n : dims.c;
+    if (part >= 0) return std::nullopt;
+    part = d;
+  }
+  if (dims.c < 0) return std::nullopt;
   for (std::size_t i = 0; i < c.dims.size(); ++i) {
     const int d = static_cast<int>(i);
-    if (d == dims.n || d == dims.p || d == dims.q || d == dims.r || d == dims.s || d == dims.c) continue;
-    if (c.dims[i].reduced || c.a.mentions(d) || dims.k >= 0) return std::nullopt;
+    if (c.a.mentions(d)) continue;
+    if (c.dims[i].reduced || dims.k >= 0) return std::nullopt;
     dims.k = d;
   }
   if (dims.k < 0) return std::nullopt;
-  for (const int d : {dims.n, dims.p, dims.q})
-    if (d >= 0 && c.b.mentions(d)) return std::nullopt;
-  for (const int d : {dims.k, dims.r, dims.s, dims.c})
-    if (!c.b.mentions(d)) return std::nullopt;
+  for (std::size_t i = 0; i < c.dims.size(); ++i) {  // of b: outputs and what is summed up
+    const int d = static_cast<int>(i);
+    if (c.b.mentions(d) != (d == dims.k || c.dims[i].reduced)) return std::nullopt;
+  }
   return dims;
 }
 

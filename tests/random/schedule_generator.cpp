@@ -95,6 +95,10 @@ std::string random_convolution_3x3(Random& random) {
   const auto graph = [&](const std::string& a, const std::string& result, std::int64_t channels) {
     return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[{}]) {{\n", a, weight, result, channels);
   };
+  if (random.chance(40))
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[1]) {{\n", x, y, weight) +
+           fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[3,3], {}}} : {}\n", attrs, weight) +
+           finish(random, "f32", weight, 1, false);
   if (random.chance(50))
     return graph(x, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
            finish(random, "f32", y, k, true);
@@ -103,22 +107,31 @@ std::string random_convolution_3x3(Random& random) {
          finish(random, "f32", x, c, true);
 }
 
-Schedule random_winograd(Random& random, const Contraction&, const Schedule& chosen) {
+Schedule random_winograd(Random& random, const Contraction& c, const Schedule& chosen) {
   Schedule s;
   s.winograd = 4;
   s.vector = chosen.vector, s.lanes = random.chance(80) ? chosen.lanes : 4;
   s.vectors = static_cast<int>(random.from(1, 2));
-  s.pack_b = s.block();
-  s.tile = {{{"n", "p", "q"}, random.from(1, 14)}};
-  if (random.chance(80)) s.unroll = {{{"c"}, random.from(2, 5)}};
+  const bool of_weights = c.dim("n").reduced;
+  if (of_weights) {
+    s.tile = {{{"c"}, random.from(1, 14)}};
+    s.combine = {random.of<std::string>({"c", "k"})};
+    if (random.chance(50)) s.outer.push_back({{"n"}, random.from(0, 2)});
+    if (random.chance(50)) s.outer.push_back({{"p"}, random.from(0, 2) * 4});
+    random.shuffle(s.outer);
+  } else {
+    s.pack_b = s.block();
+    s.tile = {{{"n", "p", "q"}, random.from(1, 14)}};
+    if (random.chance(80)) s.unroll = {{{"c"}, random.from(2, 5)}};
+    s.stream = random.chance(20);
+  }
   std::vector<std::string> dims{"n", "p", "k"};
   random.shuffle(dims);
   for (const std::string& dim : dims) {
-    if (!random.chance(60)) continue;
+    if (!random.chance(60) || (of_weights && dim == "p")) continue;
     const std::int64_t of_patches = dim == "p" ? 4 : dim == "k" ? s.block() : 1;
     s.tasks.push_back({{dim}, random.from(0, 3) * of_patches});
   }
-  s.stream = random.chance(20);
   return s;
 }
 

@@ -34,7 +34,7 @@ class Random {
 
 // The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`.
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
-// The same: a convolution of 3 x 3 taps and stride 1, or its input gradient, f32, by itself or with what may follow it.
+// The same: a convolution of 3 x 3 taps and stride 1, or a gradient of it, f32, by itself or with what may follow it.
 std::string random_convolution_3x3(Random& random);
 
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.

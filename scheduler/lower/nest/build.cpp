@@ -7,6 +7,7 @@
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/partials.h"
+#include "scheduler/lower/winograd/weights.h"
 #include "scheduler/lower/winograd/winograd.h"
 
 namespace fusejit::scheduler {
@@ -119,7 +120,9 @@ void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contrac
   std::vector<std::unique_ptr<ContractionLoops>> all;
   std::int64_t elements = 0, parts = 0;  // of one channel, and of its sums, over all contractions
   for (const ScheduledContraction& scheduled : contractions) {
-    if (scheduled.schedule.winograd > 0) {
+    if (scheduled.schedule.winograd > 0 && winograd_dims(scheduled.contraction)->of_weights) {
+      all.push_back(std::make_unique<WinogradWeights>(kernel, accumulators, scheduled));
+    } else if (scheduled.schedule.winograd > 0) {
       all.push_back(std::make_unique<Winograd>(kernel, accumulators, scheduled));
     } else {
       all.push_back(std::make_unique<Nest>(kernel, accumulators, scheduled));

@@ -39,6 +39,7 @@ class ContractionLoops {
   bool sums_over(int d) const;
   // The element of a dim that is at hand; of the vector's it is vector_at_.
   virtual ir::Index at(int d) const = 0;
+  virtual void with_element(int d, const ir::Index& element, const std::function<void()>& body) = 0;
   ir::Index evaluate(const ir::DimSum& sum) const;
   LogicalIndex evaluate(const std::vector<ir::DimSum>& index) const;
 
@@ -60,6 +61,12 @@ class ContractionLoops {
   // Leaves partial states of the epilogue's sums in `work_`: that of this part.
   void leave_sums(const ir::Index& part, const std::vector<ir::Arg>& state);
 
+  // Partial results (partial_results.cpp), where the schedule combines them.
+  void declare_partial_results();
+  std::vector<ir::Index> partial_place(const ir::Index& part, const ir::Index& block, const ir::Index& in_block) const;
+  std::vector<int> partial_dims() const;
+  void combine();
+
   GroupKernel& kernel_;
   ir::KernelBuilder& builder_;
   Accumulators& accumulators_;
@@ -70,9 +77,13 @@ class ContractionLoops {
   int value_a_ = -1, value_b_ = -1;  // of the graph
   const int vector_;
   ir::Index vector_at_ = 0;
+  ir::MemId partials_ = -1;
   std::vector<ir::MemId> work_;
   std::int64_t first_part_ = 0;
   Accumulators::State state_;
+
+ private:
+  void combine_blocks(int along, int shared, const std::vector<int>& inside);
 };
 
 }  // namespace fusejit::scheduler

@@ -145,19 +145,17 @@ class Nest : public ContractionLoops {
 
   // combine.cpp: what is laid out in memory, and partial results there
   std::vector<ir::Index> packed_place(const ir::Index& j) const;
-  std::vector<int> partial_dims() const;
-  std::vector<ir::Index> partial_place(const ir::Index& part, const ir::Index& block, const ir::Index& in_block) const;
   std::vector<ir::Index> own_partial_place(const ir::Index& j) const;
-  void declare_partial_results();
   void clear_partial_results();
-  void combine();
   void combine_by_threads();
-  void combine_blocks(int along, int shared, const std::vector<int>& inside);
 
   const ir::ContractionDim& dim(int d) const { return dims_[static_cast<std::size_t>(d)]; }
   Range& range(int d) { return ranges_[static_cast<std::size_t>(d)]; }
   const Range& range(int d) const { return ranges_[static_cast<std::size_t>(d)]; }
   std::int64_t held(int d) const { return held_[static_cast<std::size_t>(d)]; }
+  void with_element(int d, const ir::Index& element, const std::function<void()>& body) override {
+    with(d, {element, 1, false, 1}, body);
+  }
   ir::Index at(int d) const override { return d == vector_ ? vector_at_ : range(d).base; }
   ir::Index lane_of(const ir::Index& j) const { return range(vector_).base + j * s_.lanes + lane_; }
 
@@ -178,7 +176,7 @@ class Nest : public ContractionLoops {
   std::vector<std::vector<std::int64_t>> list_;  // combinations in registers: values of list_dims_
   std::vector<std::size_t> active_;              // those that this point adds to
   ir::Index lane_ = 0, part_ = 0;
-  ir::MemId acc_ = -1, partials_ = -1;
+  ir::MemId acc_ = -1;
   Panel panel_a_, panel_b_;
   bool carried_ = false;     // partial results are added to more than once
   bool state_open_ = false;  // inside of the lanes

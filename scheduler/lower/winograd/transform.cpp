@@ -32,6 +32,19 @@ std::vector<Arg> WinogradTransform::results(const std::vector<Arg>& m) const {
           add(times_plus(8, odd2, odd1), m[5])};
 }
 
+// G g with a fourth term: its row for the point a is that of three, longer by a^3.
+std::vector<Arg> WinogradTransform::gradients(const std::vector<Arg>& g) const {
+  const Arg even1 = times(-1.0 / 6, add(g[0], g[2])), odd1 = times(-1.0 / 6, add(g[1], g[3]));
+  const Arg even2 = times(1.0 / 24, times_plus(4, g[2], g[0])), odd2 = times(1.0 / 12, times_plus(4, g[3], g[1]));
+  return {times(1.0 / 4, g[0]), add(even1, odd1), sub(even1, odd1), add(even2, odd2), sub(even2, odd2), g[3]};
+}
+
+// A' m with three rows, the last of which has the point at infinity.
+std::vector<Arg> WinogradTransform::taps(const std::vector<Arg>& m) const {
+  const Arg even1 = add(m[1], m[2]), odd1 = sub(m[1], m[2]), even2 = add(m[3], m[4]), odd2 = sub(m[3], m[4]);
+  return {add(add(m[0], even1), even2), times_plus(2, odd2, odd1), add(times_plus(4, even2, even1), m[5])};
+}
+
 Arg WinogradTransform::add(const Arg& a, const Arg& b) const { return builder_.def(Op::add, {a, b}, type_); }
 Arg WinogradTransform::sub(const Arg& a, const Arg& b) const { return builder_.def(Op::sub, {a, b}, type_); }
 Arg WinogradTransform::times(double factor, const Arg& a) const {

@@ -1,5 +1,5 @@
 // The transforms of F(4x4, 3x3) along one axis, as statements of a kernel: each row of the matrices B', G and A' of
-// Lavin and Gray, terms in an order that is part of the result's bits.
+// Lavin and Gray, and of G and A' of F(3x3, 4x4), terms in an order that is part of the result's bits.
 #pragma once
 
 #include <vector>
@@ -19,6 +19,9 @@ class WinogradTransform {
   std::vector<ir::Arg> weights(const std::vector<ir::Arg>& g) const;
   // 4 results from sums of products at the 6 points.
   std::vector<ir::Arg> results(const std::vector<ir::Arg>& m) const;
+  // F(3x3, 4x4): gradients of 4 results at the 6 points, and those of the 3 taps from sums of products there.
+  std::vector<ir::Arg> gradients(const std::vector<ir::Arg>& g) const;
+  std::vector<ir::Arg> taps(const std::vector<ir::Arg>& m) const;
 
  private:
   ir::Arg add(const ir::Arg& a, const ir::Arg& b) const;

@@ -124,7 +124,7 @@ TEST(PlanKey, EveryWishIsNamed) {
 
 // Every constant of a target. A new one must be added to str(), and here.
 TEST(PlanKey, EveryConstantOfTheTargetCounts) {
-  const auto& [isa, l1, l2, l3, fma, tasks, capability, dot2, cudnn] = wish().target;  // does not compile with one more
+  const auto& [isa, l1, l2, l3, fma, tasks, capability, dot2, cudnn, winograd] = wish().target;  // does not compile with one more
   std::map<std::string, const char*> seen = {{wish().target.str(), "avx2"}};
   const auto expect_new = [&](const char* what, auto&& change) {
     PlanWish w = wish();
@@ -139,6 +139,8 @@ TEST(PlanKey, EveryConstantOfTheTargetCounts) {
   expect_new("fma", [](Target& t) { ++t.fma_per_cycle; });
   expect_new("tasks", [](Target& t) { ++t.tasks; });
   expect_new("dot2", [](Target& t) { t.dot2_is_faster = !t.dot2_is_faster; });
+  expect_new("winograd", [](Target& t) { t.winograd = WinogradMode::automatic; });
+  expect_new("winograd wherever it can be used", [](Target& t) { t.winograd = WinogradMode::always; });
   const std::string sm_90 = Target::parse("cuda:sm_90").str();
   EXPECT_NE(sm_90, Target::parse("cuda:sm_80").str());
   EXPECT_NE(sm_90, Target::parse("cuda:sm_90,cudnn=1").str());

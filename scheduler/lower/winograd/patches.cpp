@@ -1,0 +1,216 @@
+#include "scheduler/lower/winograd/patches.h"
+
+#include <algorithm>
+
+#include "ir/ops/geometry/window.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Binding;
+using ir::CompareKind;
+using ir::Index;
+using ir::KernelBuilder;
+
+WinogradLoops::WinogradLoops(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContraction& scheduled)
+    : ContractionLoops(kernel, accumulators, scheduled),
+      dims_(*winograd_dims(c_)),
+      transform_(builder_, kernel.context().target.has_fma(), compute_),
+      at_(c_.dims.size(), Index(0)) {
+  for (const ir::ContractionDim& dim : c_.dims) shares_.push_back({0, dim.extent, false});
+  for (const auto* loops : {&s_.tasks, &s_.outer}) {
+    for (const ScheduledLoop& loop : *loops) {
+      const int d = c_.find(loop.dims[0]);
+      share(d).size = std::min(step_of(loop), share(d).size);
+      share(d).ends_early = share(d).ends_early || extent(d) % share(d).size != 0;
+    }
+  }
+}
+
+std::int64_t WinogradLoops::step_of(const ScheduledLoop& loop) const {
+  const int d = c_.find(loop.dims[0]);
+  return loop.step > 0 ? loop.step : d == dims_.p ? kWinogradResults : d == dims_.k ? s_.block() : 1;
+}
+
+void WinogradLoops::with_element(int d, const Index& element, const std::function<void()>& body) {
+  const Index before = at(d);
+  set(d, element);
+  body();
+  set(d, before);
+}
+
+void WinogradLoops::set(int d, const Index& to) {
+  if (d >= 0) (d == vector_ ? vector_at_ : at_[static_cast<std::size_t>(d)]) = to;
+}
+
+std::int64_t WinogradLoops::parts_of_tasks() const {
+  std::int64_t parts = 1;
+  for (const ScheduledLoop& loop : s_.tasks)
+    if (c_.find(loop.dims[0]) != dims_.k)
+      parts *= ir::ceil_divide(c_.dim(loop.dims[0]).extent, std::min(step_of(loop), c_.dim(loop.dims[0]).extent));
+  return parts;
+}
+
+void WinogradLoops::over_shares(const std::vector<ScheduledLoop>& loops, bool tasks,
+                                const std::function<void()>& body) {
+  const std::function<void(std::size_t)> over = [&](std::size_t n) {
+    if (n == loops.size()) return body();
+    const int d = c_.find(loops[n].dims[0]);
+    std::int64_t size = extent(d);  // that loops around this one leave
+    for (const ScheduledLoop& task : s_.tasks)
+      if (!tasks && task.dims == loops[n].dims) size = std::min(step_of(task), size);
+    const std::int64_t step = std::min(step_of(loops[n]), size), count = ir::ceil_divide(size, step);
+    const Index base = share(d).base;
+    (tasks ? parallel : serial)(builder_, count, [&](Index i) {
+      share(d).base = base + i * step;
+      if (tasks && d != dims_.k) part_ = part_ * count + i;
+      over(n + 1);
+    });
+    share(d).base = base;
+  };
+  over(0);
+}
+
+std::int64_t WinogradLoops::patch_rows() const { return ir::ceil_divide(share(dims_.p).size, kWinogradResults); }
+std::int64_t WinogradLoops::patch_columns() const { return ir::ceil_divide(extent(dims_.q), kWinogradResults); }
+
+void WinogradLoops::over_patches(const std::function<void(const Index& patch)>& body) {
+  serial(builder_, images(), [&](Index image) {
+    serial(builder_, patch_rows(), [&](Index row) {
+      serial(builder_, patch_columns(), [&](Index column) {
+        if (dims_.n >= 0) set(dims_.n, share(dims_.n).base + image);
+        row_ = share(dims_.p).base + row * kWinogradResults, column_ = column * kWinogradResults;
+        set(dims_.p, row_), set(dims_.q, column_);
+        body((image * patch_rows() + row) * patch_columns() + column);
+      });
+    });
+  });
+}
+
+std::vector<ir::Compare> WinogradLoops::is_image() const {
+  if (dims_.n < 0 || !share(dims_.n).ends_early) return {};
+  return {compare(at(dims_.n), CompareKind::lt, extent(dims_.n))};
+}
+
+// Patches may reach beyond the last row and column.
+std::vector<ir::Compare> WinogradLoops::is_result() const {
+  std::vector<ir::Compare> is = is_image();
+  if (extent(dims_.p) % kWinogradResults != 0 || share(dims_.p).ends_early)
+    is.push_back(compare(at(dims_.p), CompareKind::lt, extent(dims_.p)));
+  if (extent(dims_.q) % kWinogradResults != 0) is.push_back(compare(at(dims_.q), CompareKind::lt, extent(dims_.q)));
+  return is;
+}
+
+// What keeps the elements from `first` to `last` of an axis inside of the operand, as far as patches reach.
+std::vector<ir::Compare> WinogradLoops::inside(const Source& source, std::size_t axis, const Index& first,
+                                               const Index& last) const {
+  const bool rows = axis == source.rows;
+  const std::int64_t in = source.of->extents[axis], before = source.of->index[axis].constant,
+                     size = rows ? share(dims_.p).size : extent(dims_.q),
+                     blocks = ir::ceil_divide(extent(rows ? dims_.p : dims_.q), size),
+                     results = blocks * ir::ceil_divide(size, kWinogradResults) * kWinogradResults;
+  std::vector<ir::Compare> conditions;
+  if (before < 0) conditions.push_back(compare(first, CompareKind::ge, 0));
+  if (before + results - 1 + source.elements - kWinogradResults >= in)
+    conditions.push_back(compare(last, CompareKind::lt, in));
+  return conditions;
+}
+
+// Windows reach over 6 elements by their taps; of results there are 4.
+void WinogradLoops::move(const Source& source, const Index& i, const Index& j) {
+  if (source.elements == kWinogradPoints) return set(dims_.r, i), set(dims_.s, j);
+  set(dims_.p, row_ + i), set(dims_.q, column_ + j);
+}
+
+// Padding is zero, and so is what lies behind the last image, or the last lane.
+Arg WinogradLoops::element(const Source& source, bool is_inside) {
+  const LogicalIndex index = evaluate(source.of->index);
+  const auto value = [&] {
+    return kernel_.expression().nested([&] { return kernel_.expression().value(source.value, index); });
+  };
+  std::vector<ir::Compare> there;
+  if (!is_inside) {
+    there = is_image();
+    for (const std::size_t axis : {source.rows, source.columns})
+      for (const ir::Compare& c : inside(source, axis, index[axis], index[axis])) there.push_back(c);
+  }
+  const Share& lanes = share(source.lanes);
+  if (extent(source.lanes) % s_.lanes != 0 || lanes.ends_early || source.count > lanes.size)
+    there.push_back(compare(at(source.lanes), CompareKind::lt, extent(source.lanes)));
+  if (there.empty()) return value();
+  return builder_.choose(
+      there, {compute_}, [&] { return std::vector<Arg>{value()}; },
+      [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
+}
+
+WinogradLoops::Points WinogradLoops::declare_points(std::int64_t rows, std::int64_t width, bool zero) {
+  constexpr std::int64_t kLine = 16;
+  const std::vector<std::int64_t> dims{kAllPoints, rows * width + kLine};
+  const auto kind = ir::MemKind::scratch_local;
+  return {zero ? builder_.local(kind, compute_, dims, 0) : builder_.local(kind, compute_, dims), width};
+}
+
+void WinogradLoops::to_points(const Points& to, const Source& source) {
+  const Transform along = [&](const std::vector<Arg>& elements) {
+    return source.elements == kWinogradPoints ? transform_.input(elements) : transform_.gradients(elements);
+  };
+  over_patches([&](const Index& patch) {
+    std::vector<ir::Compare> all = is_image();
+    for (const std::size_t axis : {source.rows, source.columns}) {
+      move(source, 0, 0);
+      const Index first = evaluate(source.of->index[axis]);
+      for (const ir::Compare& c : inside(source, axis, first, first + Index(source.elements - 1))) all.push_back(c);
+    }
+    const auto vectors = [&](bool is_inside) {
+      serial(builder_, ir::ceil_divide<std::int64_t>(source.count, s_.lanes), [&](Index vector) {
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+          lane_ = lane;
+          const Index in_source = vector * s_.lanes + lane;
+          set(source.lanes, source.first + in_source);
+          both_axes(
+              source.elements, along,
+              [&](const Index& i, const Index& j) {
+                move(source, i, j);
+                return element(source, is_inside);
+              },
+              [&](const Index& i, const std::vector<Arg>& points) {
+                for (std::size_t j = 0; j < points.size(); ++j)
+                  builder_.store(to.memory,
+                                 to.at(i * kWinogradPoints + Index(static_cast<std::int64_t>(j)), patch, in_source),
+                                 points[j]);
+              });
+        });
+      });
+    };
+    all.empty() ? vectors(true)
+                : builder_.when(
+                      all, [&] { vectors(true); }, [&] { vectors(false); });
+  });
+}
+
+void WinogradLoops::declare_half() {
+  half_ = builder_.local(ir::MemKind::scratch_local, compute_, {kWinogradPoints, kWinogradPoints, s_.lanes});
+}
+
+// Columns first, then rows of what they give.
+void WinogradLoops::both_axes(std::int64_t elements, const Transform& along,
+                              const std::function<Arg(const Index& i, const Index& j)>& from,
+                              const std::function<void(const Index& i, const std::vector<Arg>& row)>& to) {
+  std::int64_t made = 0;
+  builder_.loop(Index(0), Index(elements), Binding::none, [&](Index j) {
+    std::vector<Arg> column;
+    for (std::int64_t i = 0; i < elements; ++i) column.push_back(from(Index(i), j));
+    const std::vector<Arg> all = along(column);
+    made = static_cast<std::int64_t>(all.size());
+    for (std::size_t i = 0; i < all.size(); ++i)
+      builder_.store(half_, {Index(static_cast<std::int64_t>(i)), j, lane_}, all[i]);
+  });
+  builder_.loop(Index(0), Index(made), Binding::none, [&](Index i) {
+    std::vector<Arg> row;
+    for (std::int64_t j = 0; j < elements; ++j) row.push_back(builder_.load(half_, {i, Index(j), lane_}));
+    to(i, along(row));
+  });
+}
+
+}  // namespace fusejit::scheduler

@@ -1,0 +1,91 @@
+// WinogradLoops: what both forms of Winograd share. A patch is 4 x 4 results; a task has those of some images and rows,
+// and what lies in a patch of an operand is taken to the 36 points, in lanes along another dim.
+#pragma once
+
+#include "scheduler/lower/nest/build.h"
+#include "scheduler/lower/winograd/transform.h"
+#include "scheduler/schedule/winograd.h"
+
+namespace fusejit::scheduler {
+
+class WinogradLoops : public ContractionLoops {
+ protected:
+  static constexpr std::int64_t kAllPoints = kWinogradPoints * kWinogradPoints;
+  // What is at hand of a dim that loops share out.
+  struct Share {
+    ir::Index base = 0;
+    std::int64_t size = 1;
+    bool ends_early = false;  // in the last one
+  };
+  // An operand whose patches are taken to the points.
+  struct Source {
+    const ir::ContractionOperand* of;
+    int value;
+    std::size_t rows, columns;  // logical dims of it
+    std::int64_t elements;      // of a patch along each of them
+    int lanes;                  // dim
+    ir::Index first;            // of it, and how many
+    std::int64_t count;
+  };
+
+  WinogradLoops(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContraction& scheduled);
+
+  ir::Index at(int d) const override { return d == vector_ ? vector_at_ : at_[static_cast<std::size_t>(d)]; }
+  void with_element(int d, const ir::Index& element, const std::function<void()>& body) override;
+  void set(int d, const ir::Index& to);
+  std::int64_t extent(int d) const { return d < 0 ? 1 : contraction_dim(d).extent; }
+  Share& share(int d) { return shares_[static_cast<std::size_t>(d)]; }
+  const Share& share(int d) const { return shares_[static_cast<std::size_t>(d)]; }
+  // Of one turn of a loop; a task's loops, then those inside of it, leave the least.
+  std::int64_t step_of(const ScheduledLoop& loop) const;
+  void over_shares(const std::vector<ScheduledLoop>& loops, bool tasks, const std::function<void()>& body);
+  // How many parts the loops of tasks make of what is summed up over patches.
+  std::int64_t parts_of_tasks() const;
+
+  std::int64_t images() const { return dims_.n < 0 ? 1 : share(dims_.n).size; }
+  std::int64_t patch_rows() const;
+  std::int64_t patch_columns() const;
+  std::int64_t patches() const { return images() * patch_rows() * patch_columns(); }
+  // In ascending order of images, rows and columns; n, p and q are at the patch's first element.
+  void over_patches(const std::function<void(const ir::Index& patch)>& body);
+  // What keeps the image at hand, the row and the column within those that there are.
+  std::vector<ir::Compare> is_image() const;
+  std::vector<ir::Compare> is_result() const;
+
+  // Scratch with rows of so many elements for each point. Points are a line more than their rows apart: those of one
+  // element are written and read together, and would share a few sets of a cache where rows are a power of two.
+  struct Points {
+    ir::MemId memory = -1;
+    std::int64_t width = 0;
+    std::vector<ir::Index> at(const ir::Index& point, const ir::Index& row, const ir::Index& column) const {
+      return {point, row * width + column};
+    }
+  };
+  Points declare_points(std::int64_t rows, std::int64_t width, bool zero = false);
+
+  // A row a patch.
+  void to_points(const Points& to, const Source& source);
+  // A patch's elements along one axis, then along the other, by `along`; both from `from(i, j)`, by `to` in the end.
+  using Transform = std::function<std::vector<ir::Arg>(const std::vector<ir::Arg>&)>;
+  void both_axes(std::int64_t elements, const Transform& along,
+                 const std::function<ir::Arg(const ir::Index& i, const ir::Index& j)>& from,
+                 const std::function<void(const ir::Index& i, const std::vector<ir::Arg>& row)>& to);
+  void declare_half();
+
+  const WinogradDims dims_;
+  const WinogradTransform transform_;
+  ir::Index lane_ = 0, part_ = 0;
+
+ private:
+  std::vector<ir::Compare> inside(const Source& source, std::size_t axis, const ir::Index& first,
+                                  const ir::Index& last) const;
+  void move(const Source& source, const ir::Index& i, const ir::Index& j);
+  ir::Arg element(const Source& source, bool is_inside);
+
+  std::vector<Share> shares_;       // by dim
+  std::vector<ir::Index> at_;       // by dim
+  ir::Index row_ = 0, column_ = 0;  // of the patch at hand
+  ir::MemId half_ = -1;             // a patch that is transformed along one axis, in lanes
+};
+
+}  // namespace fusejit::scheduler

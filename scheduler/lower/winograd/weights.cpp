@@ -1,0 +1,122 @@
+#include "scheduler/lower/winograd/weights.h"
+
+#include <algorithm>
+
+#include "ir/ops/geometry/window.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+
+using ir::Arg;
+using ir::Binding;
+using ir::Index;
+using ir::KernelBuilder;
+using ir::MemKind;
+
+void WinogradWeights::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
+  work_ = work, first_part_ = first_part;
+  declare_partial_results();
+  over_shares(s_.tasks, true, [&] { task(); });
+  combine();
+}
+
+void WinogradWeights::task() {
+  const auto whole_vectors = [&](std::int64_t n) { return ir::ceil_divide<std::int64_t>(n, s_.lanes) * s_.lanes; };
+  const std::int64_t outputs = ir::ceil_divide(share(dims_.k).size, s_.block()) * s_.block();
+  v_ = declare_points(patches(), whole_vectors(extent(dims_.c)));
+  g_ = declare_points(patches(), outputs);
+  m_ = declare_points(extent(dims_.c), outputs, true);
+  declare_half();
+  std::size_t rows = 0, columns = 0;  // of the second operand
+  for (std::size_t i = 0; i < c_.b.index.size(); ++i) {
+    if (c_.b.index[i].coefficient_of(dims_.p) != 0) rows = i;
+    if (c_.b.index[i].coefficient_of(dims_.q) != 0) columns = i;
+  }
+  over_shares(s_.outer, false, [&] {
+    to_points(v_, {&c_.a, value_a_, dims_.rows, dims_.columns, kWinogradPoints, dims_.c, 0, extent(dims_.c)});
+    to_points(g_, {&c_.b, value_b_, rows, columns, kWinogradResults, dims_.k, share(dims_.k).base, outputs});
+    multiply();
+  });
+  finish_taps();
+}
+
+// Those of the outputs of a task; the last task may have fewer.
+void WinogradWeights::over_blocks(const std::function<void(const Index& block)>& body) {
+  const std::int64_t blocks = ir::ceil_divide(extent(dims_.k), s_.block()),
+                     of_task = ir::ceil_divide(share(dims_.k).size, s_.block());
+  const Index first = share(dims_.k).base / s_.block();
+  std::vector<Index> high{Index(of_task)};
+  if (blocks % of_task != 0) high.push_back(Index(blocks) - first);
+  if (blocks == 1) return body(Index(0));
+  builder_.loop({Index(0)}, high, Binding::none, body);
+}
+
+void WinogradWeights::multiply() {
+  const std::int64_t channels = extent(dims_.c), held = std::min(s_.accumulators() / s_.vectors, channels);
+  builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
+    over_blocks([&](const Index& block) {
+      serial(builder_, channels / held, [&](Index tile) { multiply(point, block, tile * held, held); });
+      if (channels % held != 0) multiply(point, block, Index(channels / held * held), channels % held);
+    });
+  });
+}
+
+// A tile of sums, to which all patches at hand are added.
+void WinogradWeights::multiply(const Index& point, const Index& block, const Index& first, std::int64_t channels) {
+  builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+    const ir::MemId sums = builder_.local(MemKind::register_local, compute_, {channels, s_.vectors});
+    const auto each = [&](const std::function<void(const Index& i, const Index& j)>& body) {
+      unrolled(builder_, channels, [&](Index i) { unrolled(builder_, s_.vectors, [&](Index j) { body(i, j); }); });
+    };
+    const auto output = [&](const Index& j) { return block * s_.block() + j * s_.lanes + lane; };
+    each([&](const Index& i, const Index& j) {
+      builder_.store(sums, {i, j}, builder_.load(m_.memory, m_.at(point, first + i, output(j))));
+    });
+    serial(builder_, patches(), [&](Index patch) {
+      const ir::MemId gradients = builder_.local(MemKind::register_local, compute_, {s_.vectors});
+      unrolled(builder_, s_.vectors, [&](Index j) {
+        builder_.store(gradients, {j}, builder_.load(g_.memory, g_.at(point, patch, output(j))));
+      });
+      unrolled(builder_, channels, [&](Index i) {
+        const Arg x = builder_.load(v_.memory, v_.at(point, patch, first + i));
+        unrolled(builder_, s_.vectors, [&](Index j) {
+          builder_.store(sums, {i, j},
+                         kernel_.multiply_add(x, builder_.load(gradients, {j}), builder_.load(sums, {i, j}), compute_));
+        });
+      });
+    });
+    each([&](const Index& i, const Index& j) {
+      builder_.store(m_.memory, m_.at(point, first + i, output(j)), builder_.load(sums, {i, j}));
+    });
+  });
+}
+
+// The sums of all points back to taps.
+void WinogradWeights::finish_taps() {
+  over_blocks([&](const Index& block) {
+    serial(builder_, extent(dims_.c), [&](Index c) {
+      set(dims_.c, c);
+      unrolled(builder_, s_.vectors, [&](Index j) {
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+          lane_ = lane;
+          const Index in_block = j * s_.lanes + lane;
+          both_axes(
+              kWinogradPoints, [&](const std::vector<Arg>& sums) { return transform_.taps(sums); },
+              [&](const Index& r, const Index& s) {
+                return builder_.load(m_.memory, m_.at(r * kWinogradPoints + s, c, block * s_.block() + in_block));
+              },
+              [&](const Index& r, const std::vector<Arg>& taps) {
+                set(dims_.r, r);
+                for (std::size_t s = 0; s < taps.size(); ++s) {
+                  set(dims_.s, Index(static_cast<std::int64_t>(s)));
+                  builder_.store(partials_, partial_place(part_, share(dims_.k).base / s_.block() + block, in_block),
+                                 taps[s]);
+                }
+              });
+        });
+      });
+    });
+  });
+}
+
+}  // namespace fusejit::scheduler
