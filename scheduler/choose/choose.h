@@ -14,6 +14,9 @@ struct FusedWork {
   bool sums = false;               // the epilogue reduces over the results
   std::int64_t result_bytes = 0;   // of all contractions of the anchor
   std::int64_t elements_read = 0;  // values that the epilogue reads element by element
+  // The first operand is not in memory: what it is computed from is read in its place, and a panel has each element
+  // computed once in a task.
+  bool prologue = false;
   // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they
   // are; the second operand is in memory, and its elements for one result after the other lie side by side.
   std::int64_t lanes = 1;
@@ -22,5 +25,9 @@ struct FusedWork {
 };
 
 std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
+
+// The anchor's schedules compute this operand in panels, so that it need not be in memory (R6). Not those of products:
+// what they read is mostly a flattened image, and gathering it costs more than a kernel that lays it out in rows.
+bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target);
 
 }  // namespace fusejit::scheduler

@@ -41,6 +41,11 @@ inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 // With 16 in place of 64 a step of ResNet-50 at batch 16 moves 0.8 GiB less.
 inline constexpr int kTasksOfSums = 16;
 
+// --- x86, panels of what is computed as it is read
+
+// Tasks that are enough where each computes the rows that its windows share with the next one's again.
+inline constexpr int kTasksOfPanels = 16;
+
 // --- x86, Winograd
 
 // Patches of a task: as many as L2 holds, from two tiles, for which the weights are read once, to what two cores share.

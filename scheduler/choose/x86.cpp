@@ -114,9 +114,27 @@ class Chooser {
     if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
     add_if_any(s_.inner, q);
     sums_of_pixels(columns, rows, channel_dims, channels);
+    if (fused_.prologue && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
     if (does_little(p, block)) s_.fetch = {{name(p)}, 1};
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
+  }
+
+  // What the rows of a task read, unless tasks that share out the outputs would each compute it, or pairs of a group's
+  // channels are no index of their own.
+  void panel_of_pixels(const Window& rows, const Window& columns, std::int64_t rows_of_task) {
+    const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; };
+    const bool shared_out = std::any_of(s_.tasks.begin(), s_.tasks.end(), over_outputs),
+               pairs_in_groups = !s_.dot.empty() && product(roles_.groups) > 1;
+    if ((shared_out && !along_groups_) || pairs_in_groups) return;
+    if (panel_bytes(rows, columns, rows_of_task) > target_.l2_bytes / 2) return;
+    s_.panel_a = along_groups_ && !shared_out ? s_.outer.back().dims[0] : Schedule::kTask;
+  }
+  std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
+    const std::int64_t in_rows = (rows_of_task - 1) * rows.stride + (rows.other < 0 ? 1 : extent(rows.other)),
+                       channels =
+                           along_groups_ ? s_.block() : product(roles_.groups) * product(channels_of(roles_, c_));
+    return in_rows * columns.in * channels * bytes(fused_.compute);
   }
 
   // Groups and blocks of outputs: parallel where the rest gives too few tasks.
@@ -125,18 +143,27 @@ class Chooser {
     if (along_groups_) apart = {roles_.outputs};
     const bool copies =
         roles_.adjoin && !along_groups_ && product(apart) > 1 && extent(roles_.outputs) % s_.block() != 0;
-    const bool parallel = (along_groups_ || parts * 2 < target_.tasks) && !copies;
+    const bool parallel = (along_groups_ || parts * 2 < wanted_tasks()) && !copies;
     const bool by_groups = parallel && product(apart) > 1;
     add_together(by_groups ? s_.tasks : s_.outer, apart);
     add_if_any(parallel && !by_groups ? s_.tasks : s_.outer, vector_);
+  }
+
+  // A panel has what the next task's has too, so that fewer tasks compute less.
+  std::int64_t wanted_tasks() const {
+    return fused_.prologue ? std::min(target_.tasks, tuning::kTasksOfPanels) : target_.tasks;
   }
 
   // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2. Groups share no input, so
   // there each block of them may be a task.
   std::int64_t rows_wanted(int p, int q, std::int64_t images, std::int64_t channels, std::int64_t blocks) const {
     if (along_groups_) {
-      const std::int64_t outputs = extent(roles_.outputs), without = images * (outputs > 1 ? outputs : blocks);
-      return std::min(extent(p), ir::ceil_divide<std::int64_t>(target_.tasks, without));
+      const std::int64_t outputs = extent(roles_.outputs), without = images * (outputs > 1 ? outputs : blocks),
+                         for_tasks = ir::ceil_divide<std::int64_t>(target_.tasks, without);
+      const std::int64_t of_panel = extent(p) * window_of(p).stride * window_of(q).in * s_.block() * 4,
+                         for_panel =
+                             fused_.prologue ? of_panel / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1 : 1;
+      return std::min(extent(p), std::max(for_tasks, for_panel));
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
@@ -145,7 +172,7 @@ class Chooser {
     const std::int64_t for_epilogue =
         blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, target_.l2_bytes) : 1;
     return std::min(extent(p),
-                    std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(target_.tasks, images)}));
+                    std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(wanted_tasks(), images)}));
   }
 
   // Taps, row by row, then channels.
@@ -213,8 +240,10 @@ class Chooser {
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
     // A panel of the first operand is for several blocks of outputs, where few taps read it.
+    const bool in_panel = dot || (fused_.prologue && !few);
     const std::int64_t together =
-        dot ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))
+        in_panel
+            ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))
             : 1;
     const bool in_groups = together > 1 && outputs % (together * s_.block()) == 0;
     const std::int64_t tasks = (in_groups ? blocks / together : blocks) * groups;
@@ -252,7 +281,7 @@ class Chooser {
     const auto innermost = [&]() -> std::string {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     };
-    if (dot) s_.panel_a = innermost();
+    if (in_panel) s_.panel_a = innermost();
     if (in_groups) add(s_.outer, name(roles_.outputs));
     if (!few) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
@@ -265,7 +294,7 @@ class Chooser {
       const std::int64_t width = width_of(channels, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (dot) {  // panels are read from memory once
+      if (in_panel) {  // panels are read from memory once
       } else if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
       } else if (product(taps) == 1) {  // else tiles pass over a small image often enough
@@ -306,16 +335,31 @@ class Chooser {
     if (images.chunks > 1) add(s_.tasks, name(n), images.chunk == 1 ? 0 : images.chunk);
     if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
     add_if_any(s_.tasks, vector_);
+    const bool panel = fused_.prologue && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
     add_if_any(s_.outer, roles_.outputs);
     add_if_any(s_.outer, channel);
     if (taps > 1) {
       s_.tile = {{{name(r), name(s)}, std::min(most, taps)}};
       s_.outer.push_back({s_.tile[0].dims, 0});
     }
-    if (images.chunk > 1) add(s_.inner, name(n));
+    if (images.chunk > 1 && !panel) add(s_.inner, name(n));
     add_inner_window(p);
     add_inner_window(q);
     s_.combine = {name(vector_)};
+  }
+
+  // A panel of one image after the other, or of rows of it.
+  bool panel_of_groups(int n, int p, int q, std::int64_t images, std::int64_t rows_of_task) {
+    const Window rows = window_of(p), columns = window_of(q);
+    const std::int64_t parts =
+        ir::ceil_divide(panel_bytes(rows, columns, rows_of_task), std::max<std::int64_t>(1, target_.l2_bytes / 4));
+    std::int64_t at_once = split(rows_of_task, parts).chunk;
+    while (rows_of_task < extent(p) && rows_of_task % at_once != 0) --at_once;  // they fill those of a task
+    if (panel_bytes(rows, columns, at_once) > target_.l2_bytes / 2) return false;
+    if (images > 1) add(s_.outer, name(n));
+    if (at_once < rows_of_task) add(s_.outer, name(p), at_once);
+    s_.panel_a = s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
+    return true;
   }
 
   const ir::Contraction& c_;

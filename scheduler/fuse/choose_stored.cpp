@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/library.h"
 
@@ -24,6 +25,11 @@ constexpr int kMostRepeatedOps = 24;
 constexpr int kMostViews = 8;
 constexpr int kMostAtoms = 16;
 constexpr int kMostAtomsInTile = 8;
+
+// An expression longer than this is not computed again for each panel of an anchor.
+constexpr int kMostPrologueOps = 16;
+// So far back it is looked whether a statistic comes from the values that it normalises.
+constexpr std::size_t kMostLookedAt = 64;
 
 struct Cost {
   std::set<int> leaves;  // stored values that the expression reads
@@ -84,7 +90,14 @@ class Chooser {
       if (!node.operands[i].is_number()) check_operand(v, row, i);
     }
     end_views(v, node, row);
-    Cost& cost = costs_[at(v)];
+    count(v);
+    if (!stored_[at(v)]) weigh(v, node, costs_[at(v)]);
+  }
+
+  void count(int v) {
+    const ir::Node& node = *graph_.value(v);
+    const ir::OpDef& row = ir::op_def(node.op);
+    Cost& cost = costs_[at(v)] = {};
     for (const int operand : graph_.operands(v)) {
       if (operand < 0) continue;
       if (stored_[at(operand)]) {
@@ -99,7 +112,14 @@ class Chooser {
     const bool copies = is_view(node) || row.family == ir::Family::source;
     cost.ops += copies && node.op != ir::Op::rand ? 0 : row.cost;
     ++cost.length;
-    if (!stored_[at(v)]) weigh(v, node, cost);
+  }
+
+  // Stores what is under the views, which are then views of that alone.
+  void store_under(int v) {
+    if (stored_[at(v)]) return;
+    if (!is_view(*graph_.value(v))) return store(v);
+    store_under(graph_.operands(v)[0]);
+    count(v);
   }
 
   // Stores the operand if this user cannot take its expression.
@@ -115,7 +135,7 @@ class Chooser {
     }
     if (row.is_contraction()) {
       const bool packed = i == 1 && row.packs_second;  // its expression runs once, while it is packed
-      if (!packed) {
+      if (!packed && !in_prologue(v, i, operand)) {
         // A matrix is read through views; what is under them is stored once.
         const int kept = row.matrix ? under : operand;
         store(kept);
@@ -125,7 +145,40 @@ class Chooser {
       return;
     }
     const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
-    if (costs_[at(under)].ops > 0 && small * 2 <= large) store(under);  // R3: never once per element
+    if (costs_[at(under)].ops > 0 && small * 2 <= large) store_under(operand);  // R3: never once per element
+  }
+
+  // R6: the anchor computes the operand while it copies it to a panel. That moves fewer bytes where no kernel could
+  // have stored it while it computes what the operand comes from: all of that is from outside, or is needed as a whole
+  // before, as by the sums of a normalisation.
+  bool in_prologue(int anchor, std::size_t i, int operand) const {
+    const Cost& cost = costs_[at(operand)];
+    const Type& type = graph_.value(operand).type();
+    if (cost.ops > kMostPrologueOps) return false;
+    bool any = false;
+    for (const int leaf : cost.leaves) {
+      if (graph_.value(leaf).type().elements() * 2 <= type.elements()) continue;
+      if (!is_needed_before(leaf, cost.leaves)) return false;
+      any = true;
+    }
+    const auto users = static_cast<std::int64_t>(users_[at(operand)].size());
+    const std::int64_t read = leaf_bytes(cost), once = read + (1 + users) * type.bytes();
+    return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_);
+  }
+  // The value comes from outside, or others of these are computed from it.
+  bool is_needed_before(int value, const std::set<int>& leaves) const {
+    if (value < static_cast<int>(graph_.parameters().size())) return true;
+    std::set<int> seen;
+    std::vector<int> open(leaves.upper_bound(value), leaves.end());
+    while (!open.empty() && seen.size() < kMostLookedAt) {
+      const int v = open.back();
+      open.pop_back();
+      if (v == value) return true;
+      if (v < value || !seen.insert(v).second) continue;
+      for (const int operand : graph_.operands(v))
+        if (operand >= 0) open.push_back(operand);
+    }
+    return false;
   }
 
   // Stores operands whose views go on for too long.
@@ -143,6 +196,12 @@ class Chooser {
     }
   }
 
+  std::int64_t leaf_bytes(const Cost& cost) const {
+    std::int64_t bytes = 0;
+    for (const int leaf : cost.leaves) bytes += graph_.value(leaf).type().bytes();
+    return bytes;
+  }
+
   void weigh(int v, const ir::Node& node, const Cost& cost) {
     const auto users = static_cast<std::int64_t>(users_[at(v)].size());
     if (cost.ops > kMostOps || cost.length > kMostLength / 2 ||
@@ -155,9 +214,7 @@ class Chooser {
       return;
     }
     if (users <= 1 || is_view(node)) return;
-    std::int64_t leaf_bytes = 0;
-    for (const int leaf : cost.leaves) leaf_bytes += graph_.value(leaf).type().bytes();
-    const std::int64_t again = users * leaf_bytes, once = leaf_bytes + (1 + users) * node.type.bytes();
+    const std::int64_t read = leaf_bytes(cost), again = users * read, once = read + (1 + users) * node.type.bytes();
     if (once < again) {
       store(v);
       refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],

@@ -55,7 +55,10 @@ struct Part {
 
 std::vector<Part> parts_of(const ir::Graph& graph, std::span<const int> values) {
   std::vector<Part> parts;
-  for (const int value : values) parts.emplace_back(*graph.value(value));
+  // What an anchor, which stands first, computes of its operand is not what its kernel is for.
+  const bool around_anchor = !values.empty() && ir::op_def(graph.value(values[0])->op).is_contraction();
+  for (const int value : values)
+    if (!around_anchor || value >= values[0]) parts.emplace_back(*graph.value(value));
   const auto keep = [&parts](auto wanted) {
     if (std::any_of(parts.begin(), parts.end(), wanted)) std::erase_if(parts, std::not_fn(wanted));
   };

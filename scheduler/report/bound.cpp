@@ -152,16 +152,13 @@ class Bound {
     }
   }
 
-  // What is in memory in every plan: results, anchors, sums, images that convolutions read.
+  // What is in memory in every plan: results, anchors, sums.
   void find_sure() {
     for (int v = 0; v < graph_.value_count(); ++v) {
       const Family family = row(v).family;
       sure_[at(v)] = is_outside(v) || family == Family::anchor || family == Family::reduce;
     }
     for (const ir::Value& result : graph_.results()) sure_[at(graph_.index_of(result.get()))] = true;
-    for (int v = 0; v < graph_.value_count(); ++v) {
-      if (needed_[at(v)] > 0 && row(v).is_contraction() && !row(v).matrix) sure_[at(graph_.operands(v)[0])] = true;
-    }
     for (const ir::Value& result : graph_.results()) note_written(graph_.index_of(result.get()), result.type().bytes());
   }
   void note_written(int v, std::int64_t bytes) {
@@ -193,10 +190,11 @@ class Bound {
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Source from = source(operands[i], met_elements(anchor, i));
       std::int64_t bytes = from.read;
-      // Weights that are computed are computed while they are packed, from whatever takes least, and parts that are put
-      // together are read where they are.
-      const bool is_packed = i == 1 && row(anchor).packs_second, is_view = row(from.value).family == Family::view;
-      if (sure_[at(from.value)] || !(is_packed || is_view)) {
+      // Weights that are computed are computed while they are packed, images in panels, from whatever takes least, and
+      // parts that are put together are read where they are.
+      const bool is_packed = i == 1 && row(anchor).packs_second, is_view = row(from.value).family == Family::view,
+                 is_image = !row(anchor).matrix;
+      if (sure_[at(from.value)] || !(is_packed || is_image || is_view)) {
         note_written(from.value, from.stored);
       } else {
         bytes = std::min(bytes, least_read_[at(from.value)]);
@@ -223,7 +221,7 @@ class Bound {
   }
 
   // What an anchor's kernel writes beyond what is counted, and another kernel reads: the least on the way to what
-  // cannot be in that kernel.
+  // cannot be in that kernel. What anchors compute operands from is read by them, and counted there.
   std::int64_t handed_on(int anchor) const {
     const std::map<int, bool> summed = followers(anchor);
     std::map<int, std::int64_t> written, read;                             // by value
@@ -231,11 +229,14 @@ class Bound {
       const auto [v, is_summed] = *value;
       if (is_summed || written_.contains(v)) continue;
       std::int64_t most_written = 0, most_read = 0;
+      bool read_by_anchor = false;
       for (const int user : users_[at(v)]) {
-        const bool waits = waits_for_sums(user, summed), pools = is_pooling(user);
-        most_written = std::max(most_written, waits || pools ? type(v).bytes() : written[user]);
+        const bool waits = waits_for_sums(user, summed), apart = is_pooling(user) || row(user).is_contraction();
+        most_written = std::max(most_written, waits || apart ? type(v).bytes() : written[user]);
         most_read = std::max(most_read, waits ? type(v).bytes() : read[user]);
+        read_by_anchor = read_by_anchor || read_by_anchors_.contains(user);
       }
+      if (read_by_anchor) most_read = 0;
       written[v] = std::min(type(v).bytes(), most_written), read[v] = std::min(type(v).bytes(), most_read);
     }
     return written[anchor] + read[anchor];

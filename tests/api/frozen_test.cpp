@@ -10,6 +10,7 @@ namespace {
 class FrozenNetworks : public ::testing::TestWithParam<EngineCase> {
  protected:
   void SetUp() override {
+    if (const std::string why = select_engine(GetParam()); !why.empty()) GTEST_SKIP() << why;
     set_options({.engine = GetParam().engine, .target = GetParam().target, .threads = 2});
     manual_seed(5);
   }

@@ -36,7 +36,9 @@ std::string layout(Random& random) { return random.chance(60) ? ":nhwc" : ""; }
 
 }  // namespace
 
-std::string random_anchor(Random& random, const std::string& dtype) {
+namespace {
+
+std::string anchor_alone(Random& random, const std::string& dtype) {
   const std::int64_t n = random.from(1, 3), groups = random.of<std::int64_t>({1, 1, 2, 3, 20}),
                      c = groups == 20 ? 1 : random.from(1, 9),
                      k = groups == 20 ? 1 : random.from(1, 40) / (groups > 1 ? 4 : 1) + 1, kernel = random.from(1, 4),
@@ -80,6 +82,22 @@ std::string random_anchor(Random& random, const std::string& dtype) {
              finish(random, dtype, result, 1, false);
     }
   }
+}
+
+// The first operand is computed; where it is read outside of its bounds it is 0 all the same.
+std::string with_prologue(Random& random, const std::string& graph) {
+  const std::size_t a = graph.find("%a: ") + 4, type_end = graph.find(", %b: "), anchor = graph.find("  %0 = "),
+                    read = graph.find("(%a, ", anchor);
+  const std::string computed = random.of<std::string>({"relu(%a)", "sub(1, %a)"});
+  return graph.substr(0, anchor) + "  %computed = " + computed + " : " + graph.substr(a, type_end - a) + "\n" +
+         graph.substr(anchor, read - anchor) + "(%computed, " + graph.substr(read + 5);
+}
+
+}  // namespace
+
+std::string random_anchor(Random& random, const std::string& dtype) {
+  std::string graph = anchor_alone(random, dtype);
+  return random.chance(40) ? with_prologue(random, graph) : graph;
 }
 
 std::string random_convolution_3x3(Random& random) {

@@ -82,7 +82,8 @@ struct ConvBatchNorm2dOptions {
   bool save_only_input = true;  // false: the same values, ordinary memory use
 };
 // Convolution without bias and batch-norm as one layer that in training keeps only the convolution's input: the
-// backward pass computes the convolution again. After PyTorch's tutorial "Fusing Convolution and Batch Norm using
+// backward pass computes the convolution again. (An ordinary layer on a processor keeps the convolution's output alone,
+// where another convolution computes the activation as it reads it: of several such layers the last saves memory.) After PyTorch's tutorial "Fusing Convolution and Batch Norm using
 // Custom Function". x: [N,in,H,W] -> [N,out,P,Q]. Parameters: weight, gamma, beta; state: running_mean, running_var.
 // UserError for running statistics together with unbiased or eps_outside: they normalise by the batch's own only.
 class ConvBatchNorm2d : public ModuleOf<ConvBatchNorm2d> {

@@ -26,13 +26,25 @@ bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int 
   });
 }
 
+// Not in memory, whatever views there are of it.
+bool is_computed(const LowerContext& context, int value) {
+  while (!context.grouping.stored[static_cast<std::size_t>(value)]) {
+    if (ir::op_def(context.graph.value(value)->op).family != ir::Family::view) return true;
+    value = context.graph.operands(value)[0];
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<LoweredGroup> lower_contractions(const LowerContext& context, const Group& group, int lanes) {
   const ir::Node& node = *context.graph.value(group.anchor);
   const bool cuda = context.target.isa == Isa::cuda;
-  FusedWork fused{
-      compute_type(node.type.dtype), !group.reductions.empty(), node.type.bytes(), 0, lanes, context.library, false};
+  FusedWork fused{.compute = compute_type(node.type.dtype),
+                  .sums = !group.reductions.empty(),
+                  .result_bytes = node.type.bytes(),
+                  .lanes = lanes,
+                  .library = context.library};
   const std::vector<ir::Contraction> contractions = context.contractions(node);
   LoweredGroup lowered;
   if (contractions.empty()) return lowered;
@@ -40,6 +52,8 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   fused.elements_read = kernel.elements_read();
   std::vector<ScheduledContraction> scheduled;
   for (const ir::Contraction& contraction : contractions) {
+    const ir::Value& first = node.operands[static_cast<std::size_t>(contraction.a.operand)].value;
+    fused.prologue = is_computed(context, context.graph.index_of(first.get()));
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     Schedule schedule = candidates(contraction, context.target, fused).front();

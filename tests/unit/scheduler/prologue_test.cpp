@@ -1,0 +1,109 @@
+// R6: which operands of anchors are computed in panels, and which are stored.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ir/passes/grad.h"
+#include "scheduler/make_plan.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// The schedules whose first operand is in a panel, and the values that are stored and read again.
+struct Found {
+  int panels = 0, temporaries = 0;
+  friend bool operator==(const Found&, const Found&) = default;
+};
+
+Found found_in(const ir::Graph& graph, const char* target) {
+  const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
+  Found found;
+  for (const PlanStep& step : plan.steps) {
+    for (const ContractionSchedule& one : step.schedules) found.panels += !one.schedule.panel_a.empty();
+    for (const std::string& op : step.ops) found.temporaries += op.ends_with(" maximum");
+  }
+  return found;
+}
+
+// Two convolutions with `between` from %0, [2,16,12,12], to %x, and `results`.
+ir::Graph two(const std::string& between, const std::string& results = "%y", const std::string& second = "") {
+  return ir::parse_graph(R"(graph @two(%image: f32[2,8,12,12]:nhwc, %w: f32[16,8,3,3], %v: f32[32,16,3,3],
+           %a: f32[16], %b: f32[16], %m: f32[16], %s: f32[16], %side: f32[2,16,12,12]:nhwc, %u: f32[2304,10]) {
+  %0 = conv2d(%image, %w) {padding=[1,1,1,1]} : f32[2,16,12,12]:nhwc
+)" + between + (second.empty() ? "  %y = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,32,12,12]:nhwc\n" : second) +
+                         "  return " + results + "\n}");
+}
+
+constexpr const char* kNormalised = R"(  %1 = batch_norm_train(%0, %a, %b) : f32[2,16,12,12]:nhwc
+  %x = relu(%1) : f32[2,16,12,12]:nhwc
+)";
+
+TEST(Prologue, NormalisedActivationsAreComputedWhereTheyAreRead) {
+  for (const char* target : {"x86:v2", "x86:avx2", "x86:avx512"}) {
+    EXPECT_EQ(found_in(two(kNormalised), target), (Found{1, 0})) << target;
+    // Read by the convolution, by its weight gradient, and where the gradient goes through relu.
+    const ir::Graph step = ir::differentiate(two(kNormalised), {"w", "v", "a", "b"});
+    EXPECT_EQ(found_in(step, target), (Found{2, 0})) << target;
+  }
+}
+
+TEST(Prologue, WhatAnEpilogueCanStoreIsStored) {
+  const char* const constant_statistics = R"(  %1 = batch_norm(%0, %m, %s, %a, %b) : f32[2,16,12,12]:nhwc
+  %x = relu(%1) : f32[2,16,12,12]:nhwc
+)";
+  EXPECT_EQ(found_in(two(constant_statistics), "x86:avx2"), (Found{0, 1}));
+  const char* const joined = R"(  %1 = add(%0, %side) : f32[2,16,12,12]:nhwc
+  %x = relu(%1) : f32[2,16,12,12]:nhwc
+)";
+  EXPECT_EQ(found_in(two(joined), "x86:avx2"), (Found{0, 1}));
+}
+
+TEST(Prologue, WhatComesFromOutsideIsComputedWhereItIsRead) {
+  EXPECT_EQ(found_in(two("  %x = relu(%side) : f32[2,16,12,12]:nhwc\n", "%y"), "x86:avx2"), (Found{1, 0}));
+}
+
+TEST(Prologue, WhatIsStoredForOthersIsReadFromThere) {
+  EXPECT_EQ(found_in(two(kNormalised, "%x, %y"), "x86:avx2"), (Found{0, 1})) << "a result";
+  const std::string product = R"(  %f = reshape(%x) {shape=[2,2304]} : f32[2,2304]
+  %z = matmul(%f, %u) : f32[2,10]
+  %y = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,32,12,12]:nhwc
+)";
+  EXPECT_EQ(found_in(two(kNormalised, "%y, %z", product), "x86:avx2"), (Found{0, 1})) << "a product takes no panel";
+  EXPECT_EQ(found_in(two(kNormalised), "cuda:sm_90"), (Found{0, 1})) << "threads read operands where they are";
+}
+
+TEST(Prologue, WhatMovesMoreThanItSavesIsStored) {
+  // Three readers of two tensors, or one tensor that is written once.
+  const std::string join = R"(  %1 = batch_norm_train(%0, %a, %b) : f32[2,16,12,12]:nhwc
+  %2 = add(%1, %side) : f32[2,16,12,12]:nhwc
+  %x = relu(%2) : f32[2,16,12,12]:nhwc
+)";
+  const std::string readers = R"(  %3 = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,32,12,12]:nhwc
+  %4 = conv2d(%x, %v) {padding=[1,1,1,1], stride=[2,2]} : f32[2,32,6,6]:nhwc
+  %y = conv2d(%x, %v) : f32[2,32,10,10]:nhwc
+)";
+  EXPECT_EQ(found_in(two(join), "x86:avx2"), (Found{1, 0}));
+  EXPECT_EQ(found_in(two(join, "%3, %4, %y", readers), "x86:avx2"), (Found{0, 1}));
+}
+
+TEST(Prologue, LongExpressionsAreComputedOnce) {
+  std::string chain = "  %1 = batch_norm_train(%0, %a, %b) : f32[2,16,12,12]:nhwc\n";
+  for (int i = 1; i <= 16; ++i)
+    chain += "  %" + std::to_string(i + 1) + " = mul(%" + std::to_string(i) + ", %" + std::to_string(i) +
+             ") : f32[2,16,12,12]:nhwc\n";
+  EXPECT_EQ(found_in(two(chain + "  %x = relu(%17) : f32[2,16,12,12]:nhwc\n"), "x86:avx2"), (Found{0, 1}));
+}
+
+// Blocks of outputs that are tasks of their own would each compute the panel.
+TEST(Prologue, OneImageThatTasksShareOutByOutputsIsStored) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @one(%image: f32[1,512,7,7]:nhwc, %w: f32[512,512,1,1]) {
+  %x = relu(%image) : f32[1,512,7,7]:nhwc
+  %y = conv2d(%x, %w) : f32[1,512,7,7]:nhwc
+  return %y
+})");
+  EXPECT_EQ(found_in(graph, "x86:avx512,tasks=64"), (Found{0, 1}));
+  EXPECT_EQ(found_in(graph, "x86:avx512,tasks=1"), (Found{1, 0}));
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
