@@ -52,8 +52,8 @@ inline constexpr int kTasksOfPanels = 16;
 inline constexpr std::int64_t kLeastPatches = 28, kMostPatches = 64;
 // Tasks at least; blocks of outputs that a task has at least where they are shared out, and those of a weight gradient.
 inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWeights = 2;
-// The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the direct
-// one's time, with 2.4 the same, with 4.7 more (Zen 5).
+// The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the
+// direct one's time, with 2.4 the same, with 4.7 more (Zen 5).
 inline constexpr std::int64_t kSumsOfL2 = 2;
 // Cycles for a vector of a patch's inputs and of its results (Sapphire Rapids: 0.75 and 0.48 ms at 64 channels, 56x56),
 // bytes a cycle that weights come with from L3, what tiles reach of the peak, and what Winograd must save.

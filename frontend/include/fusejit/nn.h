@@ -83,9 +83,10 @@ struct ConvBatchNorm2dOptions {
 };
 // Convolution without bias and batch-norm as one layer that in training keeps only the convolution's input: the
 // backward pass computes the convolution again. (An ordinary layer on a processor keeps the convolution's output alone,
-// where another convolution computes the activation as it reads it: of several such layers the last saves memory.) After PyTorch's tutorial "Fusing Convolution and Batch Norm using
-// Custom Function". x: [N,in,H,W] -> [N,out,P,Q]. Parameters: weight, gamma, beta; state: running_mean, running_var.
-// UserError for running statistics together with unbiased or eps_outside: they normalise by the batch's own only.
+// where another convolution computes the activation as it reads it: of several such layers the last saves memory.)
+// After PyTorch's tutorial "Fusing Convolution and Batch Norm using Custom Function". x: [N,in,H,W] -> [N,out,P,Q].
+// Parameters: weight, gamma, beta; state: running_mean, running_var. UserError for running statistics together with
+// unbiased or eps_outside: they normalise by the batch's own only.
 class ConvBatchNorm2d : public ModuleOf<ConvBatchNorm2d> {
  public:
   ConvBatchNorm2d(std::int64_t in_channels, std::int64_t out_channels, Pair kernel_size,
