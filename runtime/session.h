@@ -58,7 +58,7 @@ struct SessionOptions {
   CudnnMode cudnn = CudnnMode::precompiled;  // the most, where the target is the device's own
   Tune tune = Tune::none;
   // What cannot be compiled as planned is compiled in parts, and what cannot be compiled at all is interpreted: slower,
-  // with the same results. False: UnsupportedError instead, as in strict mode.
+  // with the same results. False: UnsupportedError instead, as in strict mode and with a `reschedule`.
   bool fall_back = true;
   // Other schedules than the chosen ones, for experiments: such plans are not kept on disk, nor taken from there.
   scheduler::Reschedule reschedule = {};

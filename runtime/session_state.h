@@ -79,7 +79,8 @@ struct Session::State {
                                               const std::stop_token& stop);
   std::vector<Buffer> run(const Executable& executable, const ir::Graph& graph, std::span<const Buffer> arguments);
   std::vector<Buffer> run_pieces(const Pieces& pieces, std::span<const Buffer> arguments);
-  bool may_fall_back() const { return options.fall_back && !ir::is_strict(); }
+  // Whoever says how something is computed wants to see that, or why not.
+  bool may_fall_back() const { return options.fall_back && !options.reschedule && !ir::is_strict(); }
   // Counts, and says it once: one line a reason.
   void fell_back(const std::string& name, const std::string& what, const std::string& why) {
     {

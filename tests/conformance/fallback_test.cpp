@@ -141,6 +141,30 @@ TEST_P(Fallback, IsAnErrorWhereItIsNotAllowed) {
   EXPECT_NE(error_of(refused).find("is refused"), std::string::npos) << error_of(refused);
 }
 
+// What runs would not be what was asked for.
+TEST_P(Fallback, IsAnErrorWhereSchedulesAreGiven) {
+  const NotStrict not_strict;
+  const ir::Graph graph = ir::parse_graph(kConvolution);
+  const auto error_of = [&](const SessionOptions& options) -> std::string {
+    try {
+      Session(options).run(graph, testing::random_arguments(graph, 5));
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  SessionOptions refused = options(fused_kernel(graph));
+  EXPECT_EQ(error_of(refused), "") << "the chosen ones fall back";
+  refused.reschedule = [](const auto&, const auto&, const scheduler::Schedule& chosen) { return chosen; };
+  EXPECT_NE(error_of(refused).find("is refused"), std::string::npos) << error_of(refused);
+  SessionOptions illegal = options("");
+  illegal.reschedule = [](const auto&, const auto&, scheduler::Schedule chosen) {
+    chosen.tasks.clear();
+    return chosen;
+  };
+  EXPECT_NE(error_of(illegal).find(" is no schedule of "), std::string::npos) << error_of(illegal);
+}
+
 TEST_P(Fallback, NothingIsPrinted) {
   const NotStrict not_strict;
   const ir::Graph graph = ir::parse_graph(kConvolution);
