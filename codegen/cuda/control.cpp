@@ -34,78 +34,6 @@ bool threads_differ(const Emitter& e, const std::vector<ir::Index>& bounds) {
   return std::any_of(bounds.begin(), bounds.end(), [&](const ir::Index& i) { return threads_differ(e, i); });
 }
 
-// Copies of a loop's body are good for loads that are in flight together. Where one round has enough of them, or where
-// a thread holds a tile and a branch keeps them apart, copies would only take registers that are not there.
-bool one_round_is_enough(const Emitter& e, const ir::ForStmt& loop) {
-  constexpr std::int64_t kLoadedWords = 16, kTileWords = 24;
-  bool branches = false;
-  std::int64_t words = 0;
-  ir::for_each_stmt(loop.body, [&](const ir::Stmt& s) {
-    branches = branches || std::holds_alternative<ir::IfStmt>(s.node);
-    const auto* load = std::get_if<ir::LoadStmt>(&s.node);
-    if (!load || e.kernel.memories[static_cast<std::size_t>(load->place.memory)].is_local()) return;
-    words += e.vector && e.facts.lanes.value[static_cast<std::size_t>(load->result)] ? e.lane_count() : 1;
-  });
-  return words > kLoadedWords || (branches && e.local_words >= kTileWords);
-}
-
-// One round of a loop, with the copies that inner loops of known length may become.
-struct Round {
-  std::int64_t loaded_words = 0, instructions = 0;  // of all lanes
-  bool loads_f64 = false;                           // two registers each
-};
-
-constexpr std::int64_t kManyTrips = 1 << 20;
-
-// Trips of a loop whose number is a constant; else many.
-std::int64_t trips_of(const ir::ForStmt& loop) {
-  if (loop.low.size() != 1 || loop.high.size() != 1) return kManyTrips;
-  const ir::Index trips = loop.high[0] - loop.low[0];
-  return trips.is_constant() ? trips.constant() : kManyTrips;
-}
-
-void add_round(const Emitter& e, const ir::Block& body, std::int64_t copies, Round& round) {
-  const std::int64_t lanes = e.vector ? e.lane_count() : 1;
-  const auto is_local = [&](const ir::Place& place) {  // no instruction: a register
-    return e.kernel.memories[static_cast<std::size_t>(place.memory)].is_local();
-  };
-  for (const ir::Stmt& s : body.statements) {
-    const auto* load = std::get_if<ir::LoadStmt>(&s.node);
-    const auto* store = std::get_if<ir::StoreStmt>(&s.node);
-    if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) {
-      add_round(e, loop->body, std::min(kManyTrips, copies * trips_of(*loop)), round);
-    } else if (const auto* choice = std::get_if<ir::IfStmt>(&s.node)) {
-      add_round(e, choice->then_block, copies, round), add_round(e, choice->else_block, copies, round);
-    } else if (load && !is_local(load->place)) {
-      const std::int64_t words = std::max<std::int64_t>(1, bytes(dtype_of(e, load->result), 1) / 4);
-      round.loaded_words += copies * words * (varies(e, load->result) ? lanes : 1);
-      round.instructions += copies;
-      round.loads_f64 = round.loads_f64 || words > 1;
-    } else if (!load && !(store && is_local(store->place))) {
-      round.instructions += copies * lanes;
-    }
-  }
-}
-
-// A short loop, or nest of loops, in front of what a thread keeps in registers is unrolled as a whole, and ptxas moves
-// all loads of it to the front, whatever else the registers hold. Copies of it that keep enough loads in flight; 0: the
-// compiler decides.
-std::int64_t most_copies(const Emitter& e, const ir::ForStmt& loop) {
-  constexpr std::int64_t kInFlightWords = 64, kShort = 512;
-  const std::int64_t trips = trips_of(loop);
-  const bool is_nest = std::any_of(loop.body.statements.begin(), loop.body.statements.end(), [](const ir::Stmt& s) {
-    const auto* inner = std::get_if<ir::ForStmt>(&s.node);
-    return inner && inner->binding == ir::Binding::none;
-  });
-  if (trips < 2 || !(e.holds_locals || is_nest)) return 0;
-  Round round;
-  add_round(e, loop.body, 1, round);
-  if (trips * round.instructions > (round.loads_f64 ? 2 * kShort : kShort) ||
-      trips * round.loaded_words <= kInFlightWords)
-    return 0;
-  return std::max<std::int64_t>(1, kInFlightWords / round.loaded_words);
-}
-
 void emit_serial(Emitter& e, const ir::ForStmt& s) {
   const auto id = static_cast<std::size_t>(s.variable);
   declare_accumulators(e, s);
@@ -118,10 +46,8 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   if (s.binding == ir::Binding::unroll) {
     gather_loads(e, s);
     e.out.line("#pragma unroll");
-  } else if (one_round_is_enough(e, s)) {
-    e.out.line("#pragma unroll 1");
-  } else if (const std::int64_t copies = most_copies(e, s); copies > 0) {
-    e.out.line(fmt::format("#pragma unroll {}", copies));
+  } else if (s.copies > 0) {
+    e.out.line(fmt::format("#pragma unroll {}", s.copies));
   }
   e.out.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; ++{1}) {{", type, variable, bound_text(e, s.low, true, type),
                          bound_text(e, s.high, false, type)));

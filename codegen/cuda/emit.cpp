@@ -91,7 +91,6 @@ std::array<std::string, 3> coordinates(const PhaseShape& phase, const PhaseShape
 
 void emit_phase(Emitter& e, const PhaseShape& shape, const PhaseShape& launch) {
   e.block = shape.block;
-  e.holds_locals = false;
   e.tails = lone_tails(e.kernel, *shape.phase);
   e.barriers = barriers(e.kernel, *shape.phase, e.tails);
   e.coordinates = coordinates(shape, launch);

@@ -62,7 +62,6 @@ struct Emitter {
   Extents block = {1, 1, 1};               // threads
   std::array<std::string, 3> coordinates;  // of this thread, as text
   std::array<bool, 3> covered = {};        // axes of the enclosing block loops
-  bool holds_locals = false;               // registers outlive a statement: a tile
   int divergent = 0;                       // enclosing branches and loops that threads may take differently
 
   // What things are called. Names of buffers and axes of theirs, where their owner said (naming.cpp); quotients and
@@ -80,7 +79,6 @@ struct Emitter {
   std::map<const ir::Stmt*, std::string> bit_stores = {};  // b1 stores below a lane's `if`: the name of the bits
 
   std::int64_t pool_bytes = 0;         // shared memory that reductions need
-  std::int64_t local_words = 0;        // registers of locals
   std::vector<ir::MemId> shared = {};  // scratch locals, in order of declaration
   bool uses_thread = false;            // the thread's number `t`
 

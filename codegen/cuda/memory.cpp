@@ -84,8 +84,6 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
   }
   e.lane_rows[id] = e.vector && !e.in_lane && e.facts.lanes.memory[id];
   const std::int64_t count = m.elements() * (e.lane_rows[id] ? e.lane_count() : 1);
-  e.holds_locals = true;
-  e.local_words += bytes(m.dtype, count) / 4;
   const bool zero = m.has_init && m.init.bits == 0, whole = zero || count == 1;
   const std::string start = !m.has_init || !whole ? "" : fmt::format(" = {{{}}}", zero ? "" : value);
   e.out.line(fmt::format("{} {}[{}]{};", type_name(m.dtype), memory_name(e, s.memory), count, start));

@@ -209,10 +209,11 @@ DType KernelBuilder::dtype(const Arg& arg) const {
   return arg.is_literal() ? arg.literal.dtype : kernel_.values[static_cast<std::size_t>(arg.value)];
 }
 
-Kernel KernelBuilder::finish() && {
+Kernel KernelBuilder::finish(const std::function<void(Kernel&)>& attributes) && {
   FJ_ASSERT(blocks_.size() <= 1, "kernel {}: finished inside a loop", kernel_.name);
   Kernel kernel = simplify(kernel_);
   while (guard_views(kernel)) kernel = renumbered(kernel);  // what verify sees is what was asked about
+  if (attributes) attributes(kernel);
   try {
     verify(kernel);
   } catch (const InternalError& error) {

@@ -65,8 +65,8 @@ class KernelBuilder {
   bool vectors_aligned() const { return ir::vectors_aligned(kernel_); }
   // What has been written so far, as it was written.
   const Kernel& written() const { return kernel_; }
-  // Simplified and verified.
-  Kernel finish() &&;
+  // Simplified, and verified with its attributes, of which no value depends.
+  Kernel finish(const std::function<void(Kernel&)>& attributes = {}) &&;
 
  private:
   Block& block();

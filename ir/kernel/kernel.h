@@ -81,6 +81,7 @@ struct ForStmt {
   Binding binding = Binding::none;
   std::vector<Combiner> combiners;
   Block body;
+  int copies = 0;  // of the body, in which a serial loop runs on CUDA ("unroll n", §5); 0: nothing is said
 };
 struct IfStmt {
   std::vector<ValueId> results;

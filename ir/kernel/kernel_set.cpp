@@ -64,7 +64,7 @@ class Flattener {
   void statement(const ForStmt& s) {
     ids(s.results), word(s.variable), indices(s.low), indices(s.high), word(static_cast<int>(s.binding));
     list(s.combiners, [&](Combiner c) { word(static_cast<int>(c)); });
-    block(s.body);
+    block(s.body), word(s.copies);
   }
   void statement(const IfStmt& s) {
     ids(s.results), word(s.condition);
@@ -92,11 +92,12 @@ std::size_t KernelSet::HashOfWords::operator()(const KernelWords& words) const {
   return hash_bytes(words.data(), words.size() * sizeof(words[0])).low;
 }
 
-std::shared_ptr<const Kernel> KernelSet::finish(KernelBuilder&& builder) {
+std::shared_ptr<const Kernel> KernelSet::finish(KernelBuilder&& builder,
+                                                const std::function<void(Kernel&)>& attributes) {
   KernelWords words = words_of(builder.written());
   const auto known = finished_.find(words);
   if (known != finished_.end()) return known->second;
-  auto kernel = std::make_shared<const Kernel>(std::move(builder).finish());
+  auto kernel = std::make_shared<const Kernel>(std::move(builder).finish(attributes));
   return finished_.emplace(std::move(words), std::move(kernel)).first->second;
 }
 

@@ -16,8 +16,8 @@ KernelWords words_of(const Kernel& kernel);
 
 class KernelSet {
  public:
-  // builder.finish(), or what that was when the same had been written.
-  std::shared_ptr<const Kernel> finish(KernelBuilder&& builder);
+  // builder.finish(attributes), or what that was when the same had been written.
+  std::shared_ptr<const Kernel> finish(KernelBuilder&& builder, const std::function<void(Kernel&)>& attributes = {});
 
  private:
   struct HashOfWords {

@@ -332,7 +332,7 @@ LoweredKernel GroupKernel::finish() && {
   std::sort(order_.begin(), order_.end());
   for (const auto& [memory, value] : order_) lowered.values.push_back(value);
   if (context_.target.isa == Isa::cuda) cuda::bound_registers(builder_);
-  lowered.kernel = context_.finished.finish(std::move(builder_));
+  lowered.kernel = scheduler::finish(context_, std::move(builder_));
   return lowered;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "scheduler/lower/cuda/copies.h"
 #include "scheduler/lower/cuda/lower.h"
 #include "scheduler/lower/expression/kept_maxima.h"
 #include "scheduler/lower/loops.h"
@@ -44,6 +45,11 @@ LoweredGroup lower(const LowerContext& context, const Group& group) {
   for (int lanes = cuda_lanes(context, group);; lanes /= 2) {
     if (std::optional<LoweredGroup> lowered = lower_cuda(context, group, lanes)) return std::move(*lowered);
   }
+}
+
+std::shared_ptr<const ir::Kernel> finish(const LowerContext& context, ir::KernelBuilder&& builder) {
+  if (context.target.isa != Isa::cuda) return context.finished.finish(std::move(builder));
+  return context.finished.finish(std::move(builder), cuda::bound_copies);
 }
 
 }  // namespace fusejit::scheduler

@@ -46,4 +46,7 @@ struct LowerContext {
 
 LoweredGroup lower(const LowerContext& context, const Group& group);
 
+// What has been written as a kernel; on a device with the copies of its loops.
+std::shared_ptr<const ir::Kernel> finish(const LowerContext& context, ir::KernelBuilder&& builder);
+
 }  // namespace fusejit::scheduler

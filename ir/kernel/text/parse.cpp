@@ -265,6 +265,12 @@ class KernelParser {
     tokens_.expect("..");
     s.high = bound("min");
     s.binding = binding();
+    if (s.binding == Binding::unroll && tokens_.peek().kind == TokenKind::number) {
+      const Token at = tokens_.peek();
+      const std::int64_t count = tokens_.integer("a number of copies");
+      if (count == 0) Lexer::fail(at, "a loop of 0 copies");
+      s.binding = Binding::none, s.copies = static_cast<int>(std::min<std::int64_t>(count, 1 << 16));  // as above
+    }
     std::vector<DType> types;
     const bool reduces = tokens_.is("reduce");
     if (reduces != !names.empty())

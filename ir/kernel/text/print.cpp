@@ -83,6 +83,7 @@ class Printer {
     std::string head = fmt::format("{}for {} in {}..{}", assigned(s.results), names_.variable(s.variable),
                                    bound(s.low, "max"), bound(s.high, "min"));
     if (s.binding != Binding::none) head.append(" ").append(name(s.binding));
+    if (s.copies > 0) head += fmt::format(" unroll {}", s.copies);
     if (!s.combiners.empty()) {
       const std::string combiners = list(s.combiners, [](Combiner c) { return std::string(name(c)); });
       head += " reduce " + (s.combiners.size() == 1 ? combiners : "(" + combiners + ")") + types(s.results);

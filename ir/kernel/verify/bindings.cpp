@@ -94,6 +94,8 @@ class Bindings {
     }
     switch (loop.binding) {
       case Binding::none:
+        require(loop.copies == 0 || k_.isa == Isa::cuda, "a loop has a number of copies on cuda only");
+        require(loop.copies <= kMaxUnroll, "a loop of {} copies, at most {} are allowed", loop.copies, kMaxUnroll);
         return;
       case Binding::unroll:
         return unroll(loop, path);

@@ -87,7 +87,7 @@ class Packing {
       over_tasks();
     }
     lowered_.values.push_back(packed);
-    lowered_.kernel = context_.finished.finish(std::move(builder_));
+    lowered_.kernel = finish(context_, std::move(builder_));
     return std::move(lowered_);
   }
 

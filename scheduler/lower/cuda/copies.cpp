@@ -1,0 +1,158 @@
+#include "scheduler/lower/cuda/copies.h"
+
+#include <algorithm>
+
+#include "ir/kernel/walk.h"
+
+namespace fusejit::scheduler::cuda {
+namespace {
+
+using ir::ForStmt;
+
+// Words of 32 bits that one round loads, from which on it has enough loads in flight; of locals, that make a tile.
+constexpr std::int64_t kLoadedWords = 16, kTileWords = 24;
+// Words in flight at once where the compiler would make one copy a round, and instructions up to which it does: four
+// times as many where a copy knows its quotients.
+constexpr std::int64_t kInFlightWords = 64, kShort = 512, kOfQuotients = 4;
+constexpr std::int64_t kManyTrips = 1 << 20;
+
+// One round of a loop, with the copies that inner loops of known length may become.
+struct Round {
+  std::int64_t loaded_words = 0, instructions = 0;  // of all lanes
+  bool loads_f64 = false;                           // two registers each
+  bool divides = false;                             // an index in which the loop's variable is
+};
+
+// Trips of a loop whose number is a constant; else many.
+std::int64_t trips_of(const ForStmt& loop) {
+  if (loop.low.size() != 1 || loop.high.size() != 1) return kManyTrips;
+  const ir::Index trips = loop.high[0] - loop.low[0];
+  return trips.is_constant() ? trips.constant() : kManyTrips;
+}
+
+class Copies {
+ public:
+  explicit Copies(ir::Kernel& kernel) : kernel_(kernel) {}
+
+  void run() {
+    for (ir::Phase& phase : kernel_.phases) {
+      local_words_ = 0, holds_locals_ = false;
+      block(phase.body);
+    }
+  }
+
+ private:
+  void block(ir::Block& body) {
+    for (ir::Stmt& s : body.statements) {
+      if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) {
+        declare(memory(local->memory));
+      } else if (auto* loop = std::get_if<ForStmt>(&s.node)) {
+        enter(*loop);
+      } else if (auto* choice = std::get_if<ir::IfStmt>(&s.node)) {
+        block(choice->then_block), block(choice->else_block);
+      }
+    }
+  }
+
+  void declare(const ir::Memory& m) {
+    if (m.kind != ir::MemKind::register_local) return;
+    holds_locals_ = true, local_words_ += bytes(m.dtype, m.elements() * lanes()) / 4;
+  }
+
+  void enter(ForStmt& loop) {
+    if (loop.binding == ir::Binding::none) loop.copies = static_cast<int>(copies_of(loop));
+    const ForStmt* const outer = vector_;
+    if (loop.binding == ir::Binding::vector) vector_ = &loop;
+    block(loop.body);
+    vector_ = outer;
+  }
+
+  std::int64_t copies_of(const ForStmt& loop) const { return one_round_is_enough(loop) ? 1 : most_copies(loop); }
+
+  // Copies are good for loads that are in flight together. Where one round has enough of them, or where a thread holds
+  // a tile and a branch keeps them apart, copies would only take registers that are not there.
+  bool one_round_is_enough(const ForStmt& loop) const {
+    bool branches = false;
+    std::int64_t words = 0;
+    ir::for_each_stmt(loop.body, [&](const ir::Stmt& s) {
+      branches = branches || std::holds_alternative<ir::IfStmt>(s.node);
+      const auto* load = std::get_if<ir::LoadStmt>(&s.node);
+      if (load && !memory(load->place.memory).is_local()) words += elements(load->place);
+    });
+    return words > kLoadedWords || (branches && local_words_ >= kTileWords);
+  }
+
+  // A short loop, or nest of loops, in front of what a thread keeps in registers is unrolled as a whole, and ptxas
+  // moves all loads of it to the front, whatever else the registers hold. Copies of it that keep enough loads in
+  // flight; 0: the compiler decides.
+  std::int64_t most_copies(const ForStmt& loop) const {
+    const std::int64_t trips = trips_of(loop);
+    const bool is_nest = std::any_of(loop.body.statements.begin(), loop.body.statements.end(), [](const ir::Stmt& s) {
+      const auto* inner = std::get_if<ForStmt>(&s.node);
+      return inner && inner->binding == ir::Binding::none;
+    });
+    if (trips < 2 || !(holds_locals_ || is_nest)) return 0;
+    Round round;
+    round.divides = divides_by(loop.body, loop.variable);
+    add(loop.body, 1, round);
+    const std::int64_t most = kShort * (round.loads_f64 ? 2 : 1) * (round.divides ? kOfQuotients : 1);
+    if (trips * round.instructions > most || trips * round.loaded_words <= kInFlightWords) return 0;
+    return std::max<std::int64_t>(1, kInFlightWords / round.loaded_words);
+  }
+
+  void add(const ir::Block& body, std::int64_t copies, Round& round) const {
+    for (const ir::Stmt& s : body.statements) {
+      const auto* load = std::get_if<ir::LoadStmt>(&s.node);
+      const auto* store = std::get_if<ir::StoreStmt>(&s.node);
+      if (const auto* loop = std::get_if<ForStmt>(&s.node)) {
+        add(loop->body, std::min(kManyTrips, copies * trips_of(*loop)), round);
+      } else if (const auto* choice = std::get_if<ir::IfStmt>(&s.node)) {
+        add(choice->then_block, copies, round), add(choice->else_block, copies, round);
+      } else if (load && !memory(load->place.memory).is_local()) {
+        const DType type = kernel_.values[static_cast<std::size_t>(load->result)];
+        const std::int64_t words = std::max<std::int64_t>(1, bytes(type, 1) / 4);
+        round.loaded_words += copies * words * elements(load->place), round.instructions += copies;
+        round.loads_f64 = round.loads_f64 || words > 1;
+      } else if (!load && !(store && memory(store->place.memory).is_local())) {  // a local's element is no instruction
+        round.instructions += copies * lanes();
+      }
+    }
+  }
+
+  // Some index divides what the variable is in.
+  static bool divides_by(const ir::Block& body, ir::VarId variable) {
+    bool found = false;
+    ir::for_each_stmt(body, [&](const ir::Stmt& s) {
+      const auto* load = std::get_if<ir::LoadStmt>(&s.node);
+      if (load == nullptr) return;
+      for (const ir::Index& index : load->place.index)
+        for (const ir::IndexTerm& term : index.terms())
+          found = found || (term.atom.inner != nullptr && term.atom.inner->mentions(variable));
+    });
+    return found;
+  }
+
+  // Of an access by all lanes. What is loaded, and then an index, differs between them.
+  std::int64_t elements(const ir::Place& place) const {
+    bool differs = false;
+    for (const ir::Index& index : place.index) {
+      index.for_each_leaf([&](const ir::IndexAtom& leaf) {
+        differs = differs || leaf.kind == ir::AtomKind::value || (vector_ != nullptr && leaf.id == vector_->variable);
+      });
+    }
+    return differs ? lanes() : 1;
+  }
+  std::int64_t lanes() const { return vector_ == nullptr ? 1 : vector_->high[0].constant(); }
+  const ir::Memory& memory(ir::MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
+
+  ir::Kernel& kernel_;
+  std::int64_t local_words_ = 0;     // of those declared so far
+  bool holds_locals_ = false;        // there are some
+  const ForStmt* vector_ = nullptr;  // the enclosing vector loop
+};
+
+}  // namespace
+
+void bound_copies(ir::Kernel& kernel) { Copies(kernel).run(); }
+
+}  // namespace fusejit::scheduler::cuda
