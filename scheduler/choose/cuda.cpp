@@ -87,7 +87,7 @@ class Chooser {
     Partition spread = partition_for_device(items, threads, blocks_ * product(apart), 1);
     if (!fused_.sums) spread = {items, threads, threads, ir::ceil_divide<std::int64_t>(items, threads)};
 
-    const std::vector<int> channel_dims = channels_of(roles_, c_);
+    const std::vector<int> channel_dims = by_window(roles_.sums, roles_.pixels, c_).others;
     const int channel = channel_dims.empty() ? -1 : channel_dims.back();
     const std::int64_t channels = channel < 0 ? 1 : extent(channel), taps = channels > 0 ? c_.terms() / channels : 0;
     const bool is_long = taps == 1 && is_long_sum(channels / tuning::kLongProduct, fused_.compute);
@@ -146,26 +146,31 @@ class Chooser {
 
   // A thread holds some channels times one vector of outputs for one tap while the rows of its part pass.
   void tiles_of_weights() {
-    const int channel = roles_.pixels.back();
+    const int channel = by_window(roles_.pixels, roles_.sums, c_).others.back();
     std::vector<int> items_of = roles_.groups;
     items_of.insert(items_of.end(), roles_.pixels.begin(), roles_.pixels.end());
     outputs_of_block(tuning::kVectorsOfBlock, 0);
     const std::int64_t held = divisor_up_to(extent(channel), tuning::kChannelsOfThread);
     if (held > 1) s_.tile = {{{name(channel)}, held}};
     const std::int64_t items = product(items_of) / held;
-    // With groups no thread without an item: the quotient that is the group would lose its bound.
     const std::int64_t most = std::min(items, kBlock / vectors_);
-    const std::int64_t threads = product(roles_.groups) > 1 ? divisor_up_to(items, most) : most;
-    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
-    const Partition spread = partition_for_device(
-        extent(n) * extent(p), 1, ir::ceil_divide<std::int64_t>(items, threads) * blocks_, tuning::kLeastRowsOfPart);
-    if (spread.parts > 1) task(ir::Binding::grid_z, names({n, p}), spread.chunk);
+    const auto [rows, q] = rows_and_columns();
+    const auto in_parts = [&, &of = rows](std::int64_t threads) {
+      return partition_for_device(product(of), 1, ir::ceil_divide<std::int64_t>(items, threads) * blocks_,
+                                  tuning::kLeastRowsOfPart);
+    };
+    // No thread without an item with groups, where the quotient that is the group would lose its bound, nor where the
+    // rows of the last part are fewer and one index of the image has a row and a tap: one condition alone is proven.
+    const bool whole = product(roles_.groups) > 1 || (!in_parts(most).even() && meet(rows, items_of));
+    const std::int64_t threads = whole ? divisor_up_to(items, most) : most;
+    const Partition spread = in_parts(threads);
+    if (spread.parts > 1) task(ir::Binding::grid_z, names(rows), spread.chunk);
     grid_of_outputs();
     task(ir::Binding::grid_x, names(items_of), threads);
     if (threads > 1) task(ir::Binding::block_y, names(items_of));
     block_of_outputs();
     if (threads == 1) s_.outer.push_back({names(items_of)});
-    s_.inner.push_back({names({n, p})});
+    s_.inner.push_back({names(rows)});
     if (extent(q) > 1) s_.inner.push_back({{name(q)}});
     s_.combine = names(roles_.pixels);
     for (const int d : roles_.groups) s_.combine.push_back(name(d));
@@ -174,26 +179,44 @@ class Chooser {
 
   // A thread holds some taps of one vector of groups while the rows of its share pass; threads meet in trees.
   void sums_along_groups() {
-    const int r = roles_.pixels[0], s = roles_.pixels[1], channel = roles_.pixels[2];
-    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
-    const std::int64_t taps = extent(r) * extent(s), apart = extent(roles_.outputs) * extent(channel);
+    const auto [tap_dims, channels] = by_window(roles_.pixels, roles_.sums, c_);
+    const auto [rows, q] = rows_and_columns();
+    const std::int64_t taps = product(tap_dims), apart = extent(roles_.outputs) * product(channels);
     outputs_of_block(tuning::kVectorsOfBlock, 0);
-    const std::int64_t rows = extent(n) * extent(p);
     const Partition spread = partition_for_device(
-        rows, floor_power_of_two(std::min(kBlock / vectors_, rows)),
+        product(rows), floor_power_of_two(std::min(kBlock / vectors_, product(rows))),
         blocks_ * apart * ir::ceil_divide<std::int64_t>(taps, tuning::kTapsOfThread), tuning::kLeastRowsOfThread);
-    if (apart > 1) task(ir::Binding::grid_z, names({roles_.outputs, channel}));
-    if (spread.parts > 1) task(ir::Binding::grid_y, names({n, p}), spread.chunk);
+    std::vector<int> apart_dims{roles_.outputs};
+    apart_dims.insert(apart_dims.end(), channels.begin(), channels.end());
+    if (apart > 1) task(ir::Binding::grid_z, names(apart_dims));
+    if (spread.parts > 1) task(ir::Binding::grid_y, names(rows), spread.chunk);
     task(ir::Binding::grid_x, {s_.vector}, vectors_ * lanes_);
     block_of_outputs();
     if (taps > 1) {
-      s_.tile = {{names({r, s}), std::min(tuning::kTapsOfThread, taps)}};
+      s_.tile = {{names(tap_dims), std::min(tuning::kTapsOfThread, taps)}};
       s_.inner.push_back({s_.tile[0].dims});
     }
-    if (spread.threads > 1) s_.inner.push_back({names({n, p}), 0, spread.threads, ir::Binding::block_y});
-    s_.inner.push_back({names({n, p})});
+    if (spread.threads > 1) s_.inner.push_back({names(rows), 0, spread.threads, ir::Binding::block_y});
+    s_.inner.push_back({names(rows)});
     if (extent(q) > 1) s_.inner.push_back({{name(q)}});
-    s_.combine = names({r, s, roles_.groups.front(), roles_.outputs, channel});
+    s_.combine = names(tap_dims);
+    s_.combine.push_back(s_.vector);
+    for (const int d : apart_dims) s_.combine.push_back(name(d));
+  }
+
+  // One index of the first operand has the outermost dims of both lists, which conditions of threads are about.
+  bool meet(const std::vector<int>& one, const std::vector<int>& other) const {
+    const auto outermost = [&](const std::vector<int>& dims) {
+      return *std::find_if(dims.begin(), dims.end() - 1, [&](int d) { return extent(d) > 1; });
+    };
+    const int a = outermost(one), b = outermost(other);
+    return std::any_of(c_.a.index.begin(), c_.a.index.end(),
+                       [&](const ir::DimSum& sum) { return sum.coefficient_of(a) != 0 && sum.coefficient_of(b) != 0; });
+  }
+
+  // Of what a weight gradient sums up: all rows of all images, and the columns of a row.
+  std::pair<std::vector<int>, int> rows_and_columns() const {
+    return {{roles_.sums.begin(), roles_.sums.end() - 1}, roles_.sums.back()};
   }
 
   const ir::Contraction& c_;

@@ -33,16 +33,16 @@ Roles roles_of(const ir::Contraction& c) {
   return roles;
 }
 
-std::vector<int> channels_of(const Roles& roles, const ir::Contraction& c) {
-  std::vector<int> channels;
-  for (const int d : roles.sums) {
-    const bool is_tap = std::any_of(c.a.index.begin(), c.a.index.end(), [&](const ir::DimSum& sum) {
-      return sum.coefficient_of(d) != 0 && std::any_of(roles.pixels.begin(), roles.pixels.end(),
-                                                       [&](int pixel) { return sum.coefficient_of(pixel) != 0; });
+ByWindow by_window(const std::vector<int>& dims, const std::vector<int>& partners, const ir::Contraction& c) {
+  ByWindow by;
+  for (const int d : dims) {
+    const bool in_window = std::any_of(c.a.index.begin(), c.a.index.end(), [&](const ir::DimSum& sum) {
+      return sum.coefficient_of(d) != 0 && std::any_of(partners.begin(), partners.end(),
+                                                       [&](int partner) { return sum.coefficient_of(partner) != 0; });
     });
-    if (!is_tap) channels.push_back(d);
+    (in_window ? by.windows : by.others).push_back(d);
   }
-  return channels;
+  return by;
 }
 
 bool runs_along_groups(const Roles& roles, const ir::Contraction& c) {

@@ -19,8 +19,13 @@ struct Roles {
 };
 Roles roles_of(const ir::Contraction& contraction);
 
-// Reduced dims that make no window with a parallel one, but for groups: the channels.
-std::vector<int> channels_of(const Roles& roles, const ir::Contraction& contraction);
+// Dims by whether an index of the first operand has them beside one of `partners`, as a window over an image has a
+// pixel and a tap. Of what is summed up: the taps, or a weight gradient's pixels, and the channels, or its images; of a
+// weight gradient's tile: the taps and the channels.
+struct ByWindow {
+  std::vector<int> windows, others;
+};
+ByWindow by_window(const std::vector<int>& dims, const std::vector<int>& partners, const ir::Contraction& contraction);
 // Groups have too few outputs for vectors of them (depthwise): lanes run along the groups.
 bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 

@@ -56,6 +56,11 @@ class Chooser {
     }
     return window;
   }
+  std::vector<std::string> names(const std::vector<int>& dims) const {
+    std::vector<std::string> list;
+    for (const int d : dims) list.push_back(name(d));
+    return list;
+  }
   static void add(std::vector<ScheduledLoop>& loops, std::string dim, std::int64_t step = 0) {
     loops.push_back({{std::move(dim)}, step});
   }
@@ -79,7 +84,7 @@ class Chooser {
     };
     const int q = innermost(), p = innermost();
     const Window columns = window_of(q), rows = window_of(p);
-    const std::vector<int> channel_dims = channels_of(roles_, c_);
+    const std::vector<int> channel_dims = by_window(roles_.sums, roles_.pixels, c_).others;
     const std::int64_t channels = product(channel_dims), across = extent(vector_), width = extent(q);
     const bool has_groups = product(roles_.groups) > 1;
 
@@ -132,8 +137,9 @@ class Chooser {
   }
   std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
     const std::int64_t in_rows = (rows_of_task - 1) * rows.stride + (rows.other < 0 ? 1 : extent(rows.other)),
-                       channels =
-                           along_groups_ ? s_.block() : product(roles_.groups) * product(channels_of(roles_, c_));
+                       channels = along_groups_ ? s_.block()
+                                                : product(roles_.groups) *
+                                                      product(by_window(roles_.sums, roles_.pixels, c_).others);
     return in_rows * columns.in * channels * bytes(fused_.compute);
   }
 
@@ -226,7 +232,8 @@ class Chooser {
   // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image
   // blocks are added in a fixed order.
   void tiles_of_weights() {
-    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2], channel = roles_.pixels.back();
+    const auto [n, planes, p, q] = summed_images();
+    const auto [taps, channel] = taps_and_channel();
     const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups), channels = extent(channel);
     s_.vectors =
         outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
@@ -234,7 +241,6 @@ class Chooser {
                        registers = target_.vector_registers();
     const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
 
-    const std::vector<int> taps(roles_.pixels.begin(), roles_.pixels.end() - 1);
     const bool few = channels < tuning::kFewChannels, dot = !few && groups == 1 && multiplies_pairs(n);
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
@@ -271,12 +277,13 @@ class Chooser {
                        wanted = extent(p) <= most_rows ? most_rows : rows_in(tuning::kPanelOfL1);
     const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
     std::int64_t images = at_once;  // that pass by
-    if (row_blocks.chunks == 1) {
+    if (row_blocks.chunks == 1 && product(planes) == 1) {
       images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
       while (images > at_once && (parts.chunk % images != 0 || images % at_once != 0)) --images;
       images = std::max(images, at_once);
     }
     if (parts.chunk > images) add(s_.outer, name(n), images == at_once ? 0 : images);
+    for (const int d : planes) add_if_any(s_.outer, d);
     if (row_blocks.chunks > 1) add(s_.outer, name(p), row_blocks.chunk);
     const auto innermost = [&]() -> std::string {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
@@ -285,7 +292,8 @@ class Chooser {
     if (in_groups) add(s_.outer, name(roles_.outputs));
     if (!few) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
-      add_if_any(s_.outer, taps.front());
+      for (const int d : taps)
+        if (d != taps.back()) add_if_any(s_.outer, d);
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, std::min(most, pairs)}};
       s_.outer.push_back({s_.tile[0].dims, 0});
@@ -306,6 +314,27 @@ class Chooser {
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
   }
+  // What a weight gradient sums up: images, the rows and columns of each, and what lies between those.
+  struct SummedImages {
+    int images = -1;
+    std::vector<int> planes;
+    int rows = -1, columns = -1;
+  };
+  SummedImages summed_images() const {
+    const auto [windows, others] = by_window(roles_.sums, roles_.pixels, c_);
+    FJ_ASSERT(others.size() == 1 && !windows.empty(), "no windows over images in {}", str(c_));
+    if (windows.size() == 1) return {others[0], {}, -1, windows[0]};
+    return {others[0], {windows.begin(), windows.end() - 2}, *(windows.end() - 2), windows.back()};
+  }
+  struct TapsAndChannel {
+    std::vector<int> taps;
+    int channel = -1;
+  };
+  TapsAndChannel taps_and_channel() const {
+    const auto [windows, others] = by_window(roles_.pixels, roles_.sums, c_);
+    FJ_ASSERT(others.size() == 1 && !windows.empty(), "no taps of channels in {}", str(c_));
+    return {windows, others[0]};
+  }
   // A loop over pixels, also over one: it may have none that a tap reads inside.
   void add_inner_window(int d) {
     if (extent(d) > 1 || window_of(d).leaves) add(s_.inner, name(d));
@@ -321,11 +350,9 @@ class Chooser {
   // The same where lanes run along groups (depthwise): a tile is every tap of as many groups, or what fits into the
   // registers, and stays there while the pixels of a part pass, so both operands are read once.
   void sums_along_groups() {
-    const int n = roles_.sums[0], p = roles_.sums[1], q = roles_.sums[2];
-    const std::vector<int>& apart = roles_.pixels;  // r, s and the channels of a group
-    const int r = apart[0], s = apart[1], channel = apart[2];
-    const std::int64_t registers = target_.vector_registers() - 1, taps = extent(r) * extent(s),
-                       groups = extent(vector_);
+    const auto [n, planes, p, q] = summed_images();
+    const auto [tap_dims, channel] = taps_and_channel();
+    const std::int64_t registers = target_.vector_registers() - 1, taps = product(tap_dims), groups = extent(vector_);
     s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(groups, s_.block());
     const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
@@ -335,14 +362,16 @@ class Chooser {
     if (images.chunks > 1) add(s_.tasks, name(n), images.chunk == 1 ? 0 : images.chunk);
     if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
     add_if_any(s_.tasks, vector_);
-    const bool panel = fused_.prologue && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
+    const bool panel =
+        fused_.prologue && product(planes) == 1 && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
     add_if_any(s_.outer, roles_.outputs);
     add_if_any(s_.outer, channel);
     if (taps > 1) {
-      s_.tile = {{{name(r), name(s)}, std::min(most, taps)}};
+      s_.tile = {{names(tap_dims), std::min(most, taps)}};
       s_.outer.push_back({s_.tile[0].dims, 0});
     }
     if (images.chunk > 1 && !panel) add(s_.inner, name(n));
+    for (const int d : planes) add_inner_window(d);
     add_inner_window(p);
     add_inner_window(q);
     s_.combine = {name(vector_)};

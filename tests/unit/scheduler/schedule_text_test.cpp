@@ -101,6 +101,26 @@ TEST(ScheduleCheck, TheChosenOnesAreLegal) {
 }
 
 struct Illegal {
+// One image of rows that parts do not share evenly, and an odd number of channels, so that neither do threads: nothing
+// proves an index that has both.
+TEST(ScheduleCheck, TheChosenOnesForOddWeightGradientsAreLegal) {
+  const struct {
+    Shape x, dy;
+    std::vector<std::int64_t> kernel;
+  } cases[] = {{{1, 29, 18, 21}, {1, 3, 17, 20}, {2, 2}},
+               {{1, 29, 18, 1}, {1, 3, 17, 1}, {2, 1}},
+               {{2, 15, 19, 9}, {2, 7, 17, 7}, {3, 3}}};
+  for (const auto& c : cases) {
+    const ir::Value dw =
+        ir::build(ir::Op::conv2d_weight_grad, {ir::parameter({DType::f32, c.x}), ir::parameter({DType::f32, c.dy})},
+                  {{"kernel_size", c.kernel}});
+    const ir::Contraction contraction = ir::contractions_of(*dw).at(0);
+    const Target target = Target::parse("cuda:sm_90");
+    for (const Schedule& schedule : candidates(contraction, target, {}))
+      EXPECT_EQ(check(contraction, schedule, target, false), "") << print(schedule) << " for " << str(contraction);
+  }
+}
+
   const char* schedule;
   const char* sentence;  // a part of it
   bool sums = false;
