@@ -126,6 +126,8 @@ struct Phase {
   int registers = 0;  // of a thread, at most: what lowering's choice needs (§4); 0: nothing is said
 };
 
+// What a thread may be said to take.
+inline constexpr int kLeastRegisters = 16, kMostRegisters = 255;
 // Blocks of so many threads that have room in a multiprocessor of CUDA together, where a thread takes `registers`.
 std::int64_t blocks_that_fit(std::int64_t threads, int registers);
 

@@ -22,6 +22,9 @@ struct FusedWork {
   std::int64_t lanes = 1;
   bool library = false;
   bool b_lies_by_outputs = false;
+  // CUDA: the epilogue, or what is read through, calls functions; 32-bit words of the state of one lane's sums.
+  bool functions = false;
+  std::int64_t words_of_sums = 0;
 };
 
 std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);

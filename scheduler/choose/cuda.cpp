@@ -31,6 +31,7 @@ class Chooser {
 
   Schedule run() {
     c_.b.weights ? tiles_of_pixels() : along_groups_ ? sums_along_groups() : tiles_of_weights();
+    s_.registers = registers();
     return s_;
   }
 
@@ -59,7 +60,30 @@ class Chooser {
   void grid_of_outputs() {
     if (blocks_ > 1) task(ir::Binding::grid_y, {s_.vector}, vectors_ * lanes_);
   }
-  void block_of_outputs() { task(ir::Binding::block_x, {s_.vector}); }
+  void block_of_outputs() {
+    task(ir::Binding::block_x, {s_.vector});
+    threads_ *= vectors_;
+  }
+  // What a thread may take. The compiler would save registers for one block more of a multiprocessor, and spill, where
+  // a thread holds a tile or the state of a tree.
+  std::int64_t registers() const {
+    const std::int64_t words = bytes(fused_.compute) / 4;
+    std::int64_t terms = 1;  // of the second operand, at hand together
+    for (const Extent& extent : s_.unroll) terms *= s_.unroll_within ? extent.count : 1;
+    const std::int64_t sums = fused_.sums ? fused_.words_of_sums : 0;
+    const std::int64_t held =
+        lanes_ * ((s_.accumulators() + terms) * words + sums + (s_.flush.dims.empty() ? 0 : 2 * s_.accumulators()));
+    const bool trees = std::any_of(s_.inner.begin(), s_.inner.end(), [](const auto& loop) { return loop.stride > 0; });
+    const std::int64_t of_trees = !trees ? 0 : lanes_ * (fused_.sums ? sums : s_.accumulators() * words);
+    const bool f64 = fused_.compute == DType::f64;
+    if (!trees && held < tuning::kTileWords && !f64)
+      return threads_ < tuning::kSmallBlock ? tuning::kRegistersOfSmallTile : 0;
+    // Small tiles and trees wait for memory, and more threads hide that.
+    const bool waits = !trees || (lanes_ > 1 && of_trees <= tuning::kFewTreeWords);
+    const bool few = waits && !f64 && !fused_.functions && held <= tuning::kFewTileWords && threads_ > 128;
+    if (!few) return tuning::kRegistersOfTile;
+    return threads_ < 256 ? tuning::kRegistersOfSmallTile : tuning::kRegistersOfWideBlock;
+  }
 
   void tiles_of_pixels() {
     const std::vector<int>& pixels = roles_.pixels;
@@ -102,6 +126,7 @@ class Chooser {
     const std::vector<std::string> together = names(pixels);
     task(ir::Binding::grid_x, together, spread.chunk);
     if (!fused_.sums && spread.threads > 1) task(ir::Binding::block_y, together);
+    threads_ = spread.threads;
     block_of_outputs();
     if (fused_.sums && spread.threads > 1) s_.inner.push_back({together, 0, spread.threads, ir::Binding::block_y});
     if (fused_.sums || spread.threads == 1) s_.inner.push_back({together});
@@ -168,6 +193,7 @@ class Chooser {
     grid_of_outputs();
     task(ir::Binding::grid_x, names(items_of), threads);
     if (threads > 1) task(ir::Binding::block_y, names(items_of));
+    threads_ = threads;
     block_of_outputs();
     if (threads == 1) s_.outer.push_back({names(items_of)});
     s_.inner.push_back({names(rows)});
@@ -190,6 +216,7 @@ class Chooser {
     apart_dims.insert(apart_dims.end(), channels.begin(), channels.end());
     if (apart > 1) task(ir::Binding::grid_z, names(apart_dims));
     if (spread.parts > 1) task(ir::Binding::grid_y, names(rows), spread.chunk);
+    threads_ = spread.threads;
     task(ir::Binding::grid_x, {s_.vector}, vectors_ * lanes_);
     block_of_outputs();
     if (taps > 1) {
@@ -226,6 +253,7 @@ class Chooser {
   bool along_groups_ = false;
   int vector_ = -1;
   std::int64_t vectors_ = 1, blocks_ = 1;
+  std::int64_t threads_ = 1;  // of a block
   Schedule s_;
 };
 

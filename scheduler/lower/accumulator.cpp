@@ -89,6 +89,15 @@ std::vector<DType> Accumulators::types() const {
   return all;
 }
 
+std::int64_t Accumulators::words() const {
+  std::int64_t words = 0;
+  for (const Accumulation& a : list_) {
+    if (a.is_long()) words += bytes(a.running, 1) / 4;
+    for (const DType type : a.types) words += std::max<std::int64_t>(1, bytes(type, 1) / 4);
+  }
+  return words;
+}
+
 namespace {
 
 void each_column(KernelBuilder& builder, int columns, const std::function<void(Index)>& body) {

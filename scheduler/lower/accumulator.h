@@ -32,6 +32,8 @@ class Accumulators {
   std::vector<int> expressions() const;
   std::vector<ir::Combiner> combiners() const;
   std::vector<DType> types() const;
+  // Of 32 bits, that the running states of one element take.
+  std::int64_t words() const;
 
   // Registers for `columns` independent states, declared here; `move_to_first` points the kernel at a column's first
   // element, from which shifts are taken.

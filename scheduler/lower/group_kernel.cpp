@@ -327,11 +327,16 @@ void GroupKernel::prefetch_streams(const std::vector<Index>& point, std::int64_t
 
 void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }
 
+void GroupKernel::bound_registers(std::size_t phase, std::int64_t registers) {
+  builder_.bound_registers(phase, static_cast<int>(registers));
+  scheduled_phases_.insert(phase);
+}
+
 LoweredKernel GroupKernel::finish() && {
   LoweredKernel lowered;
   std::sort(order_.begin(), order_.end());
   for (const auto& [memory, value] : order_) lowered.values.push_back(value);
-  if (context_.target.isa == Isa::cuda) cuda::bound_registers(builder_);
+  if (context_.target.isa == Isa::cuda) cuda::bound_registers(builder_, scheduled_phases_);
   lowered.kernel = scheduler::finish(context_, std::move(builder_));
   return lowered;
 }

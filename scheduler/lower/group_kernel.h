@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "ir/kernel/builder.h"
@@ -27,6 +28,8 @@ class GroupKernel {
   int lanes() const { return lanes_; }
   // Of a schedule: what the epilogue's sums are finished with.
   void set_lanes(int lanes) { lanes_ = lanes; }
+  // Of a schedule: what a thread of the phase may take, 0: nothing is said.
+  void bound_registers(std::size_t phase, std::int64_t registers);
 
   // The point that expressions are evaluated at: the kernel's expression of every axis.
   void move_to(std::vector<ir::Index> axis_values) { axis_values_ = std::move(axis_values); }
@@ -89,6 +92,7 @@ class GroupKernel {
   std::map<int, std::vector<Access>> accesses_;
   std::map<int, Buffer> buffers_;
   std::vector<std::pair<ir::MemId, int>> order_;
+  std::set<std::size_t> scheduled_phases_;
 };
 
 // Lanes of a vector loop over values of these dtypes.

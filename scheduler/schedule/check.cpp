@@ -148,6 +148,7 @@ class Check {
         return fmt::format("a thread holds {} values, at most {}", s_.accumulators() * s_.lanes, kMostValues);
       return "";
     }
+    if (s_.registers > 0) return "a schedule says the registers of a device's threads, not of a processor";
     const std::int64_t all = target_.vector_registers();
     const std::int64_t needed = s_.accumulators() + s_.vectors + 1;
     if (needed > all)

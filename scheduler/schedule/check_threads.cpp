@@ -29,8 +29,9 @@ class ThreadCheck {
   ThreadCheck(const ir::Contraction& c, const Schedule& s, bool sums) : c_(c), s_(s), reduces_(sums) {}
 
   std::string run() {
-    for (const auto step : {&ThreadCheck::axes, &ThreadCheck::uneven, &ThreadCheck::bounds, &ThreadCheck::packed,
-                            &ThreadCheck::combined, &ThreadCheck::summed_together, &ThreadCheck::trees}) {
+    for (const auto step :
+         {&ThreadCheck::axes, &ThreadCheck::uneven, &ThreadCheck::registers, &ThreadCheck::bounds, &ThreadCheck::packed,
+          &ThreadCheck::combined, &ThreadCheck::summed_together, &ThreadCheck::trees}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
     return "";
@@ -70,7 +71,6 @@ class ThreadCheck {
   std::string uneven() {
     std::map<std::vector<std::string>, std::int64_t> left;
     std::string condition;
-    std::int64_t threads = 1;
     for (const auto* list : {&s_.tasks, &s_.outer, &s_.inner}) {
       for (const ScheduledLoop& loop : *list) {
         if (s_.combinations(loop.dims[0]) != nullptr) continue;
@@ -87,7 +87,7 @@ class ThreadCheck {
         std::int64_t& rest = left.try_emplace(loop.dims, elements(loop)).first->second;
         const std::int64_t step = last ? held : loop.step;
         const std::int64_t iterations = loop.stride > 0 ? loop.stride : ir::ceil_divide(rest, step);
-        if (ir::is_block_axis(loop.bound)) threads *= iterations;
+        if (ir::is_block_axis(loop.bound)) threads_ *= iterations;
         if (!last && rest % (loop.stride > 0 ? loop.stride : step) != 0) cut_unevenly(loop);
         rest = loop.stride > 0 ? ir::ceil_divide(rest, loop.stride) : step;
         if (!last || lanes || std::none_of(loop.dims.begin(), loop.dims.end(), [&](const std::string& name) {
@@ -99,7 +99,16 @@ class ThreadCheck {
           return fmt::format("threads of the loop {} have nothing to add up, and leave a sum each", condition);
       }
     }
-    return threads > kMostThreads ? fmt::format("a block of {} threads; at most {}", threads, kMostThreads) : "";
+    return threads_ > kMostThreads ? fmt::format("a block of {} threads; at most {}", threads_, kMostThreads) : "";
+  }
+  // A multiprocessor has room for a block at least.
+  std::string registers() {
+    if (s_.registers == 0) return "";
+    if (s_.registers < ir::kLeastRegisters || s_.registers > ir::kMostRegisters)
+      return fmt::format("a thread has {} to {} registers, not {}", ir::kLeastRegisters, ir::kMostRegisters,
+                         s_.registers);
+    if (ir::blocks_that_fit(threads_, static_cast<int>(s_.registers)) > 0) return "";
+    return fmt::format("{} threads of {} registers each are more than a multiprocessor has", threads_, s_.registers);
   }
   // The condition bounds the outermost of the dims; the others are remainders.
   void cut_unevenly(const ScheduledLoop& loop) {
@@ -213,6 +222,7 @@ class ThreadCheck {
   const ir::Contraction& c_;
   const Schedule& s_;
   const bool reduces_;
+  std::int64_t threads_ = 1;  // of a block
   std::set<Binding> bound_;
   std::set<std::string> uneven_;  // dims of which some threads, or lanes, have no element
 };

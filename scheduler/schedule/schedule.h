@@ -7,6 +7,7 @@
 //     tile q 14                ... times 14 neighbouring q; "s*c 14": 14 combinations of s and c
 //     unroll c 4               terms that follow each other without a loop; "within": inside of the tile's elements
 //     dot c                    bf16: two neighbouring c are one factor, dot2 adds both products, f32 sums
+//     registers 128            CUDA: what a thread may take; else a block's threads alone bound it
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
 //     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
@@ -77,6 +78,7 @@ struct Schedule {
   std::vector<Extent> unroll;  // reduced dims
   bool unroll_within = false;  // of the tile's elements
   std::string dot;             // reduced dim whose terms dot2 takes two by two, bf16 in f32 sums; empty: one by one
+  std::int64_t registers = 0;  // of a thread of a device, at most; 0: nothing is said
   std::vector<ScheduledLoop> tasks, outer, inner;
   // Where what is left of an operand is copied to scratch, padding included: in every task, or inside of the innermost
   // outer loop over a dim. Empty: it is read as it is.

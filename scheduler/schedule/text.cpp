@@ -63,6 +63,7 @@ class Reader {
       s.unroll_within = tokens_.accept("within");
     }
     if (tokens_.accept("dot")) s.dot = dim();
+    if (tokens_.accept("registers")) s.registers = positive();
     if (tokens_.accept("task")) s.tasks = loops();
     if (tokens_.accept("outer")) s.outer = loops();
     if (tokens_.accept("inner")) s.inner = loops();
@@ -148,6 +149,7 @@ std::vector<std::string> lines_of(const Schedule& s) {
   line("tile", str(s.tile));
   line("unroll", str(s.unroll) + (s.unroll_within ? " within" : ""));
   line("dot", s.dot);
+  if (s.registers > 0) line("registers", fmt::format("{}", s.registers));
   line("task", str(s.tasks));
   line("outer", str(s.outer));
   line("inner", str(s.inner));

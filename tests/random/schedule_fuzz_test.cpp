@@ -92,7 +92,7 @@ class Alter {
     panel = after[below(3)];
   }
   void edit(Schedule& s) {
-    switch (below(16)) {
+    switch (below(17)) {
       case 0:
         s.lanes = 1 << below(7);
         break;
@@ -129,6 +129,9 @@ class Alter {
         return edit(s.panel_b);
       case 14:
         s.stream = !s.stream;
+        break;
+      case 15:
+        s.registers = below(2) == 0 ? number() : static_cast<std::int64_t>(below(300));
         break;
       default:
         return edit(s.fetch);

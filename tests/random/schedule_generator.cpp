@@ -353,6 +353,7 @@ Schedule random_cuda_schedule(Random& random, const Contraction& c, const Schedu
   if (chosen.pack_b > 0 && random.chance(70)) s.pack_b = s.lanes * random.from(1, 4);
   if (random.chance(25) && !s.inner.empty() && s.held(s.inner.back().dims[0]) > 1)
     s.flush = {s.inner.back().dims, s.held(s.inner.back().dims[0]) * random.from(1, 4)};
+  if (random.chance(50)) s.registers = random.of<std::int64_t>({24, 64, 80, 128, 168, 255});
   return s;
 }
 

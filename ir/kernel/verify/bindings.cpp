@@ -75,8 +75,8 @@ class Bindings {
     if (phase.registers == 0) return;
     at_ = phase.body.statements.empty() ? Position{} : phase.body.statements.front().at;
     require(k_.isa == Isa::cuda, "a phase has registers on cuda only");
-    require(phase.registers >= 16 && phase.registers <= 255, "a thread has 16 to 255 registers, not {}",
-            phase.registers);
+    require(phase.registers >= kLeastRegisters && phase.registers <= kMostRegisters,
+            "a thread has {} to {} registers, not {}", kLeastRegisters, kMostRegisters, phase.registers);
     std::int64_t threads = 1;
     for (const auto& [axis, extent] : axes_[number]) threads *= extent;
     require(blocks_that_fit(threads, phase.registers) > 0, "{} threads with {} registers each are more than 65536",

@@ -1,7 +1,5 @@
 #include "scheduler/lower/cuda/registers.h"
 
-#include <set>
-
 #include "ir/kernel/walk.h"
 
 namespace fusejit::scheduler::cuda {
@@ -93,10 +91,10 @@ class Held {
 
 }  // namespace
 
-void bound_registers(ir::KernelBuilder& builder) {
+void bound_registers(ir::KernelBuilder& builder, const std::set<std::size_t>& said) {
   const ir::Kernel& kernel = builder.written();
   for (std::size_t p = 0; p < kernel.phases.size(); ++p)
-    builder.bound_registers(p, Held(kernel).budget(kernel.phases[p]));
+    if (!said.contains(p)) builder.bound_registers(p, Held(kernel).budget(kernel.phases[p]));
 }
 
 }  // namespace fusejit::scheduler::cuda

@@ -133,10 +133,12 @@ void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contrac
   std::vector<ir::MemId> work;
   if (!accumulators.list().empty()) work = declare_partials(kernel, accumulators, parts);
   std::int64_t first_part = 0;
-  for (const auto& loops : all) {  // a phase each
-    if (loops != all.front()) kernel.builder().next_phase();
-    loops->emit(work, first_part);
-    first_part += loops->parts();
+  for (std::size_t i = 0; i < all.size(); ++i) {  // a phase each
+    if (i > 0) kernel.builder().next_phase();
+    const std::size_t phase = i == 0 ? 0 : kernel.builder().written().phases.size() - 1;
+    all[i]->emit(work, first_part);
+    if (contractions[i].schedule.by_threads()) kernel.bound_registers(phase, contractions[i].schedule.registers);
+    first_part += all[i]->parts();
   }
   if (work.empty()) return;
   if (!contractions.front().schedule.by_threads()) return combine_partials(kernel, accumulators, work, parts, elements);

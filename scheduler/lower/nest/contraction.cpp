@@ -5,6 +5,7 @@
 #include "ir/base/check.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
+#include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
@@ -50,6 +51,11 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   if (contractions.empty()) return lowered;
   GroupKernel kernel(context, group, false, lanes);
   fused.elements_read = kernel.elements_read();
+  if (cuda) {
+    for (const auto* list : {&group.inner, &group.stores})
+      for (const int node : *list) fused.functions |= ir::op_def(context.graph.value(node)->op).ulp > 0;
+    fused.words_of_sums = Accumulators(kernel).words();
+  }
   std::vector<ScheduledContraction> scheduled;
   for (const ir::Contraction& contraction : contractions) {
     const ir::Value& first = node.operands[static_cast<std::size_t>(contraction.a.operand)].value;

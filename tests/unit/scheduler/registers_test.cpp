@@ -24,6 +24,32 @@ TEST(Registers, AreSaidForTiles) {
   EXPECT_EQ(registers_of(kConvolution, "x86:avx2"), 0);
 }
 
+// A contraction's tile has what its schedule says, also where that is nothing; the phase that combines parts has its
+// own.
+TEST(Registers, OfATileAreItsSchedules) {
+  const char* const parts = R"(graph @g(%x: f32[2,64,14,14], %dy: f32[2,64,14,14]) {
+  %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[64,64,3,3]
+  return %0
+})";
+  PlanOptions options;
+  options.target = Target::parse("cuda:sm_90");
+  const auto phases = [&](std::int64_t registers) {
+    options.reschedule = [=](const auto&, const auto&, Schedule chosen) {
+      if (registers >= 0) chosen.registers = registers;
+      return chosen;
+    };
+    std::vector<int> said;
+    for (const ir::Phase& phase : make_plan(ir::parse_graph(parts), options).steps.back().kernel->phases)
+      said.push_back(phase.registers);
+    return said;
+  };
+  const std::vector<int> chosen = phases(-1);
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0], 128);
+  EXPECT_EQ(phases(200), (std::vector<int>{200, chosen[1]}));
+  EXPECT_EQ(phases(0), (std::vector<int>{0, chosen[1]}));
+}
+
 TEST(Registers, AreLeftToTheCompilerForShortElementWiseKernels) {
   EXPECT_EQ(registers_of("graph @g(%x: f32[64,1024]) { %0 = relu(%x) : f32[64,1024] return %0 }"), 0);
   // Two registers each: ptxas has spilled to save some.

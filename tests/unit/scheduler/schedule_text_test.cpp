@@ -51,7 +51,8 @@ TEST(ScheduleText, IsReadBack) {
        {"schedule { vector k 16 x 2 tile q 14 unroll c 4 task n, p/4 outer k inner p, q, r, s, c pack b 32 }",
         "schedule { vector k 16 x 2 tile c 12 task n/2, k outer n, p/4, r, s, c inner p, q combine c fetch p 4 }",
         "schedule { vector k 8 x 1 tile s*c 14 outer k, r, s*c inner n, p, q combine k }",
-        "schedule { vector k 4 x 1 tile q 8 unroll c 4 within task grid.y k/64, grid.x n*p*q/96, block.x k inner "
+        "schedule { vector k 4 x 1 tile q 8 unroll c 4 within registers 128 task grid.y k/64, grid.x n*p*q/96, block.x "
+        "k inner "
         "block.y "
         "n*p*q stride 8, n*p*q, r, s, c pack b 64 flush c 32 }",
         "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 store stream }",
@@ -100,7 +101,6 @@ TEST(ScheduleCheck, TheChosenOnesAreLegal) {
   }
 }
 
-struct Illegal {
 // One image of rows that parts do not share evenly, and an odd number of channels, so that neither do threads: nothing
 // proves an index that has both.
 TEST(ScheduleCheck, TheChosenOnesForOddWeightGradientsAreLegal) {
@@ -121,6 +121,7 @@ TEST(ScheduleCheck, TheChosenOnesForOddWeightGradientsAreLegal) {
   }
 }
 
+struct Illegal {
   const char* schedule;
   const char* sentence;  // a part of it
   bool sums = false;
@@ -165,6 +166,7 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
       {"vector k 16 x 2 unroll r 2 task n outer k inner p, q, s*r, c",
        "no last tile of fewer r than the 2 in registers"},
       {"vector k 16 x 2 task grid.x n outer k inner p, q, r, s, c", "there is no grid on a processor"},
+      {"vector k 16 x 2 registers 128 task n outer k inner p, q, r, s, c", "of a device's threads, not of a processor"},
       {"vector k 16 x 2 outer q/5, q, k, n inner p, r, s, c", "leaves a part in every block of 5 q", true},
       {"vector k 16 x 2 outer p*q/9, c/8, k, p*q, n inner r, s, c combine k",
        "the loop c/8 adds to partial results that the loop p*q/9 cuts across its dims"},
@@ -208,6 +210,10 @@ TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
       {"vector k 4 x 1 task grid.y c/8, grid.x n*p*q, block.x k inner r, s, c combine n*p*q*k*k", "k is there 2 times"},
       {"vector k 4 x 1 task grid.x n, block.x k inner p, q, r, s, c store stream", "a device decides itself"},
       {"vector k 4 x 1 task block.x k, block.y n*p*q inner r, s, c", "no loop is bound to grid.x"},
+      {"vector k 4 x 1 registers 15 task grid.x n, block.x k inner p, q, r, s, c", "16 to 255 registers, not 15"},
+      {"vector k 4 x 1 registers 256 task grid.x n, block.x k inner p, q, r, s, c", "16 to 255 registers, not 256"},
+      {"vector k 4 x 1 registers 128 task grid.x n*p, block.y q, block.x k inner r, s, c",
+       "864 threads of 128 registers each are more than a multiprocessor has"},
       {"vector k 4 x 1 task grid.x n, block.x k outer block.y q stride 2, q inner p, r, s, c",
        "threads share inner loops of a device, and not the loop q stride 2"},
       {"vector k 4 x 1 tile q 2 task grid.x n*p, block.x k inner q, block.y r*s stride 4, r*s, c combine n*p*q*k",

@@ -66,6 +66,7 @@ TEST(WinogradSchedule, IsRefusedWithTheRuleThatItBreaks) {
       {"algorithm winograd 4 vector k 16 x 2 pack b 32", "stride 1, without groups, and not out[", {.stride = 2}},
       {"algorithm winograd 4 vector k 16 x 2 pack b 32", "for f32, not for bf16 and bf16", {.dtype = DType::bf16}},
       {"algorithm winograd 4 vector k 16 x 1 task grid.x n pack b 16", "Winograd is for processors", {}, "cuda:sm_90"},
+      {"algorithm winograd 4 vector k 16 x 2 registers 128 pack b 32", "not of a processor"},
       {"algorithm winograd 4 vector k 16 x 2 tile q 14 pack b 32", "tile is one of patches: n*p*q 14"},
       {"algorithm winograd 4 vector k 16 x 2 unroll r 3 pack b 32", "Winograd unrolls c alone"},
       {"algorithm winograd 4 vector k 16 x 2 outer k pack b 32", "have no outer loops and are not combined"},
