@@ -1,6 +1,7 @@
 #include "scheduler/lower/nest/contraction.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/base/check.h"
 #include "scheduler/choose/choose.h"
@@ -36,6 +37,23 @@ bool is_computed(const LowerContext& context, int value) {
   return false;
 }
 
+// Of what the group computes, and of what it computes again because nobody stores it.
+bool calls_functions(const LowerContext& context, const Group& group) {
+  std::vector<int> nodes = group.stores;
+  nodes.insert(nodes.end(), group.reductions.begin(), group.reductions.end());
+  std::set<int> seen(nodes.begin(), nodes.end());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const ir::Node& node = *context.graph.value(nodes[i]);
+    if (ir::op_def(node.op).ulp > 0) return true;
+    for (const ir::Operand& operand : node.operands) {
+      const int id = operand.is_number() ? -1 : context.graph.index_of(operand.value.get());
+      if (id >= 0 && !context.grouping.stored[static_cast<std::size_t>(id)] && seen.insert(id).second)
+        nodes.push_back(id);
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<LoweredGroup> lower_contractions(const LowerContext& context, const Group& group, int lanes) {
@@ -52,8 +70,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   GroupKernel kernel(context, group, false, lanes);
   fused.elements_read = kernel.elements_read();
   if (cuda) {
-    for (const auto* list : {&group.inner, &group.stores})
-      for (const int node : *list) fused.functions |= ir::op_def(context.graph.value(node)->op).ulp > 0;
+    fused.functions = calls_functions(context, group);
     fused.words_of_sums = Accumulators(kernel).words();
   }
   std::vector<ScheduledContraction> scheduled;

@@ -205,5 +205,38 @@ TEST(RandomCudaResources, NothingSpills) {
     for (const int capability : kCapabilities) check(seed, capability);
 }
 
+// Shapes that have spilled: the gradient of a gelu behind a linear layer in f64, and 4x4 windows of stride 2.
+TEST(KnownCudaResources, NothingThatHasSpilledDoes) {
+  if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
+  const struct {
+    int capability;
+    const char* graph;
+  } cases[] = {{90, R"(graph @gelu_grad(%dy: f64[8,32,32,64], %w: f64[256,64], %h: f64[8,32,32,256]) {
+  %0 = linear(%dy, %w) : f64[8,32,32,256]
+  %1 = mul(%h, 0.7071067811865476) : f64[8,32,32,256]
+  %2 = erf(%1) : f64[8,32,32,256]
+  %3 = add(%2, 1) : f64[8,32,32,256]
+  %4 = mul(%3, 0.5) : f64[8,32,32,256]
+  %5 = mul(%h, %h) : f64[8,32,32,256]
+  %6 = mul(%5, -0.5) : f64[8,32,32,256]
+  %7 = exp(%6) : f64[8,32,32,256]
+  %8 = mul(%7, 0.3989422804014327) : f64[8,32,32,256]
+  %9 = mul(%8, %h) : f64[8,32,32,256]
+  %10 = add(%4, %9) : f64[8,32,32,256]
+  %11 = mul(%0, %10) : f64[8,32,32,256]
+  return %11
+})"},
+               {100, R"(graph @strided(%x: f32[8,64,32,32]:nhwc, %w: f32[128,64,4,4]:nhwc, %b: f32[128]) {
+  %0 = conv2d(%x, %w) {stride=[2,2], padding=[1,1,1,1]} : f32[8,128,16,16]:nhwc
+  %1 = bias_add(%0, %b) : f32[8,128,16,16]:nhwc
+  %2 = mean(%1) {dim=[0,2,3]} : f32[128]
+  %3 = var(%1) {dim=[0,2,3]} : f32[128]
+  return %1, %2, %3
+})"}};
+  for (const auto& c : cases)
+    expect_no_spills(kernels_of(ir::parse_graph(c.graph), {}, fmt::format("cuda:sm_{}", c.capability)), c.capability,
+                     c.graph);
+}
+
 }  // namespace
 }  // namespace fusejit::test
