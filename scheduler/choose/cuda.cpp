@@ -78,7 +78,7 @@ class Chooser {
     const bool f64 = fused_.compute == DType::f64;
     if (!trees && held < tuning::kTileWords && !f64)
       return threads_ < tuning::kSmallBlock ? tuning::kRegistersOfSmallTile : 0;
-    if (f64 && fused_.functions) return tuning::kRegistersOfWideFunctions;
+    if (f64 && (fused_.functions || held >= tuning::kManyWordsOfF64)) return tuning::kRegistersOfWideFunctions;
     // Small tiles and trees wait for memory, and more threads hide that.
     const bool waits = !trees || (lanes_ > 1 && of_trees <= tuning::kFewTreeWords);
     const bool few = waits && !f64 && !fused_.functions && held <= tuning::kFewTileWords && threads_ > 128;

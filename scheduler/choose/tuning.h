@@ -74,6 +74,9 @@ inline constexpr std::int64_t kVectorsOfBlock = 16;
 // of 128 registers on sm_90, and 40 of 168).
 inline constexpr std::int64_t kRegistersOfTile = 128, kRegistersOfSmallTile = 96, kRegistersOfWideBlock = 80,
                               kRegistersOfWideFunctions = 255;
+// Words of a tile in f64 and the sums beside it, from which on it takes as many: a variance spilled 8 bytes of 128
+// registers (64 words, sm_90).
+inline constexpr std::int64_t kManyWordsOfF64 = 64;
 // Words that a thread holds: fewer are no tile, and up to so many are a small one, or a small state of a tree.
 inline constexpr std::int64_t kTileWords = 24, kFewTileWords = 32, kFewTreeWords = 48;
 // Blocks of fewer threads: a multiprocessor runs out of places for blocks first, registers are saved for nothing.
