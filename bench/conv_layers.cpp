@@ -120,7 +120,9 @@ int main(int argc, char** argv) {
   Workers workers(threads);
   scheduler::PlanOptions options{machine, scheduler::Rules::all, {}};
   if (!schedule.empty())
-    options.reschedule = [&](const auto&, const auto&, const auto&) { return scheduler::parse_schedule(schedule); };
+    options.reschedule.anchor = [&](const auto&, const auto&, const auto&) {
+      return scheduler::parse_schedule(schedule);
+    };
   FmaPeak peak(machine);
   fmt::print("{} thread{}, target {}\n{:<26} {:<8} {:>8} {:>18} {:>8} {:>7} {:>7} {:>8} {:>7}\n", threads,
              threads > 1 ? "s" : "", machine.str(), "layer", "pass", "cpu ms", "best .. 90 %", "GFLOP/s", "% peak",

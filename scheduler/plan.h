@@ -72,7 +72,7 @@ struct PlanStep {
   std::int64_t work_offset = -1;  // in the arena, for this step alone
   double flop = 0;
   std::optional<LibraryOp> library;
-  std::vector<ContractionSchedule> schedules;  // of its anchor: one for each contraction that it is made of
+  std::vector<ScheduledWork> schedules;  // one for each contraction that its anchor is made of, or one for all
 };
 
 struct Plan {

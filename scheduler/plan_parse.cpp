@@ -198,7 +198,7 @@ class PlanParser {
     if (tokens_.accept("in")) step.layer = quoted("a layer in quotes");
     if (tokens_.accept("over")) step.overwrites = overwrites();
     if (tokens_.accept("computes")) step.ops = labels();
-    while (tokens_.is("contraction")) step.schedules.push_back(parse_contraction_schedule(tokens_));
+    while (is_scheduled_work(tokens_)) step.schedules.push_back(parse_scheduled_work(tokens_));
     plan_.steps.push_back(std::move(step));
   }
   std::vector<Overwritten> overwrites() {

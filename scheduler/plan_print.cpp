@@ -129,8 +129,8 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
   }
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     out.line(fmt::format("step {} kernel {} {}", s, kernels.of_step[s], step_text(plan.steps[s])));
-    for (const ContractionSchedule& one : plan.steps[s].schedules) {
-      out.line("  contraction " + quoted(one.contraction));
+    for (const ScheduledWork& one : plan.steps[s].schedules) {
+      out.line("  " + print_work(one));
       out.line("  " + print(one.schedule));
     }
   }

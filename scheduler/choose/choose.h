@@ -1,10 +1,11 @@
-// candidates: schedules for a contraction, best first. The only place where it is decided how something is computed;
-// all of it follows from the contraction, the target's nominal numbers and what is fused to it.
+// candidates: schedules for a contraction, or for a group without one, best first. The only place where it is decided
+// how something is computed; all of it follows from the contraction, the target's nominal numbers and what is fused to
+// it.
 #pragma once
 
 #include <vector>
 
-#include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/domain.h"
 
 namespace fusejit::scheduler {
 
@@ -32,5 +33,13 @@ std::vector<Schedule> candidates(const ir::Contraction& contraction, const Targe
 // The anchor's schedules compute this operand in panels, so that it need not be in memory (R6). Not those of products:
 // what they read is mostly a flattened image, and gathering it costs more than a kernel that lays it out in rows.
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target);
+
+// What else is known of a group without an anchor.
+struct DomainElements {
+  int lanes = 1;                  // of a vector of them; on CUDA of a thread's access
+  std::int64_t stored_bytes = 0;  // of the largest value that is stored element by element
+};
+
+std::vector<Schedule> candidates(const Domain& domain, const Target& target, const DomainElements& elements);
 
 }  // namespace fusejit::scheduler

@@ -58,4 +58,8 @@ std::vector<Schedule> candidates(const ir::Contraction& contraction, const Targe
   return target.isa == Isa::cuda ? cuda_candidates(contraction, fused) : x86_candidates(contraction, target, fused);
 }
 
+std::vector<Schedule> candidates(const Domain& domain, const Target& target, const DomainElements& elements) {
+  return target.isa == Isa::cuda ? cuda_candidates(domain, elements) : x86_candidates(domain, target, elements);
+}
+
 }  // namespace fusejit::scheduler

@@ -60,6 +60,23 @@ inline constexpr std::int64_t kSumsOfL2 = 2;
 inline constexpr double kWinogradInputCycles = 420, kWinogradResultCycles = 270, kWeightBytesPerCycle = 16,
                         kPartOfPeak = 0.93, kWinogradGain = 0.9;
 
+// --- x86, groups without an anchor
+
+// Elements below which a fork and join costs more than it saves.
+inline constexpr std::int64_t kSerialElements = 8192;
+// Vectors of a task where there is one axis, rows of one whose windows overlap: it finds those above it again.
+inline constexpr std::int64_t kLeastVectorsOfTask = 32;
+inline constexpr std::int64_t kLeastRowsOfTask = 8;
+// Vectors that are written as copies where they are all of an axis.
+inline constexpr std::int64_t kMostVectorsWithoutLoop = 4;
+// Sums: terms of one in a task; vectors of columns side by side; vectors of a row in a trip, whose cache lines are on
+// their way at once, in as many chains as half of the registers hold.
+inline constexpr std::int64_t kLeastTermsOfTask = 8;
+inline constexpr int kColumnsTogether = 4;
+inline constexpr int kVectorsOfTrip = 4;
+// How far ahead large values are fetched. Processors do so by themselves, but not from one page of 4 KiB into the next.
+inline constexpr std::int64_t kElementsAhead = 2048;
+
 // --- CUDA (registers, spills and accesses as ptxas reports them for sm_80 to sm_120; times on an H100: docs/gpu.md)
 
 // Pixels of a thread's tile, and values of it: a quarter of the registers, as many as its loads in flight take.
@@ -89,5 +106,8 @@ inline constexpr std::int64_t kChannelsOfThread = 8;
 inline constexpr std::int64_t kTapsOfThread = 9;
 inline constexpr std::int64_t kLeastRowsOfPart = 4;
 inline constexpr std::int64_t kLeastRowsOfThread = 2;
+// Sums of groups without an anchor: fewer terms are one thread's; steps of a thread before its part is cut further.
+inline constexpr std::int64_t kFewTerms = 64;
+inline constexpr std::int64_t kLeastStepsOfThread = 16;
 
 }  // namespace fusejit::scheduler::tuning

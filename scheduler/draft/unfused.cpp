@@ -48,10 +48,16 @@ Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
     const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
     const ir::Graph one =
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
-    if (options.reschedule) {
-      of_one.reschedule = [&options, op = label(graph, v)](const std::string&, const auto& contraction,
-                                                           const Schedule& chosen) {
-        return options.reschedule(op, contraction, chosen);
+    if (options.reschedule.anchor) {
+      of_one.reschedule.anchor = [&options, op = label(graph, v)](const std::string&, const auto& contraction,
+                                                                  const Schedule& chosen) {
+        return options.reschedule.anchor(op, contraction, chosen);
+      };
+    }
+    if (options.reschedule.domain) {
+      of_one.reschedule.domain = [&options, op = label(graph, v)](const std::string&, const auto& domain,
+                                                                  const Schedule& chosen) {
+        return options.reschedule.domain(op, domain, chosen);
       };
     }
     Draft draft;

@@ -57,14 +57,10 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
   }
 }
 
-void Accumulators::expect_terms(std::int64_t terms) {
+void Accumulators::sum_in_blocks() {
   for (Accumulation& a : list_) {
-    if (a.combiners[0] == Combiner::add && is_long_sum(terms, a.running)) a.types[0] = DType::f64;
+    if (a.combiners[0] == Combiner::add && a.running == DType::f32) a.types[0] = DType::f64;
   }
-}
-
-bool Accumulators::has_long_sums() const {
-  return std::any_of(list_.begin(), list_.end(), [](const Accumulation& a) { return a.is_long(); });
 }
 
 void Accumulators::flush(const State& state) {
@@ -121,17 +117,6 @@ Accumulators::State Accumulators::open_independent(int count, const std::functio
   move_to_first();
   kernel_.expression().nested([&] { set_shifts(state, Index(0)); });
   return state;
-}
-
-int Accumulators::most_independent(int wanted) const {
-  int cost = 0;  // registers of a part: lanes of 64 bits fill two
-  for (const Accumulation& a : list_) {
-    if (pairs(a.combiners[0])) return 1;
-    cost += a.moments ? 4 : bits(a.types[0]) == 64 ? 2 : 1;
-  }
-  int count = wanted;
-  while (count > 1 && count * cost > kernel_.context().target.vector_registers() / 2) count /= 2;
-  return count;
 }
 
 void Accumulators::join(const State& state, int count) {

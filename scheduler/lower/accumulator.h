@@ -42,9 +42,8 @@ class Accumulators {
     bool independent = false;          // the columns are parts of one state and share its shift
     std::vector<LongSum> long_sums;    // of the sums that are long
   };
-  // Each sum will have so many terms: before anything else is asked.
-  void expect_terms(std::int64_t terms);
-  bool has_long_sums() const;
+  // Sums of f32 are long: before anything else is asked.
+  void sum_in_blocks();
   // After each block of terms.
   void flush(const State& state);
   State open(int columns, const std::function<void(const ir::Index& column)>& move_to_first);
@@ -52,12 +51,10 @@ class Accumulators {
   State open(int columns) { return open(columns, false); }
   void set_shifts(const State& state, const ir::Index& column);
   // Registers for one state in `count` independent parts, which elements are added to in turn: a sum does not wait for
-  // the one before it. `move_to_first` as above. What cannot be joined again has one part: see most_independent().
+  // the one before it. `move_to_first` as above. What cannot be joined again, first places, has one part.
   State open_independent(int count, const std::function<void()>& move_to_first);
   // The parts of such a state joined in order, in its column 0.
   void join(const State& state, int count);
-  // How many independent parts the registers of the target hold: `wanted`, halved until they fit.
-  int most_independent(int wanted) const;
   // Adds the element that the kernel points at. `flat` is its position among the reduced elements, for argmax.
   void add(const State& state, const ir::Index& column, const ir::Index& flat);
   // The partial state, components in the order of types(). `count`: elements added, in f64 (moments); a state without

@@ -293,6 +293,12 @@ int GroupKernel::elements_read() const {
   }));
 }
 
+std::int64_t GroupKernel::largest_stored_bytes() const {
+  std::int64_t largest = 0;
+  for (const int node : group_.stores) largest = std::max(largest, context_.graph.value(node).type().bytes());
+  return largest;
+}
+
 void GroupKernel::prefetch_elements(Vectors stored) {
   for (const auto& [node, list] : accesses_) {
     if (list.size() != 1 || !is_identity(list[0], group_.domain, context_.graph.value(node).type())) continue;

@@ -52,6 +52,8 @@ class GroupKernel {
   void prefetch_streams(const std::vector<ir::Index>& point, std::int64_t elements);
   // Values of the domain's size that the group reads at every element.
   int elements_read() const;
+  // Of one of the values that the group stores element by element.
+  std::int64_t largest_stored_bytes() const;
   // Binds the anchor's value at the point and stores what the group stores there.
   void store_anchor(ir::Arg value);
   // a*b + c, in one rounding where the target has an instruction for it.

@@ -27,7 +27,7 @@ struct LoweredKernel {
 
 struct LoweredGroup {
   std::vector<LoweredKernel> kernels;
-  std::vector<ContractionSchedule> schedules;  // of the last one, if it has an anchor
+  std::vector<ScheduledWork> schedules;  // of the last one
   std::vector<ExtraValue> extras;
 };
 
@@ -40,7 +40,7 @@ struct LowerContext {
   std::map<int, int> in_place;          // stored value -> value whose memory it overwrites in this very kernel
   const std::vector<bool>& plan_owned;  // by graph value: 64-byte aligned memory of the plan
   ir::KernelSet& finished;              // kernels of groups before this one
-  const Reschedule& reschedule;         // empty, or what to do instead of the chosen schedule
+  const Reschedule& reschedule;         // empty, or what to do instead of the chosen schedules
   ir::ContractionsFn contractions;      // what an anchor computes
 };
 

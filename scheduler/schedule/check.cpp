@@ -91,6 +91,7 @@ class Check {
         used.insert(loop.dims.begin(), loop.dims.end());
       }
     }
+    if (!s_.panel_maxima.empty()) return "'panel maxima' is for a pooling gradient, not for an anchor";
     used.insert(s_.combine.begin(), s_.combine.end());
     used.insert(s_.flush.dims.begin(), s_.flush.dims.end());
     used.insert(s_.fetch.dims.begin(), s_.fetch.dims.end());

@@ -36,6 +36,8 @@
 //     unroll c 4
 //     task n, p/8              two rows of patches
 //     pack b 32                the weights at their points
+//
+// A group without an anchor (domain.h) has schedules of the same form, with fewer lines: check_domain.cpp.
 #pragma once
 
 #include <cstdint>
@@ -84,6 +86,7 @@ struct Schedule {
   // outer loop over a dim. Empty: it is read as it is.
   static constexpr const char* kTask = "task";
   std::string panel_a, panel_b;
+  std::string panel_maxima;          // rows, while which pass the first maxima of windows over them are kept in scratch
   std::int64_t pack_b = 0;           // elements of the vector's dim in a block; 0: the operand is read as it is
   std::vector<std::string> combine;  // empty: results are finished in registers
   Extent flush;                      // no dims: sums stay in their type
@@ -104,22 +107,30 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// What is computed, as its text (ir/contraction.h), and how.
-struct ContractionSchedule {
-  std::string contraction;
+// What is computed, as its text: a contraction (ir/contraction.h), or what a group without an anchor does (domain.h);
+// and how.
+enum class Work : std::uint8_t { contraction, domain };
+std::string_view name(Work kind);
+struct ScheduledWork {
+  Work kind = Work::contraction;
+  std::string work;
   Schedule schedule;
-  friend bool operator==(const ContractionSchedule&, const ContractionSchedule&) = default;
+  friend bool operator==(const ScheduledWork&, const ScheduledWork&) = default;
 };
 
 // "schedule { vector k 16 x 2 tile q 14 ... }" on one line.
 std::string print(const Schedule& schedule);
-// The same on as many lines as above, and the contraction in front: 'contraction "out[...] += ..."'.
-std::string print_lines(const ContractionSchedule& one);
+// 'contraction "out[...] += ..."'.
+std::string print_work(const ScheduledWork& one);
+// The schedule on as many lines as above, and the work in front.
+std::string print_lines(const ScheduledWork& one);
 // Throws ParseError.
 Schedule parse_schedule(std::string_view text);
 // The next tokens, as part of another text.
 Schedule parse_schedule(ir::TokenReader& tokens);
-ContractionSchedule parse_contraction_schedule(ir::TokenReader& tokens);
+// Whether they are a work and its schedule; that.
+bool is_scheduled_work(const ir::TokenReader& tokens);
+ScheduledWork parse_scheduled_work(ir::TokenReader& tokens);
 
 // The first rule that the schedule breaks, as a sentence; empty: it can be built and gives the right numbers.
 // `sums`: the group reduces over the results.
@@ -130,9 +141,14 @@ std::string check(const ir::Contraction& contraction, const Schedule& schedule, 
 // stand before a bar: "terms n/2 | n, r, s, c; results p | q".
 std::string sum_order(const ir::Contraction& contraction, const Schedule& schedule, bool sums);
 
-// Another schedule for a contraction than the chosen one: for experiments and tests. `op`: the anchor, as one of the
-// ops of its step (PlanStep::ops).
-using Reschedule =
-    std::function<Schedule(const std::string& op, const ir::Contraction& contraction, const Schedule& chosen)>;
+struct Domain;
+
+// Other schedules than the chosen ones: for experiments and tests. `op`: one of the ops of its step (PlanStep::ops),
+// the anchor, or, where there is none, the last.
+struct Reschedule {
+  std::function<Schedule(const std::string& op, const ir::Contraction& contraction, const Schedule& chosen)> anchor;
+  std::function<Schedule(const std::string& op, const Domain& domain, const Schedule& chosen)> domain;
+  explicit operator bool() const { return anchor || domain; }
+};
 
 }  // namespace fusejit::scheduler

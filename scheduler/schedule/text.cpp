@@ -69,9 +69,13 @@ class Reader {
     if (tokens_.accept("inner")) s.inner = loops();
     if (tokens_.accept("panel")) {
       do {
-        const ir::Token operand = tokens_.expect(TokenKind::name, "a or b");
-        if (operand.text != "a" && operand.text != "b") Lexer::fail(operand, "there are panels of a and of b");
-        (operand.text == "a" ? s.panel_a : s.panel_b) = dim();
+        const ir::Token operand = tokens_.expect(TokenKind::name, "a, b or maxima");
+        std::string* const panel = operand.text == "a"        ? &s.panel_a
+                                   : operand.text == "b"      ? &s.panel_b
+                                   : operand.text == "maxima" ? &s.panel_maxima
+                                                              : nullptr;
+        if (panel == nullptr) Lexer::fail(operand, "there are panels of a, of b and of maxima");
+        *panel = dim();
       } while (tokens_.accept(","));
     }
     if (tokens_.accept("pack")) tokens_.expect("b"), s.pack_b = positive();
@@ -153,8 +157,9 @@ std::vector<std::string> lines_of(const Schedule& s) {
   line("task", str(s.tasks));
   line("outer", str(s.outer));
   line("inner", str(s.inner));
-  std::string panels = s.panel_a.empty() ? "" : "a " + s.panel_a;
-  if (!s.panel_b.empty()) panels += (panels.empty() ? "b " : ", b ") + s.panel_b;
+  std::string panels;
+  for (const auto& [of, where] : {std::pair{"a", &s.panel_a}, {"b", &s.panel_b}, {"maxima", &s.panel_maxima}})
+    if (!where->empty()) panels += fmt::format("{}{} {}", panels.empty() ? "" : ", ", of, *where);
   line("panel", panels);
   if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
@@ -166,24 +171,33 @@ std::vector<std::string> lines_of(const Schedule& s) {
 
 }  // namespace
 
+std::string_view name(Work kind) { return kind == Work::domain ? "domain" : "contraction"; }
+
 std::string print(const Schedule& schedule) {
   std::string text = "schedule {";
   for (const std::string& line : lines_of(schedule)) text += " " + line;
   return text + " }";
 }
 
-std::string print_lines(const ContractionSchedule& one) {
-  std::string text = fmt::format("contraction \"{}\"\nschedule {{\n", one.contraction);
+std::string print_work(const ScheduledWork& one) { return fmt::format("{} \"{}\"", name(one.kind), one.work); }
+
+std::string print_lines(const ScheduledWork& one) {
+  std::string text = print_work(one) + "\nschedule {\n";
   for (const std::string& line : lines_of(one.schedule)) text += "  " + line + "\n";
   return text + "}\n";
 }
 
 Schedule parse_schedule(ir::TokenReader& tokens) { return Reader(tokens).run(); }
 
-ContractionSchedule parse_contraction_schedule(ir::TokenReader& tokens) {
-  tokens.expect("contraction");
-  std::string contraction(tokens.expect(TokenKind::string, "a contraction in quotes").text);
-  return {std::move(contraction), parse_schedule(tokens)};
+bool is_scheduled_work(const ir::TokenReader& tokens) {
+  return tokens.is(name(Work::contraction)) || tokens.is(name(Work::domain));
+}
+
+ScheduledWork parse_scheduled_work(ir::TokenReader& tokens) {
+  const bool domain = tokens.accept(name(Work::domain));
+  if (!domain) tokens.expect(name(Work::contraction));
+  std::string work(tokens.expect(TokenKind::string, domain ? "a domain in quotes" : "a contraction in quotes").text);
+  return {domain ? Work::domain : Work::contraction, std::move(work), parse_schedule(tokens)};
 }
 
 Schedule parse_schedule(std::string_view text) {

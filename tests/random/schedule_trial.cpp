@@ -25,13 +25,13 @@ bool by_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 namespace {
 
-Trial planned(const Graph& graph, scheduler::PlanOptions options, const scheduler::Reschedule& draw) {
+Trial planned(const Graph& graph, scheduler::PlanOptions options, const Draw& draw) {
   Trial trial;
   std::vector<std::pair<ir::Contraction, Schedule>> drawn;
   const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                 [](const ir::Value& value) { return value->op == ir::Op::sum; });
   options.fall_back = false;
-  options.reschedule = [&](const std::string& op, const ir::Contraction& contraction, const Schedule& chosen) {
+  options.reschedule.anchor = [&](const std::string& op, const ir::Contraction& contraction, const Schedule& chosen) {
     const Schedule schedule = draw(op, contraction, chosen);
     trial.tried += fmt::format("{}\n  of {}\n", print(schedule), str(contraction));
     EXPECT_EQ(scheduler::parse_schedule(print(schedule)), schedule);
@@ -48,7 +48,7 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const schedule
     throw std::runtime_error(fmt::format("{}\n{}", error.what(), trial.tried));
   }
   for (const scheduler::PlanStep& step : trial.plan.steps) {  // on a device the last of several widths is in the plan
-    if (step.schedules.empty()) continue;
+    if (step.schedules.empty() || step.schedules[0].kind != scheduler::Work::contraction) continue;
     trial.drawn.assign(drawn.end() - static_cast<std::ptrdiff_t>(step.schedules.size()), drawn.end());
   }
   for (const auto& [contraction, schedule] : trial.drawn) trial.order += sum_order(contraction, schedule, sums) + "\n";
@@ -57,14 +57,13 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const schedule
 
 }  // namespace
 
-Trial planned(const Graph& graph, const Target& target, const scheduler::Reschedule& draw) {
+Trial planned(const Graph& graph, const Target& target, const Draw& draw) {
   scheduler::PlanOptions options;
   options.target = target;
   return planned(graph, options, draw);
 }
 
-Trial planned(const Graph& graph, const Target& target, const scheduler::Reschedule& draw,
-              ir::ContractionsFn contractions) {
+Trial planned(const Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions) {
   scheduler::PlanOptions options;
   options.target = target;
   options.is_optimised = true, options.contractions = contractions;

@@ -14,6 +14,8 @@ namespace fusejit::testing {
 // FUSEJIT_NIGHTLY is set.
 bool by_night();
 
+using Draw = decltype(scheduler::Reschedule::anchor);
+
 struct Trial {
   scheduler::Plan plan;
   bool legal = true;  // what was drawn breaks no rule, and is in the plan
@@ -24,10 +26,9 @@ struct Trial {
 };
 // Every text of a schedule is read back, and a rule that it breaks is said as such. Throws what else stood in the way
 // of a kernel.
-Trial planned(const ir::Graph& graph, const Target& target, const scheduler::Reschedule& draw);
+Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw);
 // The same of a graph as passes leave it, with another contraction than its anchor's row has.
-Trial planned(const ir::Graph& graph, const Target& target, const scheduler::Reschedule& draw,
-              ir::ContractionsFn contractions);
+Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions);
 
 // Whole numbers, with which every order of a sum is exact; else any of about the size of 1.
 std::vector<runtime::Buffer> arguments_of(const ir::Graph& graph, Random& random, bool whole);

@@ -9,6 +9,7 @@
 
 #include "frontend/io/files.h"
 #include "ir/kernel/text/parser.h"
+#include "scheduler/schedule/domain.h"
 #include "tools/fusejit-dump/planned.h"
 
 namespace fusejit::tools {
@@ -30,7 +31,7 @@ ScheduleFile parse(std::string_view text) {
       next.step = step.text, next.step_at = step.at;
     }
     next.at = tokens.peek().at;
-    next.wanted = scheduler::parse_contraction_schedule(tokens);
+    next.wanted = scheduler::parse_scheduled_work(tokens);
     file.push_back(next);
   } while (tokens.peek().kind != ir::TokenKind::end);
   return file;
@@ -45,15 +46,21 @@ std::vector<int> steps_of(const WantedSchedule& entry, const scheduler::Plan& pl
   }
 }
 
-// Which op's contraction is computed how.
+// Of a step's ops those by which Reschedule asks for its schedules.
+std::vector<std::string> asked_for(const scheduler::PlanStep& step, scheduler::Work kind) {
+  if (kind == scheduler::Work::domain) return {step.ops.back()};
+  return step.ops;
+}
+
+// Which op's work is done how.
 using Replaced = std::map<std::pair<std::string, std::string>, const WantedSchedule*>;
 
 void replace(Replaced& replaced, const WantedSchedule& entry, const scheduler::Plan& plan) {
   bool fits = false, has_library = false;
   for (const int s : steps_of(entry, plan)) {
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
-    if (std::none_of(step.schedules.begin(), step.schedules.end(), [&](const scheduler::ContractionSchedule& one) {
-          return one.contraction == entry.wanted.contraction;
+    if (std::none_of(step.schedules.begin(), step.schedules.end(), [&](const scheduler::ScheduledWork& one) {
+          return one.kind == entry.wanted.kind && one.work == entry.wanted.work;
         }))
       continue;
     if (step.library) {
@@ -61,19 +68,20 @@ void replace(Replaced& replaced, const WantedSchedule& entry, const scheduler::P
       continue;
     }
     fits = true;
-    for (const std::string& op : step.ops) {
-      const WantedSchedule*& known = replaced[{op, entry.wanted.contraction}];
+    for (const std::string& op : asked_for(step, entry.wanted.kind)) {
+      const WantedSchedule*& known = replaced[{op, entry.wanted.work}];
       if (known != nullptr && known->step.empty() == entry.step.empty() && known->wanted != entry.wanted)
-        ir::Lexer::fail(entry.at,
-                        fmt::format("step {} has another schedule for this contraction in line {}", s, known->at.line));
+        ir::Lexer::fail(entry.at, fmt::format("step {} has another schedule for this {} in line {}", s,
+                                              name(entry.wanted.kind), known->at.line));
       if (known == nullptr || known->step.empty()) known = &entry;
     }
   }
   if (fits) return;
   const std::string who = entry.step.empty() ? fmt::format("no step of @{}", plan.name) : "step " + entry.step;
-  ir::Lexer::fail(entry.at, has_library ? "a library computes this contraction, without a schedule"
-                                        : fmt::format("{} {} this contraction; --stage schedule prints those there are",
-                                                      who, entry.step.empty() ? "has" : "does not have"));
+  ir::Lexer::fail(entry.at, has_library
+                                ? "a library computes this contraction, without a schedule"
+                                : fmt::format("{} {} this {}; --stage schedule prints those there are", who,
+                                              entry.step.empty() ? "has" : "does not have", name(entry.wanted.kind)));
 }
 
 }  // namespace
@@ -91,7 +99,7 @@ std::string print_schedules(const scheduler::Plan& plan, const std::vector<int>&
     const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
     if (step.library || step.schedules.empty()) continue;
     text += fmt::format("{}step {}  ; {}: {}\n", text.empty() ? "" : "\n", s, step.name, fmt::join(step.ops, ", "));
-    for (const scheduler::ContractionSchedule& one : step.schedules) text += print_lines(one);
+    for (const scheduler::ScheduledWork& one : step.schedules) text += print_lines(one);
   }
   return text;
 }
@@ -99,7 +107,7 @@ std::string print_schedules(const scheduler::Plan& plan, const std::vector<int>&
 std::string schedule_lines(const scheduler::PlanStep& step, const char* comment) {
   std::string text;
   if (step.library) return text;
-  for (const scheduler::ContractionSchedule& one : step.schedules) {
+  for (const scheduler::ScheduledWork& one : step.schedules) {
     std::istringstream lines(print_lines(one));
     for (std::string line; std::getline(lines, line);) text += fmt::format("{}   {}\n", comment, line);
   }
@@ -114,11 +122,12 @@ scheduler::Reschedule reschedule_of(const ScheduleFile& file, const ir::Graph& g
   for (const WantedSchedule& entry : file) replace(replaced, entry, chosen);
   std::map<std::pair<std::string, std::string>, scheduler::Schedule> schedules;
   for (const auto& [of, entry] : replaced) schedules.emplace(of, entry->wanted.schedule);
-  return [schedules = std::move(schedules)](const std::string& op, const ir::Contraction& contraction,
-                                            const scheduler::Schedule& otherwise) {
-    const auto found = schedules.find({op, str(contraction)});
+  const auto wanted = [schedules = std::move(schedules)](const std::string& op, const auto& work,
+                                                         const scheduler::Schedule& otherwise) {
+    const auto found = schedules.find({op, str(work)});
     return found == schedules.end() ? otherwise : found->second;
   };
+  return {wanted, wanted};
 }
 
 }  // namespace fusejit::tools

@@ -2,10 +2,10 @@
 // place of the chosen ones (docs/schedules.md).
 //
 //   file  := entry entry*                                  ; comments end with the line
-//   entry := ["step" (number | "@"name)] "contraction" "text" schedule
+//   entry := ["step" (number | "@"name)] ("contraction" | "domain") "text" schedule
 //
 // What follows a step is for that one, as it is numbered and called in the plan with the chosen schedules; what stands
-// before the first step is for every step that has the contraction, and has none of its own in the file.
+// before the first step is for every step that does this work, and has none of its own in the file.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ namespace fusejit::tools {
 
 struct WantedSchedule {
   std::string step;  // its number or its name; empty: every one
-  scheduler::ContractionSchedule wanted;
+  scheduler::ScheduledWork wanted;
   ir::Position step_at, at;
 };
 using ScheduleFile = std::vector<WantedSchedule>;
@@ -32,7 +32,7 @@ std::string print_schedules(const scheduler::Plan& plan, const std::vector<int>&
 std::string schedule_lines(const scheduler::PlanStep& step, const char* comment);
 
 // What has the file's schedules built in a plan of this graph. Nothing for no file. ParseError where an entry is for no
-// contraction of the plan, or for one that has another already.
+// work of the plan, or for one that has another already.
 scheduler::Reschedule reschedule_of(const ScheduleFile& file, const ir::Graph& graph,
                                     const scheduler::PlanOptions& options);
 

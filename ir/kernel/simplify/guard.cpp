@@ -1,4 +1,4 @@
-// Loads through views that V3 does not prove to be inside become conditional.
+// Loads through views and windows that V3 does not prove to be inside become conditional.
 #include "ir/kernel/prove.h"
 #include "ir/kernel/simplify/simplify.h"
 

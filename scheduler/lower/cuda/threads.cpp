@@ -11,7 +11,12 @@ using ir::Index;
 using ir::KernelBuilder;
 
 void each_thread(KernelBuilder& builder, std::int64_t items, const std::function<void(Index)>& body) {
-  const std::int64_t threads = std::min(items, kBlock), blocks = (items + threads - 1) / threads;
+  each_thread(builder, items, std::min(items, kBlock), body);
+}
+
+void each_thread(KernelBuilder& builder, std::int64_t items, std::int64_t threads,
+                 const std::function<void(Index)>& body) {
+  const std::int64_t blocks = (items + threads - 1) / threads;
   builder.loop(Index(0), Index(blocks), Binding::grid_x, [&](Index block) {
     builder.loop(Index(0), Index(threads), Binding::block_x, [&](Index thread) {
       const Index item = block * threads + thread;

@@ -13,7 +13,9 @@ inline constexpr std::int64_t kWarp = 32;         // threads that load together
 inline constexpr std::int64_t kBlocks = 1024;     // blocks that keep every multiprocessor busy to the end
 inline constexpr std::int64_t kAccessBytes = 16;  // widest access of a thread
 
-// body(item) once for each of `items`, in the order of memory along the threads.
+// body(item) once for each of `items`, in the order of memory along the threads: so many in a block, or kBlock.
+void each_thread(ir::KernelBuilder& builder, std::int64_t items, std::int64_t threads,
+                 const std::function<void(ir::Index)>& body);
 void each_thread(ir::KernelBuilder& builder, std::int64_t items, const std::function<void(ir::Index)>& body);
 
 // The row-major position `item` as one index per extent.

@@ -115,7 +115,7 @@ Arg Expression::stored(int node, const LogicalIndex& at) {
   const Type& type = graph_.value(node).type();
   std::vector<Index> physical;
   for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
-  const bool through_views = views_ > 0 || std::any_of(physical.begin(), physical.end(), is_nested);
+  const bool through_views = elsewhere_ > 0 || std::any_of(physical.begin(), physical.end(), is_nested);
   const Arg loaded = hooks_.load(node, physical, through_views), wide = convert(loaded, compute_type(type.dtype));
   if (!wide.is_literal()) narrow_.emplace(wide.value, loaded);
   return wide;
@@ -144,19 +144,22 @@ Arg Expression::compute(int index, const LogicalIndex& at) {
   switch (ir::op_def(node.op).family) {
     case ir::Family::elementwise:
       return elementwise(node, at);
-    case ir::Family::view: {
-      ++views_;
-      const Arg result = view(node, at);
-      --views_;
-      return result;
-    }
     case ir::Family::source:
       return source(node, at);
-    case ir::Family::anchor:
-      break;
     default:
-      break;
+      return elsewhere([&] { return of_other_elements(node, at); });
   }
+}
+
+Arg Expression::elsewhere(const std::function<Arg()>& value) {
+  ++elsewhere_;
+  const Arg result = value();
+  --elsewhere_;
+  return result;
+}
+
+Arg Expression::of_other_elements(const ir::Node& node, const LogicalIndex& at) {
+  if (ir::op_def(node.op).family == ir::Family::view) return view(node, at);
   if (node.op == Op::max_pool2d) return max_pool(node, at);
   if (node.op == Op::max_pool2d_grad) return max_pool_grad(node, at);
   if (node.op == Op::avg_pool2d || node.op == Op::adaptive_avg_pool2d) return average_pool(node, at);

@@ -81,6 +81,10 @@ class Expression {
   ir::Arg compute(int node, const LogicalIndex& at);
   ir::Arg stored(int node, const LogicalIndex& at);
   ir::Arg operand(const ir::Operand& operand, const LogicalIndex& at, DType type);
+  // A value of what is read at other elements than the one at hand: loads that are not proven to be inside get a
+  // condition.
+  ir::Arg elsewhere(const std::function<ir::Arg()>& value);
+  ir::Arg of_other_elements(const ir::Node& node, const LogicalIndex& at);
   ir::Arg elementwise(const ir::Node& node, const LogicalIndex& at);
   ir::Arg view(const ir::Node& node, const LogicalIndex& at);
   ir::Arg source(const ir::Node& node, const LogicalIndex& at);
@@ -124,7 +128,7 @@ class Expression {
   Kept kept_;
   std::unordered_map<ir::ValueId, ir::Arg> narrow_;  // what a value in a compute type was loaded as
   double flop_ = 0;
-  int views_ = 0;  // around what is being computed
+  int elsewhere_ = 0;  // views and windows around what is being computed
 };
 
 // left < right etc. with the constant part moved to the right.

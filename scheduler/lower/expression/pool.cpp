@@ -128,7 +128,7 @@ Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
             columns, at[3], Combiner::argmax, types,
             [&](const Index& s) {
               const Index h = rows.input(at[2], r), w = columns.input(at[3], s);
-              const Arg candidate = value(id(x), {at[0], at[1], h, w});
+              const Arg candidate = elsewhere([&] { return value(id(x), {at[0], at[1], h, w}); });
               return std::vector<Arg>{candidate, builder_.index(resolve(h * columns.in + w), DType::i32)};
             },
             outside);

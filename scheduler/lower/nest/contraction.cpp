@@ -83,9 +83,9 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     std::string broken = check(contraction, schedule, context.target, fused.sums);
     if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
     FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(contraction), broken);
-    if (context.reschedule) {
+    if (context.reschedule.anchor) {
       const int chosen_lanes = schedule.lanes;
-      schedule = context.reschedule(label(context.graph, group.anchor), contraction, schedule);
+      schedule = context.reschedule.anchor(label(context.graph, group.anchor), contraction, schedule);
       broken = check(contraction, schedule, context.target, fused.sums);
       if (broken.empty() && cuda && schedule.lanes != chosen_lanes) {
         if (lanes > 1) return std::nullopt;
@@ -112,7 +112,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   build(kernel, scheduled);
   if (cuda && !kernel.builder().vectors_aligned()) return std::nullopt;
   for (ScheduledContraction& one : scheduled)
-    lowered.schedules.push_back({str(one.contraction), std::move(one.schedule)});
+    lowered.schedules.push_back({Work::contraction, str(one.contraction), std::move(one.schedule)});
   lowered.kernels.push_back(std::move(kernel).finish());
   if (context.reschedule) {
     for (const LoweredKernel& one : lowered.kernels) verify(*one.kernel);

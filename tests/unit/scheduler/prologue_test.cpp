@@ -19,7 +19,7 @@ Found found_in(const ir::Graph& graph, const char* target) {
   const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
   Found found;
   for (const PlanStep& step : plan.steps) {
-    for (const ContractionSchedule& one : step.schedules) found.panels += !one.schedule.panel_a.empty();
+    for (const ScheduledWork& one : step.schedules) found.panels += !one.schedule.panel_a.empty();
     for (const std::string& op : step.ops) found.temporaries += op.ends_with(" maximum");
   }
   return found;

@@ -34,7 +34,7 @@ TEST(Registers, OfATileAreItsSchedules) {
   PlanOptions options;
   options.target = Target::parse("cuda:sm_90");
   const auto phases = [&](std::int64_t registers) {
-    options.reschedule = [=](const auto&, const auto&, Schedule chosen) {
+    options.reschedule.anchor = [=](const auto&, const auto&, Schedule chosen) {
       if (registers >= 0) chosen.registers = registers;
       return chosen;
     };

@@ -22,7 +22,7 @@ Plan with(const std::string& wanted, const std::string& text, Rules rules = Rule
           std::vector<std::string>* asked = nullptr) {
   PlanOptions options;
   options.target = Target::parse(target), options.rules = rules;
-  options.reschedule = [&](const std::string& op, const ir::Contraction&, const Schedule& chosen) {
+  options.reschedule.anchor = [&](const std::string& op, const ir::Contraction&, const Schedule& chosen) {
     if (asked != nullptr && (asked->empty() || asked->back() != op)) asked->push_back(op);
     return op == wanted ? parse_schedule("schedule { " + text + " }") : chosen;
   };
@@ -54,7 +54,7 @@ TEST(Reschedule, IsWhatIsBuiltAndStandsInThePlan) {
     const PlanStep &is = step_of(plan, "%0 conv2d"), &was = step_of(chosen, "%0 conv2d");
     ASSERT_EQ(is.schedules.size(), 1u);
     EXPECT_EQ(print(is.schedules[0].schedule), "schedule { " + std::string(other) + " }");
-    EXPECT_EQ(is.schedules[0].contraction,
+    EXPECT_EQ(is.schedules[0].work,
               "out[n, k, p, q] += a[n, c, p + r, q + s] * b[k, c, r, s]; n 2, p 6, q 6, k 64 | r 1, s 1, c 16");
     EXPECT_FALSE(*is.kernel == *was.kernel);
     EXPECT_EQ(step_of(plan, "%2 conv2d").schedules, step_of(chosen, "%2 conv2d").schedules);

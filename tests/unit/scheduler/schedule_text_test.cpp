@@ -61,18 +61,18 @@ TEST(ScheduleText, IsReadBack) {
 }
 
 TEST(ScheduleText, OnManyLinesIsTheSame) {
-  const ContractionSchedule one{
-      str(kConvolution),
+  const ScheduledWork one{
+      Work::contraction, str(kConvolution),
       parse_schedule("schedule { vector k 16 x 2 tile q 14 unroll c 2 dot c task n, p/4 outer k inner p, q, r, s, c "
                      "panel a task, b k combine k flush c 32 fetch p 1 store stream }")};
   const std::string text = print_lines(one);
   EXPECT_EQ(
       text,
-      "contraction \"" + one.contraction +
+      "contraction \"" + one.work +
           "\"\nschedule {\n  vector k 16 x 2\n  tile q 14\n  unroll c 2\n  dot c\n  task n, p/4\n  outer k\n"
           "  inner p, q, r, s, c\n  panel a task, b k\n  combine k\n  flush c 32\n  fetch p 1\n  store stream\n}\n");
   ir::TokenReader tokens(text);
-  EXPECT_EQ(parse_contraction_schedule(tokens), one);
+  EXPECT_EQ(parse_scheduled_work(tokens), one);
 }
 
 TEST(ScheduleText, RefusesAtTheRightPlace) {
@@ -175,6 +175,7 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
       {"vector k 16 x 2 unroll c 32, s 3", "more than 64 terms without a loop"},
       {"vector k 16 x 2 pack b 1056", "blocks of 1056 are more than 64 vectors"},
       {"vector k 16 x 2 inner n*n", "the loop n*n names a dim twice"},
+      {"vector k 16 x 2 task n outer k inner p, q, r, s, c panel maxima p", "is for a pooling gradient"},
       {loops.c_str(), "33 loops; at most 32"},
       {"vector k 16 x 2 tile p*q 12 task n outer k inner r, s, c", "no loop goes over the 54 elements of p"},
       {"vector k 16 x 2 tile q 5 task n, q outer k inner p, r, s, c", "5 of q a task, which do not fill 54"},

@@ -58,6 +58,26 @@ class Schedules(Case):
                     file = self.write("one.txt", re.sub("^step .*", head, entry))
                     self.assertEqual(schedules(*source, "--schedule", file), expected, (rules, head))
 
+    def test_groups_without_an_anchor_have_entries_too(self):
+        graph = self.write("biased.fj", "graph @biased(%x: f32[10816,32], %b: f32[32]) {\n"
+                           "  %0 = add(%x, %b) : f32[10816,32]\n  return %0\n}\n")
+        for target, before, after, wrong, sentence in (
+                ("x86:avx2", "vector j 8 x 4", "vector j 8 x 2", "vector j 8 x 5", "5 vectors of 8 lanes, but j has 32 elements"),
+                ("cuda:sm_90", "i*j/256", "i*j/64", "i*j/2048", "a block of 2048 threads; at most 1024")):
+            source = [graph, "--target", target]
+            chosen = schedules(*source)
+            entries = text("source", "--stage", "schedule", *source).split("\n\n")
+            entry = next(one for one in entries if '\ndomain "[i, j]; i 10816, j 32"\n' in one and before in one)
+            step = int(entry.split()[1])
+            file = self.write("domain.txt", entry.replace(before, after))
+            expected = [[one.replace(before, after) for one in of_step] if s == step else of_step
+                        for s, of_step in enumerate(chosen)]
+            self.assertNotEqual(expected, chosen)
+            self.assertEqual(schedules(*source, "--schedule", file), expected)
+            answer = run("show", *source, "--no-compile", "--schedule", self.write("domain.txt", entry.replace(before, wrong)))
+            self.assertEqual(answer.returncode, 2)
+            self.assertIn(f"}} is no schedule of [i, j]; i 10816, j 32: {sentence}", answer.stderr.decode())
+
     def test_without_a_step_it_is_for_every_one(self):
         source = [self.two, "--target", "x86:avx2"]
         first, second = text("source", "--stage", "schedule", *source).split("\n\n")

@@ -44,9 +44,9 @@ Json kernel_json(const Planned& planned, const Row& row, std::size_t index, bool
                {"statements", row.cost.statements},
                {"live_arena_bytes", scheduler::live_arena_bytes_after(plan, static_cast<int>(index))}};
   json["schedules"] = Json::array();
-  for (const scheduler::ContractionSchedule& one : step.schedules)
+  for (const scheduler::ScheduledWork& one : step.schedules)
     if (!step.library)
-      json["schedules"].push_back({{"contraction", one.contraction}, {"schedule", print(one.schedule)}});
+      json["schedules"].push_back({{std::string(name(one.kind)), one.work}, {"schedule", print(one.schedule)}});
   if (row.same_as != index) json["same_as"] = row.same_as;
   if (compile && row.same_as == index) {
     if (plan.target.isa == Isa::cuda) {

@@ -19,9 +19,8 @@ struct Pair {
 };
 
 bool is_same_work(const scheduler::PlanStep& a, const scheduler::PlanStep& b) {
-  return a.ops == b.ops &&
-         std::equal(a.schedules.begin(), a.schedules.end(), b.schedules.begin(), b.schedules.end(),
-                    [](const auto& one, const auto& other) { return one.contraction == other.contraction; });
+  return a.ops == b.ops && std::equal(a.schedules.begin(), a.schedules.end(), b.schedules.begin(), b.schedules.end(),
+                                      [](const auto& one, const auto& other) { return one.work == other.work; });
 }
 
 // Steps may be numbered otherwise: what one schedule has laid out beforehand another reads as it is.

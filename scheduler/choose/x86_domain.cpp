@@ -1,0 +1,176 @@
+// Groups without an anchor on processors. Memory is what they wait for: enough tasks, whole vectors in the order of
+// memory, a few cache lines on their way at once.
+#include <algorithm>
+
+#include "ir/ops/geometry/window.h"
+#include "scheduler/choose/roles.h"
+#include "scheduler/choose/tuning.h"
+#include "scheduler/lower/long_sum.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+class Chooser {
+ public:
+  Chooser(const Domain& domain, const Target& target, const DomainElements& elements)
+      : d_(domain),
+        target_(target),
+        elements_(elements),
+        tasks_(domain.elements() < tuning::kSerialElements ? 1 : target.tasks) {}
+
+  Schedule run() {
+    if (d_.axes.empty()) return s_;
+    s_.vector = last().name, s_.lanes = elements_.lanes;
+    s_.stream = elements_.stored_bytes >= target_.l3_bytes / 2;
+    if (!d_.sums.empty()) {
+      sums();
+    } else if (!d_.maxima_rows.empty()) {
+      rows_of_windows();
+    } else {
+      elements();
+    }
+    return s_;
+  }
+
+ private:
+  const DomainAxis& last() const { return d_.axes.back(); }
+  std::int64_t whole_vectors() const { return last().extent / s_.lanes; }
+  bool lanes_kept() const { return !last().reduced; }
+  static void add(std::vector<ScheduledLoop>& loops, const DomainAxis& axis, std::int64_t step = 0) {
+    loops.push_back({{axis.name}, step});
+  }
+  // Tasks of `chunks` blocks of `unit` elements; what they leave.
+  void share(const DomainAxis& axis, const Split& chunks, std::vector<ScheduledLoop>& left, std::int64_t unit = 1) {
+    if (chunks.chunks > 1) add(s_.tasks, axis, chunks.chunk == 1 && unit == 1 ? 0 : chunks.chunk * unit);
+    if (chunks.chunks == 1 || chunks.chunk * unit > 1) add(left, axis);
+  }
+  void copy_few_vectors() {
+    const std::int64_t whole = whole_vectors();
+    if (whole > 0 && whole <= tuning::kMostVectorsWithoutLoop) s_.vectors = static_cast<int>(whole);
+  }
+
+  // Tasks are chunks of the outermost axes, or of whole vectors where there is only one.
+  void elements() {
+    if (d_.axes.size() == 1) {
+      const std::int64_t whole = whole_vectors(), tasks = std::min(tasks_, whole / tuning::kLeastVectorsOfTask);
+      if (tasks <= 1) copy_few_vectors();
+      return share(last(), tasks <= 1 ? Split{} : split(whole, tasks), s_.inner, s_.lanes);
+    }
+    copy_few_vectors();
+    std::int64_t tasks = tasks_;
+    for (std::size_t a = 0; a + 1 < d_.axes.size(); ++a) {
+      const DomainAxis& axis = d_.axes[a];
+      const Split chunks = tasks > 1 && a < 3 ? split(axis.extent, tasks) : Split{};
+      share(axis, chunks, s_.inner);
+      tasks = chunks.chunks > 1 && chunks.chunk == 1 ? ir::ceil_divide(tasks, axis.extent) : 1;
+    }
+    add(s_.inner, last());
+  }
+
+  // Images and blocks of rows.
+  void rows_of_windows() {
+    copy_few_vectors();
+    s_.panel_maxima = d_.maxima_rows;
+    for (const DomainAxis& axis : d_.axes) {
+      const std::int64_t images = d_.axes[0].name == d_.maxima_rows ? 1 : d_.axes[0].extent;
+      if (axis.name == d_.maxima_rows) {
+        const std::int64_t most = std::max<std::int64_t>(1, axis.extent / tuning::kLeastRowsOfTask);
+        share(axis, split(axis.extent, std::min(ir::ceil_divide(tasks_, images), most)), s_.inner);
+      } else if (tasks_ > 1 && axis.name != d_.maxima_columns && &axis != &d_.axes.back()) {
+        add(s_.tasks, axis);
+      } else {
+        add(s_.inner, axis);
+      }
+    }
+  }
+
+  // A block of columns walks down the reduced axes; if the last is reduced, lanes walk along it and meet in a tree.
+  void sums() {
+    for (const DomainAxis& axis : d_.axes)
+      if (&axis != &d_.axes.back()) (axis.reduced ? reduced_ : kept_).push_back(&axis);
+    if (lanes_kept())
+      s_.vectors = static_cast<int>(std::clamp<std::int64_t>(whole_vectors(), 1, tuning::kColumnsTogether));
+    Split parts = cut();
+    const bool in_columns = kept_.empty() && lanes_kept() && by_kept_;
+    for (const DomainAxis* axis : kept_) {
+      const bool shared = by_kept_ && axis == kept_.front();
+      share(*axis, shared ? split(axis->extent, target_.tasks) : Split{}, s_.outer);
+    }
+    if (lanes_kept()) add(in_columns ? s_.tasks : s_.outer, last());
+    if (!lanes_kept()) along_row(parts);
+    for (const DomainAxis* axis : reduced_) share(*axis, axis == reduced_.front() ? parts : Split{}, s_.inner);
+    if (!lanes_kept()) return share(last(), reduced_.empty() ? parts : Split{}, s_.inner, s_.lanes);
+    s_.panel_maxima = d_.maxima_rows;
+    const bool windows = std::none_of(d_.windows.begin(), d_.windows.end(), [&](const Extent& window) {
+      return parts.chunks > 1 && window.dims[0] == reduced_.front()->name;
+    });
+    if (windows) s_.unroll = d_.windows;
+    if (!reduced_.empty() && s_.unroll.empty())
+      s_.fetch = {{reduced_.back()->name},
+                  std::max<std::int64_t>(1, tuning::kElementsAhead / std::max<std::int64_t>(1, last().extent))};
+  }
+
+  // The first reduced axis, or the vectors of a row, in parts where what is kept gives too few tasks.
+  Split cut() {
+    std::int64_t kept = 1, in_unit = 1;  // in_unit: of each independent sum
+    for (const DomainAxis* axis : kept_) kept *= axis->extent;
+    for (std::size_t i = 1; i < reduced_.size(); ++i) in_unit *= reduced_[i]->extent;
+    if (lanes_kept() && kept_.empty())
+      kept *= std::max<std::int64_t>(1, last().extent / (s_.lanes * tuning::kColumnsTogether));
+    by_kept_ = tasks_ > 1 && kept * 2 > tasks_;
+    const std::int64_t units = !reduced_.empty() ? reduced_[0]->extent : lanes_kept() ? 1 : whole_vectors();
+    const std::int64_t parts = by_kept_ ? 1 : ir::ceil_divide(tasks_, std::max<std::int64_t>(1, kept));
+    return split(units,
+                 std::min({parts, units, std::max<std::int64_t>(1, units * in_unit / tuning::kLeastTermsOfTask)}));
+  }
+
+  // Several chains a trip; blocks of long sums.
+  void along_row(Split& parts) {
+    const bool is_cut = reduced_.empty() && parts.chunks > 1,
+               trips = !is_cut && whole_vectors() >= 2 * tuning::kVectorsOfTrip;
+    s_.vectors = trips ? chains(false) : 1;
+    if (whole_vectors() >= tuning::kVectorsOfTrip) {
+      std::int64_t terms = is_cut ? parts.chunk : whole_vectors() / s_.vectors;
+      for (const DomainAxis* axis : reduced_)
+        terms *= axis == reduced_.front() && parts.chunks > 1 ? parts.chunk : axis->extent;
+      const bool is_long =
+          is_long_sum(terms, DType::f32) &&
+          std::any_of(d_.sums.begin(), d_.sums.end(), [](const Domain::Sum& sum) { return sum.may_be_long(); });
+      if (is_long && is_cut) parts = in_blocks(parts, kBlockTerms);
+      if (is_long && trips) s_.vectors = chains(true);
+      if (is_long) s_.flush = {{last().name}, kBlockTerms * s_.block()};
+    }
+    if (!trips) return;
+    if (const std::int64_t turns = tuning::kVectorsOfTrip / s_.vectors; turns > 1) s_.unroll = {{{last().name}, turns}};
+    s_.fetch = {{last().name}, tuning::kElementsAhead};
+  }
+  // Vectors of half of the registers, lanes of 64 bits in two each.
+  int chains(bool is_long) const {
+    int cost = 0;
+    for (const Domain::Sum& sum : d_.sums) {
+      if (sum.is_position()) return 1;
+      const bool wide = bits(sum.type) == 64 || (is_long && sum.may_be_long());
+      cost += sum.combiner == ir::Combiner::welford ? 4 : wide ? 2 : 1;
+    }
+    int count = tuning::kVectorsOfTrip;
+    while (count > 1 && count * cost > target_.vector_registers() / 2) count /= 2;
+    return count;
+  }
+
+  const Domain& d_;
+  const Target& target_;
+  const DomainElements& elements_;
+  const std::int64_t tasks_;
+  std::vector<const DomainAxis*> kept_, reduced_;  // but the last axis
+  bool by_kept_ = false;                           // tasks are chunks of what is kept
+  Schedule s_;
+};
+
+}  // namespace
+
+std::vector<Schedule> x86_candidates(const Domain& domain, const Target& target, const DomainElements& elements) {
+  return {Chooser(domain, target, elements).run()};
+}
+
+}  // namespace fusejit::scheduler

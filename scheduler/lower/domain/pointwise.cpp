@@ -1,0 +1,121 @@
+// Groups without reductions: every value of the domain is computed and stored once, the last axis in lanes.
+#include "scheduler/lower/domain/domain.h"
+#include "scheduler/lower/domain/ranges.h"
+#include "scheduler/lower/expression/kept_maxima.h"
+
+namespace fusejit::scheduler {
+
+using ir::Binding;
+using ir::Index;
+
+namespace {
+
+class Pointwise {
+ public:
+  Pointwise(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule)
+      : kernel_(kernel),
+        builder_(kernel.builder()),
+        s_(schedule),
+        ranges_(builder_, of.domain, schedule),
+        maxima_(kernel, schedule.panel_maxima.empty() ? -1 : of.overlapping),
+        tasks_(axes_of(of.domain, schedule.tasks)),
+        loops_(axes_of(of.domain, schedule.inner)),
+        lanes_(of.domain.axes.size() - 1),
+        point_(of.domain.axes.size()) {}
+
+  void emit() {
+    if (point_.empty()) return store_here(Vectors::some);
+    next_task(0);
+  }
+
+ private:
+  void store_here(Vectors vectors) {
+    kernel_.move_to(point_);
+    kernel_.expression().nested([&] { kernel_.store_all({}, s_.stream ? vectors : Vectors::some); });
+  }
+
+  void next_task(std::size_t i) {
+    if (i == tasks_.size()) return next_loop(0);
+    ranges_.tasks(tasks_[i], [&] {
+      point_[tasks_[i]] = ranges_.first(tasks_[i]);
+      next_task(i + 1);
+    });
+  }
+
+  void next_loop(std::size_t i) {
+    if (i == loops_.size() || loops_[i] == lanes_) return vectors([&](Vectors filled) { store_here(filled); });
+    const std::size_t axis = loops_[i];
+    if (maxima_.active() && (axis == maxima_.row_axis() || axis == maxima_.column_axis())) return rows();
+    ranges_.each(axis, [&](const Index& element) {
+      point_[axis] = element;
+      next_loop(i + 1);
+    });
+  }
+
+  // What the task at hand has along lanes: blocks of vectors, then, in the last task, what does not fill them.
+  void vectors(const std::function<void(Vectors)>& body) {
+    const std::int64_t lanes = s_.lanes, extent = kernel_.space().axes[lanes_].extent, whole = extent / lanes,
+                       rest = extent % lanes, left = whole % s_.vectors;
+    const auto block = [&](const Index& first, std::int64_t count) {
+      unrolled(builder_, count, [&](const Index& vector) {
+        builder_.loop(Index(0), Index(lanes), Binding::vector, [&](const Index& lane) {
+          point_[lanes_] = first + vector * lanes + lane;
+          body(Vectors::whole);
+        });
+      });
+    };
+    if (whole > 0) ranges_.each(lanes_, [&](const Index& first) { block(first, s_.vectors); });
+    const auto tail = [&] {
+      if (left > 0) block(Index((whole - left) * lanes), left);
+      if (rest == 0) return;
+      one_vector(builder_, s_.lanes, rest, [&](const Index& lane) {
+        point_[lanes_] = lane + Index(whole * lanes);
+        body(Vectors::some);
+      });
+    };
+    if (left == 0 && rest == 0) return;
+    if (!ranges_.is_cut(lanes_)) return tail();
+    builder_.when({compare(ranges_.task(lanes_), ir::CompareKind::eq, ranges_.of(lanes_).chunks - 1)}, tail);
+  }
+
+  // Rows of the task at hand, which finds the windows that reach into them from above for itself.
+  void rows() {
+    const KeptMaxima::EachVector each_vector = [&](const std::function<void(const Index&)>& body) {
+      vectors([&](Vectors) {
+        kernel_.move_to(point_);
+        body(point_[lanes_]);
+      });
+    };
+    maxima_.declare(kernel_.space().axes[lanes_].extent);
+    maxima_.enter(ranges_.first(maxima_.row_axis()), each_vector);
+    ranges_.each(maxima_.row_axis(), [&](const Index& h) {
+      maxima_.begin(h, each_vector);
+      maxima_.columns([&](const Index& w) {
+        point_[maxima_.row_axis()] = h, point_[maxima_.column_axis()] = w;
+        vectors([&](Vectors filled) {
+          kernel_.move_to(point_);
+          maxima_.use(point_[lanes_]);
+          store_here(filled);
+        });
+      });
+    });
+  }
+
+  GroupKernel& kernel_;
+  ir::KernelBuilder& builder_;
+  const Schedule& s_;
+  Ranges ranges_;
+  KeptMaxima maxima_;  // of a max_pool2d_grad whose windows overlap
+  const std::vector<std::size_t> tasks_, loops_;
+  const std::size_t lanes_;
+  std::vector<Index> point_;
+};
+
+}  // namespace
+
+void build_pointwise(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule) {
+  if (kernel.group().domain.elements() == 0) return;
+  Pointwise(kernel, of, schedule).emit();
+}
+
+}  // namespace fusejit::scheduler
