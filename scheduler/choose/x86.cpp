@@ -96,8 +96,11 @@ class Chooser {
     // Along groups an epilogue comes after few products, and its own registers count for more.
     const int registers = target_.vector_registers();
     const bool few = along_groups_ || channels < tuning::kFewChannels || (registers == 32 && target_.fma_per_cycle < 2);
-    const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors,
-                                                     few ? tuning::kFewPixels : tuning::kMostPixels);
+    const bool shares = !along_groups_ && shares_inputs(columns, channels);
+    const std::int64_t most =
+        std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, shares ? tuning::kSharingPixels
+                                                                          : few  ? tuning::kFewPixels
+                                                                                 : tuning::kMostPixels);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
                        pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
     if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
@@ -119,7 +122,10 @@ class Chooser {
     if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
     add_if_any(s_.inner, q);
     sums_of_pixels(columns, rows, channel_dims, channels);
-    if (fused_.prologue && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
+    // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
+    const bool spills_at_edges =
+        columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
+    if ((fused_.prologue || spills_at_edges) && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
     if (does_little(p, block)) s_.fetch = {{name(p)}, 1};
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
@@ -184,15 +190,9 @@ class Chooser {
   // Taps, row by row, then channels.
   void sums_of_pixels(const Window& columns, const Window& rows, const std::vector<int>& channel_dims,
                       std::int64_t channels) {
-    const bool few = channels < tuning::kFewChannels;
     for (const int d : roles_.sums) {
       if (std::find(channel_dims.begin(), channel_dims.end(), d) != channel_dims.end()) continue;
-      const bool is_column = d == columns.other;
-      // Unrolled, neighbouring outputs share inputs. Along lanes that saves loads, and tiles of 16 registers gain a
-      // little. In larger tiles LLVM keeps every broadcast for the next tap, which spills: half the speed of a 7x7
-      // stem.
-      const bool share = along_groups_ || target_.vector_registers() == 16;
-      if (is_column && share && few && extent(d) * channels <= tuning::kMostUnrolledTerms) {
+      if (d == columns.other && shares_inputs(columns, channels)) {
         if (extent(d) > 1) s_.unroll.push_back({{name(d)}, extent(d)});
         continue;
       }
@@ -212,6 +212,16 @@ class Chooser {
     const bool one_tap = c_.terms() == channels;
     if (last >= 0 && one_tap && is_long_sum(channels / tuning::kLongProduct, fused_.compute))
       s_.flush = {{name(last)}, kBlockTerms};
+  }
+
+  // Neighbouring outputs share inputs where the taps of a row are unrolled. Along lanes that saves loads, and small
+  // tiles of one channel gain. Elsewhere LLVM keeps every broadcast for the next tap, which spills: half the speed of a
+  // 7x7 stem.
+  bool shares_inputs(const Window& columns, std::int64_t channels) const {
+    if (columns.other < 0 || extent(columns.other) == 1) return false;
+    const std::int64_t terms = extent(columns.other) * channels;
+    if (along_groups_) return channels < tuning::kFewChannels && terms <= tuning::kMostUnrolledTerms;
+    return target_.vector_registers() == 16 && terms <= tuning::kMostSharedTerms;
   }
 
   int c_last() const { return static_cast<int>(c_.dims.size()) - 1; }
