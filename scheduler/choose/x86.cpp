@@ -258,8 +258,7 @@ class Chooser {
     // A panel of the first operand is for several blocks of outputs, where few taps read it.
     const bool in_panel = dot || (fused_.prologue && !few);
     const std::int64_t together =
-        in_panel
-            ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))
+        dot ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))
             : 1;
     const bool in_groups = together > 1 && outputs % (together * s_.block()) == 0;
     const std::int64_t tasks = (in_groups ? blocks / together : blocks) * groups;
