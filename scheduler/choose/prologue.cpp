@@ -12,8 +12,8 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
   const auto in_panel = [&](const ir::Contraction& contraction) {
     if (contraction.a.operand != static_cast<int>(operand) || contraction.outputs() == 0 || contraction.terms() == 0)
       return false;
-    FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
-    fused.prologue = true;
+    const FusedWork fused{
+        .compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes(), .prologue = true};
     const Schedule schedule = candidates(contraction, target, fused).front();
     return schedule.winograd > 0 || !schedule.panel_a.empty();
   };

@@ -255,7 +255,8 @@ class Chooser {
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    // A panel of the first operand is for several blocks of outputs, where few taps read it.
+    // A panel of pairs is for several blocks of outputs, where few taps read it. One of a prologue is for one block:
+    // several took longer (Zen 3).
     const bool in_panel = dot || (fused_.prologue && !few);
     const std::int64_t together =
         dot ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))

@@ -48,18 +48,13 @@ Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
     const ir::Value alone = ir::build_in(node.type.layout, node.op, operands, node.attrs);
     const ir::Graph one =
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
-    if (options.reschedule.anchor) {
-      of_one.reschedule.anchor = [&options, op = label(graph, v)](const std::string&, const auto& contraction,
-                                                                  const Schedule& chosen) {
-        return options.reschedule.anchor(op, contraction, chosen);
+    const auto by_its_name = [op = label(graph, v)](const auto& reschedule) {
+      return [&reschedule, op](const std::string&, const auto& work, const Schedule& chosen) {
+        return reschedule(op, work, chosen);
       };
-    }
-    if (options.reschedule.domain) {
-      of_one.reschedule.domain = [&options, op = label(graph, v)](const std::string&, const auto& domain,
-                                                                  const Schedule& chosen) {
-        return options.reschedule.domain(op, domain, chosen);
-      };
-    }
+    };
+    if (options.reschedule.anchor) of_one.reschedule.anchor = by_its_name(options.reschedule.anchor);
+    if (options.reschedule.domain) of_one.reschedule.domain = by_its_name(options.reschedule.domain);
     Draft draft;
     try {
       draft = draft_fused(one, of_one, false, steps);

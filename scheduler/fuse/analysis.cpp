@@ -31,6 +31,12 @@ std::vector<bool> reduced_dims(const ir::Node& node) {
   return reduced;
 }
 
+int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int node) {
+  while (!stored[static_cast<std::size_t>(node)] && ir::op_def(graph.value(node)->op).family == ir::Family::view)
+    node = graph.operands(node)[0];
+  return node;
+}
+
 bool is_batched(const ir::Node& node) {
   if (!ir::op_def(node.op).matrix) return false;
   const Shape& right = node.operands[1].value.type().shape;

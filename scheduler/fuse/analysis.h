@@ -19,6 +19,8 @@ const Type& domain_of(const ir::Node& node);
 int expression_of(const ir::Graph& graph, int node);
 // By dim of its operand: reduced by this reduce node.
 std::vector<bool> reduced_dims(const ir::Node& node);
+// The value under the views of it that are not stored.
+int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int node);
 // A matrix product whose right-hand side has more than one matrix.
 bool is_batched(const ir::Node& node);
 // "%3 conv2d"

@@ -71,11 +71,6 @@ class Chooser {
   static std::size_t at(int v) { return static_cast<std::size_t>(v); }
   void store(int v) { stored_[at(v)] = true; }
   static bool is_view(const ir::Node& node) { return ir::op_def(node.op).family == ir::Family::view; }
-  // The value under a chain of views.
-  int base(int v) const {
-    while (!stored_[at(v)] && is_view(*graph_.value(v))) v = graph_.operands(v)[0];
-    return v;
-  }
   void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
     refusals_.push_back({producer,
                          consumer,
@@ -127,7 +122,7 @@ class Chooser {
     const int operand = graph_.operands(v)[i];
     if (stored_[at(operand)]) return;
     if (runs_in_library(graph_, target_, v)) return store(operand);
-    const int under = base(operand);
+    const int under = under_views(graph_, stored_, operand);
     if (stored_[at(under)]) {
       // Views of stored values are read in place, except where an image is read by a tile.
       if (row.is_contraction() && i == 0 && !row.matrix) store(operand);

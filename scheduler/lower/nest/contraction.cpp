@@ -1,7 +1,6 @@
 #include "scheduler/lower/nest/contraction.h"
 
 #include <algorithm>
-#include <set>
 
 #include "ir/base/check.h"
 #include "scheduler/choose/choose.h"
@@ -28,30 +27,11 @@ bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int 
   });
 }
 
-// Not in memory, whatever views there are of it.
-bool is_computed(const LowerContext& context, int value) {
-  while (!context.grouping.stored[static_cast<std::size_t>(value)]) {
-    if (ir::op_def(context.graph.value(value)->op).family != ir::Family::view) return true;
-    value = context.graph.operands(value)[0];
-  }
-  return false;
-}
-
 // Of what the group computes, and of what it computes again because nobody stores it.
 bool calls_functions(const LowerContext& context, const Group& group) {
-  std::vector<int> nodes = group.stores;
-  nodes.insert(nodes.end(), group.reductions.begin(), group.reductions.end());
-  std::set<int> seen(nodes.begin(), nodes.end());
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const ir::Node& node = *context.graph.value(nodes[i]);
-    if (ir::op_def(node.op).ulp > 0) return true;
-    for (const ir::Operand& operand : node.operands) {
-      const int id = operand.is_number() ? -1 : context.graph.index_of(operand.value.get());
-      if (id >= 0 && !context.grouping.stored[static_cast<std::size_t>(id)] && seen.insert(id).second)
-        nodes.push_back(id);
-    }
-  }
-  return false;
+  const std::vector<int> nodes = computed_nodes(context.graph, context.grouping.stored, group);
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](int node) { return ir::op_def(context.graph.value(node)->op).ulp > 0; });
 }
 
 }  // namespace
@@ -76,7 +56,9 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   std::vector<ScheduledContraction> scheduled;
   for (const ir::Contraction& contraction : contractions) {
     const ir::Value& first = node.operands[static_cast<std::size_t>(contraction.a.operand)].value;
-    fused.prologue = is_computed(context, context.graph.index_of(first.get()));
+    const std::vector<bool>& stored = context.grouping.stored;
+    const int source = under_views(context.graph, stored, context.graph.index_of(first.get()));
+    fused.prologue = !stored[static_cast<std::size_t>(source)];
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     Schedule schedule = candidates(contraction, context.target, fused).front();
