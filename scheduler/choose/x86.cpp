@@ -255,13 +255,9 @@ class Chooser {
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    // A panel of pairs is for several blocks of outputs, where few taps read it. One of a prologue is for one block:
-    // several took longer (Zen 3).
     const bool in_panel = dot || (fused_.prologue && !few);
-    const std::int64_t together =
-        dot ? std::min(blocks, ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, product(taps) * s_.block()))
-            : 1;
-    const bool in_groups = together > 1 && outputs % (together * s_.block()) == 0;
+    const std::int64_t together = in_panel ? blocks_of_panel(blocks, channels, product(taps), dot) : 1;
+    const bool in_groups = together > 1;
     const std::int64_t tasks = (in_groups ? blocks / together : blocks) * groups;
     // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
     const std::int64_t weights = c_.outputs() * bytes(fused_.compute),
@@ -312,8 +308,7 @@ class Chooser {
       const std::int64_t width = width_of(channels, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (in_panel) {  // panels are read from memory once
-      } else if (row_blocks.chunks > 1) {
+      if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
       } else if (product(taps) == 1) {  // else tiles pass over a small image often enough
         s_.fetch = {{name(n)}, images};
@@ -323,6 +318,17 @@ class Chooser {
     add_inner_window(p);
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
+  }
+  // Blocks of outputs that a panel of the first operand is for: as many as make its copy little beside the products. A
+  // prologue's copy is read ahead, so it is worth less than sums that stay in L2; where many taps read it, it is
+  // little.
+  std::int64_t blocks_of_panel(std::int64_t blocks, std::int64_t channels, std::int64_t taps, bool dot) const {
+    const std::int64_t sums = s_.block() * channels * taps * bytes(fused_.compute),
+                       fit = target_.l2_bytes / tuning::kSumsOfPanelInL2 / sums,
+                       uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps * s_.block());
+    std::int64_t shared = std::min(blocks, dot ? uses : taps == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1);
+    while (shared > 1 && shared < blocks && extent(roles_.outputs) % (shared * s_.block()) != 0) --shared;
+    return shared;
   }
   // What a weight gradient sums up: images, the rows and columns of each, and what lies between those.
   struct SummedImages {
@@ -374,6 +380,7 @@ class Chooser {
     add_if_any(s_.tasks, vector_);
     const bool panel =
         fused_.prologue && product(planes) == 1 && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
+    if (panel) s_.fetch = {{name(p)}, 1};
     add_if_any(s_.outer, roles_.outputs);
     add_if_any(s_.outer, channel);
     if (taps > 1) {

@@ -276,13 +276,23 @@ Arg GroupKernel::multiply_add(Arg a, Arg b, Arg c, DType type) {
 }
 
 void GroupKernel::prefetch(int node, const LogicalIndex& at) {
-  const Type& type = context_.graph.value(node).type();
-  if (!context_.grouping.stored[static_cast<std::size_t>(node)]) return;
-  std::vector<Index> physical;
-  for (const int d : physical_order(type))
-    physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
-  const Buffer& from = buffer(node);
-  builder_.prefetch(from.memory, place(from, physical), ir::PrefetchKind::l1);
+  const Shape& shape = context_.graph.value(node).type().shape;
+  std::vector<int> from{node};
+  for (std::size_t i = 0; i < from.size(); ++i) {  // grows
+    const Type& type = context_.graph.value(from[i]).type();
+    if (context_.grouping.stored[static_cast<std::size_t>(from[i])]) {
+      std::vector<Index> physical;
+      for (const int d : physical_order(type))
+        physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
+      const Buffer& of_node = buffer(from[i]);
+      builder_.prefetch(of_node.memory, place(of_node, physical), ir::PrefetchKind::l1);
+    } else if (ir::op_def(context_.graph.value(from[i])->op).family == ir::Family::elementwise) {
+      for (const int operand : context_.graph.operands(from[i]))
+        if (operand >= 0 && context_.graph.value(operand).type().shape == shape &&
+            std::find(from.begin(), from.end(), operand) == from.end())
+          from.push_back(operand);
+    }
+  }
 }
 
 int GroupKernel::elements_read() const {

@@ -43,7 +43,8 @@ class GroupKernel {
   // `vectors`: the lanes are a whole vector, the first at a multiple of lanes() along the last axis; then values that
   // no cache would keep are stored around the caches.
   void store_all(const std::vector<int>& also = {}, Vectors vectors = Vectors::some);
-  // A hint that an element of `node` is needed soon; nothing if the node is not in memory. No index names a lane.
+  // A hint that an element of `node` is needed soon, or the elements in memory that it is computed from. No index names
+  // a lane.
   void prefetch(int node, const LogicalIndex& at);
   // The same for everything that the group reads or stores element by element, here; the point names no lane.
   void prefetch_elements(Vectors stored = Vectors::some);

@@ -44,6 +44,7 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
       by_threads_(s_.by_threads()),
       dims_(c_.dims) {
   panel_a_ = {&c_.a, value_a_}, panel_b_ = {&c_.b, value_b_};
+  zeros_.resize(c_.a.index.size());
   for (std::size_t d = 0; d < c_.dims.size(); ++d) {
     held_.push_back(s_.held(c_.dims[d].name));
     ranges_.push_back({0, c_.dims[d].extent, false, 1});
@@ -322,6 +323,12 @@ void Nest::over_elements(const Loop& loop, std::size_t next) {
   }
   std::vector<Index> low{Index(0)}, high{Index(of_dim.size)};
   if (of_dim.limited) high.push_back(Index(dim(d).extent) - of_dim.base);
+  const int zeros = dim(d).reduced && !loop.task && !of_dim.limited ? axis_with(zeros_, d) : -1;
+  if (zeros >= 0 && range(partner(zeros, d)).size == 1 && held(partner(zeros, d)) == 1) {
+    const Clip inside = clip(zeros, d, of_dim);
+    low.push_back(inside.low), high.push_back(inside.high);
+    return builder_.loop(low, high, Binding::none, step);
+  }
   if (known && !of_dim.limited) {
     const Clip inside = clip(axis, d, of_dim);
     low.push_back(inside.low), high.push_back(inside.high);

@@ -93,7 +93,8 @@ class Nest : public ContractionLoops {
   struct Clip {
     ir::Index low, high;
   };
-  int pending_axis(int d) const;
+  int axis_with(const std::vector<bool>& mark, int d) const;
+  int pending_axis(int d) const { return axis_with(pending_, d); }
   int partner(int axis, int d) const;
   bool held_in_list(int d) const;
   Clip clip(int axis, int d, const Range& of_dim) const;
@@ -108,7 +109,10 @@ class Nest : public ContractionLoops {
   std::int64_t size_in_panel(int d) const;
   void measure(Panel& panel) const;
   void in_panel(Panel& panel, std::size_t next);
+  bool has_edges_alone(int axis) const;
+  void over_axis(const Panel& panel, std::size_t d, const std::function<void(const ir::Index& i, bool inside)>& body);
   void fill(const Panel& panel, std::size_t n, std::vector<ir::Index>& at, bool zero);
+  void fetch_for_panel(const Panel& panel, std::size_t row, std::vector<ir::Index>& at);
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg from_panel(const Panel& panel);
 
@@ -172,6 +176,7 @@ class Nest : public ContractionLoops {
 
   std::vector<Range> ranges_;
   std::vector<bool> pending_;                    // by logical dim of the first operand: nothing keeps it inside yet
+  std::vector<bool> zeros_;                      // the same: what is outside are zeros in its panel, better not read
   std::vector<ir::Index> positions_;             // of inner loops over parallel dims: all 0 at a sum's first element
   std::vector<std::vector<std::int64_t>> list_;  // combinations in registers: values of list_dims_
   std::vector<std::size_t> active_;              // those that this point adds to

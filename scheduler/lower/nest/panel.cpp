@@ -14,6 +14,12 @@ using ir::Binding;
 using ir::Index;
 using ir::KernelBuilder;
 
+namespace {
+
+constexpr std::int64_t kFewAccumulators = 16;  // with 28 of 32 registers LLVM 19 kept one on the stack
+
+}  // namespace
+
 // Whole blocks of lanes, as they are read.
 std::int64_t Nest::size_in_panel(int d) const {
   const std::int64_t size = range(d).size;
@@ -61,25 +67,61 @@ void Nest::in_panel(Panel& panel, std::size_t next) {
   std::vector<Index> at(panel.axes.size(), Index(0));
   fill(panel, 0, at, false);
   const std::vector<bool> before = pending_;
-  if (&panel == &panel_a_) pending_.assign(pending_.size(), false);
+  for (std::size_t i = 0; &panel == &panel_a_ && i < pending_.size(); ++i) {
+    zeros_[i] = pending_[i] && !has_edges_alone(static_cast<int>(i));
+    if (zeros_[i]) pending_[i] = false;
+  }
   walk(next);
   pending_ = before;
+  zeros_.assign(zeros_.size(), false);
   panel.memory = -1;
+}
+
+// Every tile in the registers is one at an edge. So they are written as copies, which leave out products with padding,
+// and no tile of the inside that could do without its zeros is among them.
+bool Nest::has_edges_alone(int axis) const {
+  if (dot_ >= 0 || s_.accumulators() > kFewAccumulators) return false;  // copies would spill
+  for (const ir::DimSum::Term& term : c_.a.index[static_cast<std::size_t>(axis)].terms) {
+    const Range& all = range(term.dim);
+    const auto loops = std::count_if(stages_.begin(), stages_.end(), [&](const Stage& stage) {
+      return stage.kind == Kind::loop && stage.loop.dim == term.dim;
+    });
+    if (std::find(tile_dims_.begin(), tile_dims_.end(), term.dim) != tile_dims_.end())
+      return loops == 1 && all.base.is_constant() && !all.limited && all.size <= 2 * held(term.dim);
+  }
+  return false;
+}
+
+// Elements of one of a panel's dims: those inside of the operand, and those beside it, which are zeros. Each has a loop
+// of its own; a condition for every element would stand in the way of the copy.
+void Nest::over_axis(const Panel& panel, std::size_t d, const std::function<void(const Index& i, bool inside)>& body) {
+  const Panel::Axis& axis = panel.axes[d];
+  const Index extent(axis.extent);
+  const auto over = [&](std::vector<Index> low, std::vector<Index> high, bool inside) {
+    emit_loop(std::move(low), std::move(high), Binding::none, [&](const Index& i) { body(i, inside); });
+  };
+  if (!axis.may_leave) return over({Index(0)}, {extent}, true);
+  // 0 <= low + i * step < the operand's extent
+  const auto first_at_least = [&](std::int64_t bound) { return (Index(bound + axis.step - 1) - axis.low) / axis.step; };
+  const Index first = first_at_least(0), end = first_at_least(panel.of->extents[d]);
+  over({Index(0)}, {extent, first}, false);
+  over({Index(0), first}, {extent, end}, true);
+  over({Index(0), end}, {extent}, false);
 }
 
 // Coordinates of the dims before the n-th are in `at`; `zero`: one of them is outside of the operand.
 void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool zero) {
   const auto d = static_cast<std::size_t>(panel.order[n]);
   const Panel::Axis& axis = panel.axes[d];
-  const auto inside = [&] { return within(axis.low + at[d] * axis.step, panel.of->extents[d]); };
   if (n + 1 < panel.order.size()) {
-    return emit_loop({Index(0)}, {Index(axis.extent)}, Binding::none, [&](const Index& i) {
+    const auto deeper = [&](const Index& i, bool inside) {
       at[d] = i;
-      if (zero || !axis.may_leave) return fill(panel, n + 1, at, zero);
-      builder_.when(
-          inside(), [&] { fill(panel, n + 1, at, false); }, [&] { fill(panel, n + 1, at, true); });
-    });
+      fill(panel, n + 1, at, !inside);
+    };
+    if (!zero) return over_axis(panel, d, deeper);
+    return emit_loop({Index(0)}, {Index(axis.extent)}, Binding::none, [&](const Index& i) { deeper(i, false); });
   }
+  if (!zero) fetch_for_panel(panel, d, at);
   const std::int64_t lanes = s_.lanes, rest = axis.extent % lanes;
   emit_loop({Index(0)}, {Index(ir::ceil_divide(axis.extent, lanes))}, Binding::none, [&](const Index& vector) {
     builder_.loop(Index(0), Index(lanes), Binding::vector, [&](const Index& lane) {
@@ -87,7 +129,7 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
       std::vector<ir::Compare> there;
       if (rest > 0) there.push_back(compare(at[d], ir::CompareKind::lt, axis.extent));
       if (axis.may_leave)
-        for (const ir::Compare& c : inside()) there.push_back(c);
+        for (const ir::Compare& c : within(axis.low + at[d] * axis.step, panel.of->extents[d])) there.push_back(c);
       const Arg nothing = KernelBuilder::literal(0, factor_);
       const auto element = [&]() -> Arg {
         if (zero) return nothing;
@@ -100,6 +142,24 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
       for (const int of : panel.order) place.push_back(at[static_cast<std::size_t>(of)]);
       builder_.store(panel.memory, place, element());
     });
+  });
+}
+
+// The lines along a row that the copy reads so much further along another dim: the next row of an image may be in
+// another page, which no processor foresees.
+void Nest::fetch_for_panel(const Panel& panel, std::size_t row, std::vector<Index>& at) {
+  if (s_.fetch.dims.empty() || &panel != &panel_a_) return;
+  const int along = c_.find(s_.fetch.dims[0]);
+  const std::vector<ir::DimSum>& index = panel.of->index;
+  if (std::none_of(index.begin(), index.end(), [&](const auto& sum) { return sum.coefficient_of(along) != 0; })) return;
+  const std::int64_t line = 64 / bytes(panel.of->dtype);
+  emit_loop({Index(0)}, {Index(ir::ceil_divide(panel.axes[row].extent, line))}, Binding::none, [&](const Index& i) {
+    at[row] = i * line;
+    LogicalIndex further;
+    for (std::size_t n = 0; n < at.size(); ++n)
+      further.push_back(panel.axes[n].low + at[n] * panel.axes[n].step +
+                        Index(index[n].coefficient_of(along) * s_.fetch.count));
+    kernel_.prefetch(panel.value, further);
   });
 }
 

@@ -272,7 +272,8 @@ void Nest::fetch_result() {
   if (s_.fetch.dims.empty()) return;
   const int d = c_.find(s_.fetch.dims[0]);
   if (dim(d).reduced) return;
-  const bool lines = c_.a.mentions(vector_) && std::all_of(c_.dims.begin(), c_.dims.end(), [&](const auto& other) {
+  const bool lines = c_.a.mentions(vector_) && !panel_a_.is_open() &&
+                     std::all_of(c_.dims.begin(), c_.dims.end(), [&](const auto& other) {
                        const int i = c_.find(other.name);
                        return !other.reduced || other.extent == 1 || is_tap(i);
                      });
@@ -304,9 +305,10 @@ void Nest::fetch_new_lines(std::size_t axis, int along) {
     with(tap, {Index(taps - 1 - t), 1, false, 1}, [&] { fetch_new_lines(axis + 1, along); });
 }
 
-// Both operands of the term that takes this one's place, so many steps further along a dim that is summed up.
+// Both operands of the term that takes this one's place, so many steps further along a dim that is summed up. Of one in
+// a panel the copy does.
 void Nest::fetch_operands() {
-  if (s_.fetch.dims.empty() || !list_.empty() || panel_a_.is_open()) return;
+  if (s_.fetch.dims.empty() || !list_.empty()) return;
   const int d = c_.find(s_.fetch.dims[0]);
   const Range here = range(d);
   with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {
@@ -314,6 +316,7 @@ void Nest::fetch_operands() {
       vector_at_ = range(vector_).base + j * s_.lanes;
       kernel_.prefetch(value_b_, evaluate(c_.b.index));
     });
+    if (panel_a_.is_open()) return;
     vector_at_ = range(vector_).base;
     const auto corner = [&](bool last) {
       const std::function<void(std::size_t)> set = [&](std::size_t n) {

@@ -17,10 +17,10 @@ std::int64_t floor_quotient(std::int64_t n, std::int64_t by) { return n >= 0 ? n
 
 }  // namespace
 
-// Logical dim of the first operand that this dim may lead out of, with nothing to keep it inside yet; -1: none.
-int Nest::pending_axis(int d) const {
-  for (std::size_t i = 0; i < pending_.size(); ++i)
-    if (pending_[i] && c_.a.index[i].coefficient_of(d) != 0) return static_cast<int>(i);
+// The marked logical dim of the first operand whose index this dim is in; -1: none.
+int Nest::axis_with(const std::vector<bool>& mark, int d) const {
+  for (std::size_t i = 0; i < mark.size(); ++i)
+    if (mark[i] && c_.a.index[i].coefficient_of(d) != 0) return static_cast<int>(i);
   return -1;
 }
 
