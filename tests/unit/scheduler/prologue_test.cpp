@@ -1,8 +1,11 @@
 // R6: which operands of anchors are computed in panels, and which are stored.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "ir/kernel/kernel.h"
 #include "ir/passes/grad.h"
 #include "scheduler/make_plan.h"
 
@@ -103,6 +106,57 @@ TEST(Prologue, OneImageThatTasksShareOutByOutputsIsStored) {
 })");
   EXPECT_EQ(found_in(graph, "x86:avx512,tasks=64"), (Found{0, 1}));
   EXPECT_EQ(found_in(graph, "x86:avx512,tasks=1"), (Found{1, 0}));
+}
+
+// Loops and prefetches of relu and a 3x3 convolution, or of its weight gradient, on images of `size` x `size`.
+std::string loops_of(int size, bool gradient, const char* target) {
+  const std::string image = fmt::format("f32[2,16,{0},{0}]:nhwc", size);
+  const std::string anchor = gradient
+                                 ? "conv2d_weight_grad(%x, %g) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[16,16,3,3]"
+                                 : "conv2d(%x, %w) {padding=[1,1,1,1]} : " + image;
+  const ir::Graph graph = ir::parse_graph(fmt::format(
+      "graph @one(%image: {0}, %g: {0}, %w: f32[16,16,3,3]) {{ %x = relu(%image) : {0} %y = {1} return %y }}", image,
+      anchor));
+  const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
+  std::istringstream lines(ir::print(*plan.steps.back().kernel));
+  std::string found, line;
+  while (std::getline(lines, line)) {
+    const std::size_t first = line.find_first_not_of(' ');
+    if (first != std::string::npos && (line.compare(first, 4, "for ") == 0 || line.compare(first, 3, "if ") == 0 ||
+                                       line.compare(first, 8, "prefetch") == 0))
+      found += line.substr(first) + '\n';
+  }
+  return found;
+}
+
+// Padding has loops of its own, and none of its rows is multiplied.
+TEST(Prologue, PanelsAskNothingOfTheirElements) {
+  const std::string loops = loops_of(24, false, "x86:avx512,tasks=1");
+  EXPECT_TRUE(loops.starts_with(R"(for %i0 in 0..2 threads {
+for %i1 in 0..26 {
+for %i2 in 0..16 vector {
+for %i3 in 1..25 {
+for %i4 in 0..16 vector {
+for %i5 in 1..25 {
+for %i6 in 0..16 vector {
+for %i7 in 0..16 vector {
+for %i8 in 0..26 {
+for %i9 in 0..16 vector {
+)")) << loops;
+  EXPECT_EQ(loops.find("if "), std::string::npos) << loops;
+  EXPECT_NE(loops.find("in max(0, -%i11 + 1)..min(3, -%i11 + 25)"), std::string::npos) << loops;
+}
+
+// Where every tile lies at an edge, its copies leave out the padding of columns too.
+TEST(Prologue, TilesAtTheEdgesAreCopies) {
+  EXPECT_NE(loops_of(8, false, "x86:avx512,tasks=1").find("if %i13 + %i16 >= 1 and %i13 + %i16 < 9"),
+            std::string::npos);
+}
+
+TEST(Prologue, PanelsFetchTheNextRows) {
+  const std::string loops = loops_of(56, true, "x86:avx512,tasks=1");
+  EXPECT_EQ(loops.find("if "), std::string::npos) << loops;
+  EXPECT_NE(loops.find("prefetch %p0["), std::string::npos) << loops;
 }
 
 }  // namespace
