@@ -1,32 +1,12 @@
 // Convolutions as the scheduler writes them, against the FMA peak of the same run: the layers of the digits network and
 // of ResNet-50, forward, input gradient and weight gradient. FLOP leave out the multiplications on padding.
 #include "bench/command_line/options.h"
+#include "bench/conv_layer.h"
 #include "bench/measure.h"
 #include "ir/graph.h"
 
 namespace fusejit::bench {
 namespace {
-
-struct Layer {
-  int batch, channels, size, outputs, kernel, stride, padding;
-  int out() const { return (size + 2 * padding - kernel) / stride + 1; }
-  std::string label() const {
-    return fmt::format("{}x{}{} {}->{} @{} n{}", kernel, kernel, stride > 1 ? fmt::format("s{}", stride) : "", channels,
-                       outputs, size, batch);
-  }
-  // Products of one spatial dim that do not fall on padding.
-  double taps() const {
-    double count = 0;
-    for (int o = 0; o < out(); ++o) {
-      for (int r = 0; r < kernel; ++r) {
-        const int h = o * stride + r - padding;
-        count += h >= 0 && h < size;
-      }
-    }
-    return count;
-  }
-  double flop() const { return 2.0 * batch * taps() * taps() * channels * outputs; }
-};
 
 const std::vector<Layer> kLayers = {
     {250, 1, 28, 32, 3, 1, 0},   {250, 32, 26, 64, 3, 1, 0},   {16, 64, 56, 64, 3, 1, 1},   {16, 64, 56, 256, 1, 1, 0},
@@ -37,44 +17,9 @@ const std::vector<Layer> kLayers = {
 
 struct Pass {
   const char* name;
-  std::string (*text)(const Layer& l);
+  std::string (Layer::*text)(const std::string& dtype) const;
 };
-
-std::string attributes(const Layer& l) {
-  return fmt::format("stride=[{0},{0}], padding=[{1},{1},{1},{1}], dilation=[1,1], groups=1", l.stride, l.padding);
-}
-std::string type_of(int n, int c, int s) { return fmt::format("f32[{},{},{},{}]:nhwc", n, c, s, s); }
-// In which dtype the passes are written; others are made of these texts.
-std::string in_dtype(std::string text, const std::string& dtype) {
-  for (std::size_t at = 0; (at = text.find("f32[", at)) != std::string::npos; at += dtype.size())
-    text.replace(at, 3, dtype);
-  return text;
-}
-std::string x_type(const Layer& l) { return type_of(l.batch, l.channels, l.size); }
-std::string y_type(const Layer& l) { return type_of(l.batch, l.outputs, l.out()); }
-std::string w_type(const Layer& l) {
-  return fmt::format("f32[{},{},{},{}]", l.outputs, l.channels, l.kernel, l.kernel);
-}
-
-const Pass kPasses[] = {
-    {"forward",
-     [](const Layer& l) {
-       return fmt::format("graph @f(%x: {}, %w: {}) {{ %0 = conv2d(%x, %w) {{{}}} : {} return %0 }}", x_type(l),
-                          w_type(l), attributes(l), y_type(l));
-     }},
-    {"dx",
-     [](const Layer& l) {
-       return fmt::format(
-           "graph @dx(%g: {}, %w: {}) {{ %0 = conv2d_input_grad(%g, %w) {{input_size=[{},{}], {}}} : {} return %0 }}",
-           y_type(l), w_type(l), l.size, l.size, attributes(l), x_type(l));
-     }},
-    {"dw",
-     [](const Layer& l) {
-       return fmt::format(
-           "graph @dw(%x: {}, %g: {}) {{ %0 = conv2d_weight_grad(%x, %g) {{kernel_size=[{},{}], {}}} : {} return %0 }}",
-           x_type(l), y_type(l), l.kernel, l.kernel, attributes(l), w_type(l));
-     }},
-};
+const Pass kPasses[] = {{"forward", &Layer::forward}, {"dx", &Layer::input_gradient}, {"dw", &Layer::weight_gradient}};
 
 struct Case {
   Layer layer;
@@ -133,7 +78,7 @@ int main(int argc, char** argv) {
       if ((layer.label() + " " + pass.name).find(only) == std::string::npos) continue;
       if (layer.channels < 4 && std::string(pass.name) == "dx") continue;  // training never needs it
       cases.push_back({layer, pass.name, nullptr});
-      cases.back().plan = std::make_unique<TimedPlan>(ir::parse_graph(in_dtype(pass.text(layer), dtype)), options);
+      cases.back().plan = std::make_unique<TimedPlan>(ir::parse_graph((layer.*pass.text)(dtype)), options);
     }
     for (int round = -1; round < rounds && !cases.empty(); ++round) {
       peak.measure(workers);

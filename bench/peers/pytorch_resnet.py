@@ -37,14 +37,33 @@ class Bottleneck(nn.Module):
         return F.relu(self.third(y) + self.shortcut(x))
 
 
-def resnet50():
+class Basic(nn.Module):
+    def __init__(self, inputs, width, stride):
+        super().__init__()
+        self.first = conv_norm(inputs, width, 3, stride)
+        self.second = conv_norm(width, width, 3)
+        self.shortcut = nn.Identity() if stride == 1 and inputs == width else conv_norm(inputs, width, 1, stride)
+
+    def forward(self, x):
+        return F.relu(self.second(F.relu(self.first(x))) + self.shortcut(x))
+
+
+def resnet(block, expansion, blocks):
     layers, inputs = [conv_norm(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 64
-    for stage, blocks in enumerate([3, 4, 6, 3]):
+    for stage, count in enumerate(blocks):
         width = 64 << stage
-        for block in range(blocks):
-            layers.append(Bottleneck(inputs, width, 2 if block == 0 and stage > 0 else 1))
-            inputs = 4 * width
+        for i in range(count):
+            layers.append(block(inputs, width, 2 if i == 0 and stage > 0 else 1))
+            inputs = expansion * width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, 1000))
+
+
+def resnet18():
+    return resnet(Basic, 1, [2, 2, 2, 2])
+
+
+def resnet50():
+    return resnet(Bottleneck, 4, [3, 4, 6, 3])
 
 
 class Inverted(nn.Module):
@@ -70,7 +89,7 @@ def mobilenet_v2():
     return nn.Sequential(*layers, nn.Dropout(0.2), nn.Linear(1280, 1000))
 
 
-MODELS = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2}
+MODELS = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2, "resnet18": resnet18}
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
@@ -132,7 +151,7 @@ def measure(name, batch, precision, mode, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     split = lambda text: text.split(",")
-    parser.add_argument("--models", type=split, default=list(MODELS))
+    parser.add_argument("--models", type=split, default=["resnet50", "mobilenet_v2"])
     parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",")], default=[64, 256])
     parser.add_argument("--precisions", type=split, default=["f32", "tf32", "bf16", "f16"])
     parser.add_argument("--modes", type=split, default=["eager", "compile"])

@@ -1,0 +1,16 @@
+// What the machine does at most, as one line of JSON: FMAs in registers and copying, the best of a few runs.
+//   machine_peak --threads 2
+#include "bench/contest/contender.h"
+#include "runtime/cpu/roofline.h"
+
+int main(int argc, char** argv) {
+  try {
+    const contest::Flags flags(argc, argv);
+    const auto peak = fusejit::runtime::roofline(fusejit::Target::host(), flags.number("threads", 2));
+    std::cout << "{\"gflops\": " << peak.gflops << ", \"gigabytes_per_second\": " << peak.gigabytes_per_second << "}\n";
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "machine_peak: " << error.what() << '\n';
+    return 2;
+  }
+}

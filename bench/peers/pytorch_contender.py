@@ -1,0 +1,116 @@
+"""PyTorch as a contender of bench/cpu.py: eager or compiled, channels outside or inside, f32, bf16 or autocast.
+
+bf16 is the whole network and its optimiser's state in bf16, as fusejit has it; --autocast keeps weights in f32.
+"""
+
+import argparse
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import protocol
+import pytorch_convnet
+import pytorch_resnet
+
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def network(net, batch_norm):
+    if net == "convnet":
+        return pytorch_convnet.Network(
+            nn.BatchNorm2d if batch_norm == "ordinary" else lambda channels: pytorch_convnet.PlainBatchNorm()
+        )
+    return pytorch_resnet.MODELS[net]()
+
+
+def layer_step(options):
+    """A step that computes one pass of one convolution, named by its part; tensors of the last part are kept."""
+    kept = {}
+
+    def make(part):
+        what, *numbers = part.split()
+        n, c, s, k, r, stride, padding = (int(v) for v in numbers)
+        layout = torch.channels_last if options.channels_last else torch.contiguous_format
+        dtype = DTYPES[options.dtype]
+        x = torch.rand(n, c, s, s).to(dtype).contiguous(memory_format=layout)
+        w = torch.rand(k, c, r, r).to(dtype).contiguous(memory_format=layout)
+        if what == "forward":
+            return lambda: F.conv2d(x, w, None, stride, padding)
+        g = torch.rand_like(F.conv2d(x, w, None, stride, padding)).contiguous(memory_format=layout)
+        mask = [what == "dx", what == "dw", False]
+        return lambda: torch.ops.aten.convolution_backward(
+            g, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, mask
+        )
+
+    def step(part):
+        if part not in kept:
+            kept.clear()
+            kept[part] = make(part)
+        with torch.no_grad():
+            kept[part]()
+
+    return step
+
+
+def serve_step(options, net, x):
+    net.eval()
+    if options.compile:
+        import torch._inductor.config
+
+        torch._inductor.config.freezing = True  # folds batch norm and packs weights, as servers do
+    forward = torch.compile(net) if options.compile else net
+
+    def step(part):
+        with torch.inference_mode() if not options.compile else torch.no_grad():
+            forward(x)
+
+    return step
+
+
+def train_step(options, net, x):
+    convnet = options.net == "convnet"
+    target = torch.arange(options.batch) % (10 if convnet else 1000)
+    if convnet:
+        optimiser = torch.optim.Adadelta(net.parameters(), lr=1.0)
+    else:
+        optimiser = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9, fused=True)
+    forward = torch.compile(net) if options.compile else net
+    update = torch.compile(optimiser.step) if options.compile and convnet else optimiser.step
+    loss_of = F.nll_loss if convnet else F.cross_entropy
+
+    def step(part):
+        optimiser.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=options.autocast):
+            loss = loss_of(forward(x), target)
+        loss.backward()
+        update()
+        return loss.item()
+
+    return step
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--channels-last", action="store_true")
+    parser.add_argument("--autocast", action="store_true")
+    parser.add_argument("--batch-norm", choices=["plain", "ordinary"], default="plain", help="of the digits network")
+    options = protocol.options(parser)
+    torch.manual_seed(1)
+    torch.set_num_threads(options.threads)
+    held_before = protocol.resident_mib("VmRSS")
+    if options.mode == "layers":
+        step = layer_step(options)
+    else:
+        dtype = torch.float32 if options.autocast else DTYPES[options.dtype]
+        layout = torch.channels_last if options.channels_last else torch.contiguous_format
+        net = network(options.net, options.batch_norm).to(dtype).to(memory_format=layout)
+        shape = (1, 28, 28) if options.net == "convnet" else (3, options.size, options.size)
+        x = torch.randn(options.batch, *shape).to(dtype).contiguous(memory_format=layout)
+        step = (train_step if options.mode == "train" else serve_step)(options, net, x)
+    protocol.serve(f"PyTorch {torch.__version__.split('+')[0]}", step, held_before)
+
+
+if __name__ == "__main__":
+    main()
