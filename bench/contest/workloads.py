@@ -152,7 +152,9 @@ def peers(workload, python, threads, tcmalloc):
         for kind in ("OpenMP", "SYCL"):
             program = python.parent / f"onednn_contender_{kind.lower()}"
             missing = "" if program.exists() else f"no {program.name}: bench/peers/setup.sh builds it"
-            command = (str(program), *workload.arguments(threads))
-            found.append(Contender(f"oneDNN's chain, {kind}" if workload.mode == "train" else f"oneDNN, {kind}",
-                                   command, problem=missing))
+            # Without an ICD file of the system's, SYCL is told where its driver for processors is.
+            environment = (("OMP_NUM_THREADS", str(threads)), ("ONEDNN_VERBOSE", "none"),
+                           ("OCL_ICD_FILENAMES", str(python.parent.parent / "lib" / "libintelocl.so")))
+            name = f"oneDNN's chain, {kind}" if workload.mode == "train" else f"oneDNN, {kind}"
+            found.append(Contender(name, (str(program), *workload.arguments(threads)), True, environment, missing))
     return found
