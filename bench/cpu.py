@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """fusejit beside other frameworks on this processor: ./dev bench cpu [--peers].
 
-Every contender is a process that answers lines (bench/peers/README.md). Each is started once with an empty cache for its
-first step; then those that fit into memory together run in turn, round by round, first quietly and then beside a busy
-loop. Peak and bandwidth are probed before and after. Writes results.json (every round), table.md and table.svg; with
---write also docs/performance.md, between its marks, and docs/performance-cpu.svg.
+Every contender is a process that answers lines (bench/peers/README.md). Each is started once with an empty cache, for
+its first step; then those that fit into memory together run in turn, round by round, first quietly and then beside a
+busy loop. Peak and bandwidth are probed before and after. Writes results.json (every round), table.md and table.svg;
+with --write also docs/performance.md, between its marks, and docs/performance-cpu.svg.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 
@@ -95,10 +96,9 @@ def contenders_of(workload, options):
 
 def measure(options):
     memory = options.memory * 1024 if options.memory else available_mib() - 3072
-    settings = heats.Settings(threads=options.threads, rounds=options.rounds, seconds=options.seconds, memory_mib=memory)
+    settings = heats.Settings(options.threads, options.rounds, options.seconds, memory_mib=memory)
     if options.quick:
-        settings = heats.Settings(threads=options.threads, rounds=min(3, options.rounds), seconds=0.2, warm_up_seconds=4,
-                                  memory_mib=memory, busy=False)
+        settings = heats.Settings(options.threads, min(3, options.rounds), 0.2, 4, memory_mib=memory, busy=False)
     data = {"date": datetime.date.today().isoformat(), "processor": processor_name(), "threads": options.threads,
             "rounds": settings.rounds, "peak": {"before": probe(options.programs, options.threads)}, "workloads": []}
     for workload in options.chosen:
@@ -124,6 +124,7 @@ def joined(files):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # an exception: contenders that are stopped would stay
     options = arguments()
     if options.list:
         for workload in options.chosen:

@@ -31,12 +31,17 @@ class Running:
                 start_new_session=True,
                 preexec_fn=(lambda: os.sched_setaffinity(0, processors)) if processors else None)
         except OSError as error:
+            self.errors.close()
             raise Failed(f"cannot be started: {error}") from None
         self.pid = self.process.pid
         self.buffer = b""
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)
-        self.version = self.answer().get("ready", "")
+        try:
+            self.version = self.answer().get("ready", "")
+        except Failed:
+            self.end()
+            raise
 
     def answer(self):
         """The next line of JSON; lines that are none are passed over."""

@@ -145,6 +145,8 @@ def run_heat(workload, contenders, caches, settings, entries):
 
 def contest(workload, contenders, settings):
     """{"contenders": name -> entry, "records": [...]}: everything that was measured of one workload."""
+    if workload.mode == "layers":  # many parts, each a few milliseconds
+        settings = dataclasses.replace(settings, seconds=settings.seconds / 10, warm_up_seconds=2)
     entries = {c.name: {"peer": c.peer} for c in contenders}
     root = pathlib.Path(tempfile.mkdtemp(prefix="fusejit-bench-"))
     caches = {c.name: root / str(i) for i, c in enumerate(contenders)}

@@ -1,4 +1,4 @@
-"""The figures as one SVG: a panel a network, a bar a contender, shorter is faster; the line is the arithmetic's floor."""
+"""The figures as one SVG: a panel a network, a bar a contender; a dashed line is the arithmetic's floor."""
 
 from xml.sax.saxutils import escape
 

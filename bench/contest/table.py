@@ -126,9 +126,10 @@ def markdown(data, picture=None):
         f"{data['date']}, {data['processor']}, {data['threads']} threads. FMA peak before and after "
         f"{number(before['gflops'])} and {number(after['gflops'])} GFLOP/s, copying "
         f"{number(before['gigabytes_per_second'])} and {number(after['gigabytes_per_second'])} GB/s. Peers: "
-        f"{versions(data)}. Medians of {data['rounds']} rounds in turn; a ratio is one of times of the same round, below 1 "
-        f"is faster than the best peer. Other programs used {number(summary.quantile(others, 0.5) if others else 0, 2)} "
-        f"cores meanwhile (median; at most {number(max(others, default=0), 2)}). % of the peak counts the products of "
+        f"{versions(data)}. Medians of {data['rounds']} rounds in turn; a ratio is one of times of the same round, and "
+        f"below 1 is faster than the best peer. Other programs used "
+        f"{number(summary.quantile(others, 0.5) if others else 0, 2)} cores meanwhile (median; at most "
+        f"{number(max(others, default=0), 2)}). % of the peak counts the products of "
         "the direct convolution: Winograd may exceed 100, and so may bf16, whose products are twice as fast. Memory is "
         "the growth of the process from its start, with everything it loads, to its largest size.")
     parts = [intro, overview(data), f"![Milliseconds of a step]({picture})" if picture else "", network_table(data)]

@@ -1,5 +1,5 @@
-"""JAX as a contender of bench/cpu.py: one jitted step, with its arguments donated in training. What XLA compiles is kept
-in the folder BENCH_CACHE."""
+"""JAX as a contender of bench/cpu.py: one jitted step, with its arguments donated in training. What XLA compiles is
+kept in the folder BENCH_CACHE."""
 
 import argparse
 import os

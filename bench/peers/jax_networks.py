@@ -1,4 +1,4 @@
-"""The networks in JAX without a library of layers: functions of (values, x), x as [N,H,W,C], as XLA's processors like it.
+"""The networks in JAX without a library of layers: functions of (values, x), x as [N,H,W,C], which suits XLA here.
 
 A network asks `values` for its parameters in the order of its layers. The first call makes them, every later one hands
 them out: `values.trained` are what is trained, `values.running` the statistics of batch norms, new ones after a call in
