@@ -20,11 +20,12 @@ wrong, ms, log = sys.argv[1], float(sys.argv[2]), sys.argv[3]
 if wrong == "dies": sys.exit("no such thing as a step")
 print("a banner that is no answer")
 print(json.dumps({"ready": "Fake 1.0"}), flush=True)
-for line in sys.stdin:
+for ran, line in enumerate(sys.stdin):
     count = int(line.split()[1])
     open(log, "a").write(f"{ms:g} {line.strip()}\\n")
     if wrong == "silent": continue
     if wrong == "refuses": print(json.dumps({"error": "bf16 is not for me"}), flush=True); continue
+    if wrong == "dies in a round" and ran == 4: sys.exit("enough")
     if wrong == "dies later" and count > 1: sys.exit("out of memory")
     print(json.dumps({"ms": [ms] * (0 if wrong == "short" else count), "peak_mib": 100, "loss": 0.5}), flush=True)
 """
@@ -52,7 +53,8 @@ class Measuring(unittest.TestCase):
         result = heats.contest(WORKLOAD, contenders, SETTINGS)
         wrong |= {"absent": "cannot be started", "bare": "not installed"}
         for name, reason in wrong.items():
-            self.assertIn(reason, result["contenders"][name]["problem"], name)
+            said = result["contenders"][name]["problem"]
+            self.assertTrue(said.startswith(reason), said)
         rows = {row.name: row for row in summary.rows(result)}
         self.assertEqual([n for n, row in rows.items() if row.ms is not None], ["own", "peer"])
         self.assertEqual((rows["own"].ratio, rows["peer"].ratio), (0.5, 1.0))
@@ -60,6 +62,12 @@ class Measuring(unittest.TestCase):
         text = table.markdown(data_of([result]))
         for name, reason in wrong.items():
             self.assertRegex(text, rf"\| {name} \| not measured: .*{reason}")
+
+    def test_whoever_fails_in_a_round_keeps_the_rounds_before(self):
+        contenders = [self.fake("own", 50, peer=False), self.fake("peer", 50, "dies in a round")]
+        result = heats.contest(WORKLOAD, contenders, SETTINGS)
+        self.assertEqual([len(r) for r in summary.rounds_of(result)], [2, 1, 1])
+        self.assertIn("| peer (then: ended with 1: enough) | 50.0 |", table.markdown(data_of([result])))
 
     def test_rounds_are_in_turn_and_each_begins_with_another(self):
         contenders = [self.fake("a", 20, peer=False), self.fake("b", 40), self.fake("c", 60)]
