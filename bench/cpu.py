@@ -16,6 +16,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 from contest import heats, picture, table, workloads
 
@@ -103,8 +104,11 @@ def measure(options):
             "rounds": settings.rounds, "peak": {"before": probe(options.programs, options.threads)}, "workloads": []}
     for workload in options.chosen:
         heats.say(workload.title)
+        began = time.monotonic()
         about = {"title": workload.title, "mode": workload.mode, "batch": workload.batch}
         result = heats.contest(workload, contenders_of(workload, options), settings)
+        about["seconds"] = round(time.monotonic() - began)
+        heats.say(f"  {about['seconds']} s")
         data["workloads"].append({**about, **work_of(workload, options.programs), **result})
         # What was measured so far is kept, should the run end early.
         data["peak"]["after"] = probe(options.programs, options.threads)

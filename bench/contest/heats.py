@@ -126,6 +126,8 @@ def run_heat(workload, contenders, caches, settings, entries):
                 if c.name in field:
                     field.pop(c.name).end()
         for part in workload.parts():
+            if part:
+                say(f"  {part}")
             counts = {}
             for name in list(field):
                 try:
