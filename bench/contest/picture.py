@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 from contest import summary
 from contest.table import number, ratio
 
-COLUMN, NAME, BAR, LINE, GAP = 620, 250, 260, 17, 46
+COLUMN, NAME, BAR, LINE, GAP = 640, 310, 208, 17, 46
 STYLE = """
 text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } .problem { fill: #888; font-style: italic }
 .own { fill: #d1495b } .peer { fill: #9aa5b1 } .best { fill: #30638e } .floor { stroke: #222; stroke-dasharray: 3 2 }

@@ -124,7 +124,7 @@ def pytorch_forms(workload):
     if workload.dtype == "bf16":
         forms.append(("PyTorch compiled nhwc autocast", ["--compile", "--channels-last", "--autocast"]))
     if workload.net == "convnet":  # the batch norm that a user of PyTorch would rather take
-        forms.append(("PyTorch compiled nhwc, ordinary batch norm",
+        forms.append(("PyTorch compiled nhwc, BatchNorm2d",
                       ["--compile", "--channels-last", "--batch-norm", "ordinary"]))
     return forms
 

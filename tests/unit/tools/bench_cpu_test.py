@@ -194,7 +194,7 @@ class Text(unittest.TestCase):
         root = xml.etree.ElementTree.fromstring(picture.svg(self.data()))
         space = "{http://www.w3.org/2000/svg}"
         bars = {e.get("class"): float(e.get("width")) for e in root.iter(space + "rect") if e.get("class")}
-        self.assertEqual(bars, {"own": 32.5, "best": 65.0, "peer": 260.0})
+        self.assertEqual(bars, {"own": 26.0, "best": 52.0, "peer": 208.0})
         texts = [e.text for e in root.iter(space + "text")]
         for said in ("1,234 (0.50)", "slow <&>", "ended | with 1", "A network, ms"):
             self.assertIn(said, texts)
