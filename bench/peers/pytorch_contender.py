@@ -56,9 +56,9 @@ def layer_step(options):
 def serve_step(options, net, x):
     net.eval()
     if options.compile:
-        import torch._inductor.config
+        from torch._inductor import config
 
-        torch._inductor.config.freezing = True  # folds batch norm and packs weights, as servers do
+        config.freezing = True  # folds batch norm and packs weights, as servers do
     forward = torch.compile(net) if options.compile else net
 
     def step(part):
