@@ -53,6 +53,10 @@ def layer_step(options):
     return step
 
 
+def cast(options):
+    return torch.autocast("cpu", torch.bfloat16, enabled=options.autocast)
+
+
 def serve_step(options, net, x):
     net.eval()
     if options.compile:
@@ -62,7 +66,7 @@ def serve_step(options, net, x):
     forward = torch.compile(net) if options.compile else net
 
     def step(part):
-        with torch.inference_mode() if not options.compile else torch.no_grad():
+        with torch.no_grad(), cast(options):
             forward(x)
 
     return step
@@ -81,7 +85,7 @@ def train_step(options, net, x):
 
     def step(part):
         optimiser.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=options.autocast):
+        with cast(options):
             loss = loss_of(forward(x), target)
         loss.backward()
         update()
