@@ -22,6 +22,7 @@ from contest import heats, picture, table, workloads
 
 ROOT = workloads.ROOT
 TCMALLOC = "libtcmalloc_minimal.so.4"
+PROGRAMS = ("network_contender", "layer_contender", "machine_peak", "fusejit-dump")
 
 
 def processor_name():
@@ -105,11 +106,12 @@ def measure(options):
     for workload in options.chosen:
         heats.say(workload.title)
         began = time.monotonic()
-        about = {"title": workload.title, "mode": workload.mode, "batch": workload.batch}
+        about = {"title": workload.title, "mode": workload.mode, "batch": workload.batch,
+                 **work_of(workload, options.programs)}
         result = heats.contest(workload, contenders_of(workload, options), settings)
         about["seconds"] = round(time.monotonic() - began)
         heats.say(f"  {about['seconds']} s")
-        data["workloads"].append({**about, **work_of(workload, options.programs), **result})
+        data["workloads"].append({**about, **result})
         # What was measured so far is kept, should the run end early.
         data["peak"]["after"] = probe(options.programs, options.threads)
         options.output.mkdir(parents=True, exist_ok=True)
@@ -136,6 +138,10 @@ def main():
             for contender in contenders_of(workload, options):
                 print(f"    {contender.name}" + (f": {contender.problem}" if contender.problem else ""))
         return 0
+    missing = [name for name in PROGRAMS if not (options.programs / name).exists()]
+    if missing and not options.render:
+        print(f"cpu.py: no {', '.join(missing)} in {options.programs}; ./dev bench cpu builds them", file=sys.stderr)
+        return 2
     data = joined(options.render) if options.render else measure(options)
     options.output.mkdir(parents=True, exist_ok=True)
     (options.output / "table.md").write_text(table.markdown(data, "table.svg"))

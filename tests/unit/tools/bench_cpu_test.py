@@ -221,6 +221,11 @@ class Program(unittest.TestCase):
                      "oneDNN, SYCL: no onednn_contender_sycl"):
             self.assertIn(line, listed)
 
+    def test_programs_that_are_not_built_are_named(self):
+        ran = self.run_program("--programs", "/no/such/folder")
+        self.assertEqual((ran.returncode, ran.stdout), (2, ""))
+        self.assertIn("no network_contender, layer_contender, machine_peak, fusejit-dump in /no/such/folder", ran.stderr)
+
     def test_wrong_words_are_refused(self):
         for words in (["--workloads", "resnet99"], ["--rounds", "0"]):
             ran = self.run_program(*words, "--list")
