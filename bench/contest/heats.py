@@ -39,8 +39,10 @@ def processors(threads):
 
 
 @contextlib.contextmanager
-def busy_loop():
+def busy_loop(threads):
+    """On the contenders' processors, of which it takes one."""
     process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    os.sched_setaffinity(process.pid, processors(threads))
     try:
         yield process.pid
     finally:
@@ -137,7 +139,7 @@ def run_heat(workload, contenders, caches, settings, entries):
                     field.pop(name).end()
             records.append(take_rounds(field, counts, part, "quiet", settings, entries))
             if settings.busy and workload.mode != "layers":
-                with busy_loop():
+                with busy_loop(settings.threads):
                     records.append(take_rounds(field, counts, part, "busy", settings, entries))
     finally:
         for running in field.values():
