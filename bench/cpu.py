@@ -25,11 +25,17 @@ TCMALLOC = "libtcmalloc_minimal.so.4"
 PROGRAMS = ("network_contender", "layer_contender", "machine_peak", "fusejit-dump")
 
 
-def processor_name():
+def processor():
+    """What /proc/cpuinfo says of the first one."""
     fields = {}
     for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")
         fields.setdefault(key.strip(), value.strip())
+    return fields
+
+
+def processor_name():
+    fields = processor()
     return f"{fields.get('model name')} (family {fields.get('cpu family')}, model {fields.get('model')})"
 
 
@@ -51,13 +57,16 @@ def probe(programs, threads):
 
 
 def work_of(workload, programs):
-    """GFLOP of a step, padding included where a kernel multiplies it, and MiB that a plan moves at least."""
+    """GFLOP of fusejit's plan of a step (all ops, recomputed ones too), MiB that any plan moves at least, and how many
+    times as many products as FMAs the processor starts at a time."""
     if workload.mode == "layers":
         return {}
     command = [str(programs / "fusejit-dump"), "show", workload.source(), "--dtype", workload.dtype, "--no-compile",
                "--format", "json"]
     shown = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
-    return {"gflop": sum(kernel["flop"] for kernel in shown["kernels"]) * 1e-9, "mib": shown["bound_bytes"] / 2**20}
+    dot_products = workload.dtype == "bf16" and "avx512_bf16" in processor().get("flags", "").split()
+    return {"gflop": sum(kernel["flop"] for kernel in shown["kernels"]) * 1e-9, "mib": shown["bound_bytes"] / 2**20,
+            "products": 2 if dot_products else 1}
 
 
 def arguments():

@@ -33,7 +33,7 @@ def panel(data, w, left, top):
             out.append(f'<rect class="{kind}" x="{left + NAME}" y="{y + 2}" width="{width:.1f}" height="{LINE - 4}"/>')
             out.append(f'<text x="{left + NAME + width + 4:.1f}" y="{middle}">{said}</text>')
         y += LINE
-    floor, _ = summary.floor_ms(w.get("gflop"), None, peak)
+    floor, _ = summary.floor_ms(w.get("gflop"), None, peak, w.get("products", 1))
     if floor is not None and floor <= longest:
         x = left + NAME + floor * scale
         out.append(f'<line class="floor" x1="{x:.1f}" y1="{top + 8}" x2="{x:.1f}" y2="{y}"/>')
@@ -52,7 +52,7 @@ def svg(data):
         bottoms[column] += height
     height = max(bottoms)
     note = (f"{data['processor']}, {data['threads']} threads, {data['date']}. In brackets: ratio to the best peer "
-            "(blue). Dashed: arithmetic at the FMA peak.")
+            "(blue). Dashed: the floor of the arithmetic.")
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * COLUMN}" height="{height}" '
         f'viewBox="0 0 {2 * COLUMN} {height}">',

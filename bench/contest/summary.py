@@ -83,9 +83,10 @@ def rows(result, gflop=None, peak_gflops=None, part=""):
     return found
 
 
-def floor_ms(gflop, mib, peak):
-    """What arithmetic takes at the FMA peak, and what the bytes take at the speed of a copy."""
-    return (gflop / peak["gflops"] * 1e3 if gflop and peak["gflops"] else None,
+def floor_ms(gflop, mib, peak, products=1):
+    """What arithmetic takes at the FMA peak, or with so many times as many products at a time, and what bytes take at
+    the speed of a copy."""
+    return (gflop / peak["gflops"] / products * 1e3 if gflop and peak["gflops"] else None,
             mib * 2**20 / peak["gigabytes_per_second"] * 1e-6 if mib and peak["gigabytes_per_second"] else None)
 
 

@@ -58,7 +58,8 @@ def all_rows(data, w, part=""):
 
 def workload_rows(data, w):
     """The heading row with the floor, then a row a contender."""
-    arithmetic, bytes_ms = summary.floor_ms(w.get("gflop"), w.get("mib"), summary.best_of(data["peak"]))
+    arithmetic, bytes_ms = summary.floor_ms(w.get("gflop"), w.get("mib"), summary.best_of(data["peak"]),
+                                            w.get("products", 1))
     floors = [f"{number(w.get(key))} {unit} in {number(ms)} ms" for key, unit, ms in
               (("gflop", "GFLOP", arithmetic), ("mib", "MiB", bytes_ms)) if ms is not None]
     body = [[f"**{w['title']}**" + (f"; floor: {', '.join(floors)}" if floors else "")] + [""] * 8]

@@ -132,6 +132,7 @@ class Figures(unittest.TestCase):
         self.assertAlmostEqual(row.of_peak, 0.5)  # 10 GFLOP in 0.1 s are 100 GFLOP/s
         floors = summary.floor_ms(10, 1000, {"gflops": 200, "gigabytes_per_second": 20})
         self.assertAlmostEqual(floors[0], 50)
+        self.assertAlmostEqual(summary.floor_ms(10, 1000, {"gflops": 200, "gigabytes_per_second": 20}, 2)[0], 25)
         self.assertAlmostEqual(floors[1], 52.4288)
 
     def test_layers_are_those_of_the_network(self):
