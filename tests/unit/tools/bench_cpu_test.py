@@ -225,7 +225,8 @@ class Program(unittest.TestCase):
     def test_programs_that_are_not_built_are_named(self):
         ran = self.run_program("--programs", "/no/such/folder")
         self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        self.assertIn("no network_contender, layer_contender, machine_peak, fusejit-dump in /no/such/folder", ran.stderr)
+        named = "network_contender, layer_contender, machine_peak, fusejit-dump"
+        self.assertIn(f"no {named} in /no/such/folder", ran.stderr)
 
     def test_wrong_words_are_refused(self):
         for words in (["--workloads", "resnet99"], ["--rounds", "0"]):
