@@ -213,14 +213,6 @@ ValueRef Chain::pool(const ValueRef& x, algorithm what, int kernel, int stride, 
   return y;
 }
 
-ValueRef Chain::max_pool(const ValueRef& x, int kernel, int stride, int padding) {
-  return pool(x, algorithm::pooling_max, kernel, stride, padding);
-}
-
-ValueRef Chain::average_pool(const ValueRef& x) {
-  return pool(x, algorithm::pooling_avg_exclude_padding, static_cast<int>(x->data.get_desc().get_dims()[2]), 1, 0);
-}
-
 ValueRef Chain::linear(const ValueRef& x, int outputs) {
   const Dims in = x->data.get_desc().get_dims(), out = {in[0], outputs}, window = {outputs, in[1], in[2], in[3]};
   const memory::desc wide(out, Type::f32, Tag::ab), bias_desc({outputs}, Type::f32, Tag::a);

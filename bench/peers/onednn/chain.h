@@ -40,8 +40,13 @@ class Chain {
   ValueRef conv(const ValueRef& x, int outputs, int kernel, int stride, bool with_input_gradient = true);
   ValueRef batch_norm(const ValueRef& x, bool relu);
   ValueRef add_relu(const ValueRef& a, const ValueRef& b);
-  ValueRef max_pool(const ValueRef& x, int kernel, int stride, int padding);
-  ValueRef average_pool(const ValueRef& x);  // over the whole image
+  ValueRef max_pool(const ValueRef& x, int kernel, int stride, int padding) {
+    return pool(x, dnnl::algorithm::pooling_max, kernel, stride, padding);
+  }
+  ValueRef average_pool(const ValueRef& x) {  // over the whole image
+    const auto side = static_cast<int>(x->data.get_desc().get_dims()[2]);
+    return pool(x, dnnl::algorithm::pooling_avg_exclude_padding, side, 1, 0);
+  }
   ValueRef linear(const ValueRef& x, int outputs);
   // Cross-entropy with the labels 0, 1, 2, …, then the backward pass and SGD with momentum: the chain is whole.
   void finish(const ValueRef& logits);
