@@ -78,7 +78,7 @@ def arguments():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=1.5, help="of one contender in one round, or one step")
     parser.add_argument("--threads", type=int, default=min(2, len(os.sched_getaffinity(0))))
-    parser.add_argument("--memory", type=float, help="GiB that contenders may hold together (what is free, less 3)")
+    parser.add_argument("--memory", type=float, help="GiB that contenders may hold together (half of what is free)")
     parser.add_argument("--quick", action="store_true", help="three short rounds, nothing beside a busy loop")
     parser.add_argument("--list", action="store_true", help="workloads and contenders, and measure nothing")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "build" / "bench")
@@ -106,7 +106,7 @@ def contenders_of(workload, options):
 
 
 def measure(options):
-    memory = options.memory * 1024 if options.memory else available_mib() - 3072
+    memory = options.memory * 1024 if options.memory else available_mib() / 2
     settings = heats.Settings(options.threads, options.rounds, options.seconds, memory_mib=memory)
     if options.quick:
         settings = heats.Settings(options.threads, min(3, options.rounds), 0.2, 4, memory_mib=memory, busy=False)
