@@ -2,15 +2,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
 #include "frontend/context.h"
-#include "frontend/evaluation/evaluation.h"
-#include "frontend/io/npz.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/slot.h"
 #include "ir/base/check.h"
@@ -227,85 +224,6 @@ Module& Module::to(const Device& device) {
     std::swap(parameter.slot()->value, copy);
   }
   return *this;
-}
-
-StateDict Module::state_dict() const {
-  StateDict values;
-  for (const auto& [name, value] : named_values()) values.emplace(name, value.value());
-  return values;
-}
-
-namespace {
-
-// Sentences about what is wrong, of which the first few are said.
-class Complaints {
- public:
-  void add(const std::string& what) {
-    if (++count_ <= kMost) text_ += (text_.empty() ? "" : ", ") + what;
-  }
-  void check() const {
-    constexpr const char* kMore = "load_state_dict: {}, and {} more like these";
-    FJ_CHECK(count_ <= kMost, kMore, text_, count_ - kMost);
-    FJ_CHECK(count_ == 0, "load_state_dict: {}", text_);
-  }
-
- private:
-  static constexpr std::int64_t kMost = 8;
-  std::int64_t count_ = 0;
-  std::string text_;
-};
-
-using NamedTypes = std::map<std::string, Type>;
-
-// `given` are the types that there are for a module's values.
-void check_types(const std::vector<std::pair<std::string, Parameter>>& own, const NamedTypes& given) {
-  Complaints wrong;
-  std::unordered_set<std::string_view> known;
-  for (const auto& [name, value] : own) {
-    known.insert(name);
-    const auto found = given.find(name);
-    const Type type = value.value().type();
-    if (found == given.end()) {
-      wrong.add(fmt::format("'{}' is missing", name));
-    } else if (found->second.dtype != type.dtype || !(found->second.shape == type.shape)) {
-      wrong.add(fmt::format("'{}' is {} and should be {}", name, found->second.str(), type.str()));
-    }
-  }
-  for (const auto& [name, type] : given) {
-    if (!known.contains(name) && !name.ends_with("num_batches_tracked"))
-      wrong.add(fmt::format("'{}' is unknown", name));
-  }
-  wrong.check();
-}
-
-}  // namespace
-
-void Module::load_state_dict(const StateDict& values) {
-  const auto own = named_values();
-  NamedTypes types;
-  for (const auto& [name, value] : values) types.emplace(name, value.type());
-  check_types(own, types);
-  // A fresh state each: marking a parameter must not mark the caller's tensor.
-  std::vector<Tensor> copies;
-  for (const auto& [name, value] : own)
-    copies.push_back(fusejit::tensor_of(place(buffer_of(values.at(name)), value.value().device())));
-  for (std::size_t i = 0; i < own.size(); ++i) own[i].second.set(copies[i]);
-}
-
-void Module::save(const std::string& path) const { fusejit::save(state_dict(), path); }
-
-void Module::load(const std::string& path) {
-  try {
-    // Types first: what is not this module's is refused before its elements are read.
-    const auto own = named_values();
-    NamedTypes types;
-    for (const io::NamedArray& array : io::describe_npz(path))
-      types.emplace(io::plain_name(array.name, array.dtype), Type{array.dtype, array.shape, Layout::standard});
-    check_types(own, types);
-    load_state_dict(fusejit::load(path));
-  } catch (const UserError& error) {
-    throw UserError(path + ": " + error.what());
-  }
 }
 
 // Two values of one name would be one in a state_dict. Names may hold dots, so whole names are compared.

@@ -133,6 +133,13 @@ TEST_F(HeaderExamples, Module) {
   EXPECT_EQ(net.named_parameters().front().first, "conv.weight");
 }
 
+TEST_F(HeaderExamples, Unloaded) {
+  fj::nn::Linear head(512, 10);
+  fj::nn::Unloaded left = head.load_state_dict({{"weight", fj::ones({1000, 512})}}, {.strict = false});
+  std::cout << left.misshapen[0].given.shape[0] << ' ' << left.missing[0];  // 1000 bias
+  EXPECT_EQ(printed_.str(), "1000 bias");
+}
+
 TEST_F(HeaderExamples, Layers) {
   fj::nn::Sequential net(fj::nn::Conv2d(1, 8, 3, {.padding = "same"}), fj::nn::ReLU(), fj::nn::Flatten(),
                          fj::nn::Linear(8 * 4 * 4, 10));

@@ -93,32 +93,6 @@ TEST_F(Nn, LayersHavePyTorchsShapes) {
   for (const auto& c : cases) EXPECT_EQ((*c.layer)(x).eval().shape(), c.shape);
 }
 
-TEST_F(Nn, SavesAndLoads) {
-  nn::Sequential a(nn::Linear(3, 2), nn::BatchNorm2d(2)), b(nn::Linear(3, 2), nn::BatchNorm2d(2));
-  a.save(path_);
-  b.load(path_);
-  EXPECT_EQ(a.state_dict().at("0.weight").to_vector<float>(), b.state_dict().at("0.weight").to_vector<float>());
-  nn::Linear other(4, 2);
-  const std::vector<float> before = other.weight().value().to_vector<float>();
-  EXPECT_NE(error_of([&] { other.load(path_); }).find("'weight' is missing"), std::string::npos);
-  StateDict wrong = b.state_dict();
-  wrong["0.weight"] = ones({2, 4});
-  wrong["9.extra"] = ones({1});
-  wrong["1.num_batches_tracked"] = zeros({}, i64);
-  const std::string error = error_of([&] { a.load_state_dict(wrong); });
-  EXPECT_NE(error.find("'0.weight' is f32[2,4] and should be f32[2,3]"), std::string::npos) << error;
-  EXPECT_NE(error.find("'9.extra' is unknown"), std::string::npos) << error;
-  EXPECT_EQ(error.find("num_batches_tracked"), std::string::npos);
-  for (int i = 0; i < 5000; ++i) wrong["unknown" + std::to_string(i)] = zeros({});
-  const std::string many = error_of([&] { a.load_state_dict(wrong); });
-  EXPECT_LT(many.size(), 1000u) << "the first few are enough";
-  EXPECT_NE(many.find("and 4994 more like these"), std::string::npos) << many;
-  EXPECT_EQ(other.weight().value().to_vector<float>(), before) << "all or nothing";
-  std::ofstream(path_) << "this is no archive";
-  EXPECT_NE(error_of([&] { a.load(path_); }).find("not a zip file"), std::string::npos);
-  EXPECT_THROW(a.load("/nonexistent.npz"), FileError);
-}
-
 TEST_F(Nn, Bf16TravelsThroughFiles) {
   const Tensor x = tensor<float>({1, 2.5, -3}).to(bf16);
   save(StateDict{{"x", x}}, path_);

@@ -43,6 +43,25 @@ class Parameter {
   std::shared_ptr<Slot> slot_;
 };
 
+struct LoadOptions {
+  bool strict = true;  // false: what does not fit is left as it is
+};
+
+// What was not loaded, by names in the module's order, unknown ones in alphabetical order.
+//   fj::nn::Linear head(512, 10);
+//   fj::nn::Unloaded left = head.load_state_dict({{"weight", fj::ones({1000, 512})}}, {.strict = false});
+//   std::cout << left.misshapen[0].given.shape[0] << ' ' << left.missing[0];  // 1000 bias
+struct Unloaded {
+  struct Misshapen {
+    std::string name;
+    Type given, own;
+  };
+  std::vector<std::string> missing;     // the module's, not given
+  std::vector<std::string> unexpected;  // given, not the module's
+  std::vector<Misshapen> misshapen;     // of another shape or dtype than the module's
+  bool empty() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
+};
+
 class Module {
  public:
   Module();
@@ -73,12 +92,13 @@ class Module {
   // Every parameter and state by its name, as it is now and where it is; lazy. save() brings values to the host,
   // load_state_dict() to the devices of the parameters.
   StateDict state_dict() const;
-  // All of it or nothing: UserError that names missing and unknown entries and differing types. Entries called
-  // num_batches_tracked, which PyTorch writes, are passed over.
-  void load_state_dict(const StateDict& values);
+  // Sets every value to the one of its name. All of it or nothing: one UserError that counts what is missing, unknown,
+  // or of another shape or dtype, and names the first five of each. With strict = false, sets what fits and returns the
+  // rest. Entries called num_batches_tracked, which PyTorch writes, are passed over.
+  Unloaded load_state_dict(const StateDict& values, LoadOptions options = {});
   // state_dict() as an .npz, and back; errors as in io.h.
   void save(const std::string& path) const;
-  void load(const std::string& path);
+  Unloaded load(const std::string& path, LoadOptions options = {});
 
   // A copy for serving: parameters as they are now, evaluation mode, batch-norm folded into convolutions. Immutable,
   // callable from any number of threads.
