@@ -1,5 +1,7 @@
 #include "frontend/random.h"
 
+#include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "frontend/context.h"
@@ -59,6 +61,18 @@ std::vector<float> uniform_values(std::int64_t count, double bound) {
   std::vector<float> values(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(((words[i] >> 8) * 0x1p-24 * 2 - 1) * bound);
+  }
+  return values;
+}
+
+std::vector<float> normal_values(std::int64_t count, double deviation) {
+  PhiloxWords words(next_seed(), 0);
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    const double radius = deviation * std::sqrt(-2 * std::log((words[i] + 1.0) * 0x1p-32));
+    const double angle = 2 * std::numbers::pi * (words[i + 1] * 0x1p-32);
+    values[i] = static_cast<float>(radius * std::cos(angle));
+    if (i + 1 < values.size()) values[i + 1] = static_cast<float>(radius * std::sin(angle));
   }
   return values;
 }

@@ -26,5 +26,7 @@ constexpr std::uint64_t seed_of(std::uint64_t seed, std::uint64_t n) { return se
 
 // `count` values uniform in [-bound, bound), from the default generator; f64 before rounding.
 std::vector<float> uniform_values(std::int64_t count, double bound);
+// `count` normal values of mean 0, from the default generator (Box and Muller 1958); f64 before rounding.
+std::vector<float> normal_values(std::int64_t count, double deviation);
 
 }  // namespace fusejit

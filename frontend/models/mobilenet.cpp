@@ -1,3 +1,4 @@
+#include "frontend/models/initial_weights.h"
 #include "fusejit/models.h"
 
 namespace fusejit::models {
@@ -53,6 +54,7 @@ MobileNetV2::MobileNetV2(std::int64_t classes, double dropout)
   }
   features_.push_back(conv_norm_relu6(in, kLast, 1, 1));
   add("features", features_), add("classifier", classifier_);
+  draw_initial_weights(*this, {.fan = Fan::out, .matrices = 0.01, .zero_biases = true});
 }
 
 Tensor MobileNetV2::forward(const Tensor& x) { return classifier_(flatten(adaptive_avg_pool2d(features_(x), 1), 1)); }

@@ -140,8 +140,12 @@ const std::vector<NamedModel>& named_models() {
       {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta"},
       {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input"},
       {"resnet18", "resnet18@16x3x224x224:train", "ResNet-18, SGD with momentum"},
+      {"resnet34", "resnet34@16x3x224x224:train", "ResNet-34, SGD with momentum"},
       {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum"},
       {"mobilenet_v2", "mobilenet_v2@4x3x224x224:train", "MobileNet-v2, SGD with momentum"},
+      {"vgg16", "vgg16@4x3x224x224:train", "VGG-16, SGD with momentum"},
+      {"vgg16_bn", "vgg16_bn@4x3x224x224:train", "VGG-16 with batch-norm, SGD with momentum"},
+      {"densenet121", "densenet121@4x3x224x224:train", "DenseNet-121, SGD with momentum"},
   };
   return kModels;
 }
@@ -156,8 +160,12 @@ NamedNetwork named_network(std::string_view text, DType dtype) {
   const Source source = parse_source(text);
   const std::vector<std::int64_t>& n = source.numbers;
   if (source.name == "resnet18") return classifier(source, text, resnet18(), dtype);
+  if (source.name == "resnet34") return classifier(source, text, resnet34(), dtype);
   if (source.name == "resnet50") return classifier(source, text, resnet50(), dtype);
   if (source.name == "mobilenet_v2") return classifier(source, text, mobilenet_v2(), dtype);
+  if (source.name == "vgg16") return classifier(source, text, vgg16(), dtype);
+  if (source.name == "vgg16_bn") return classifier(source, text, vgg16_bn(), dtype);
+  if (source.name == "densenet121") return classifier(source, text, densenet121(), dtype);
   const bool save_input = source.name == "convnet_save_input";
   FJ_CHECK(save_input || source.name == "convnet", "model '{}' is not known ({})", source.name, known_names());
   const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;

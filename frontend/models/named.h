@@ -2,8 +2,7 @@
 //   convnet@256:train          the digits network, loss, gradients and Adadelta's update at batch 256
 //   convnet_save_input@256:train   with layers that keep only their input
 //   resnet18@16x3x224x224:train    cross-entropy, gradients and SGD with momentum
-//   resnet50@16x3x224x224:train    likewise
-//   mobilenet_v2@4x3x224x224:train  likewise
+//   resnet34, resnet50, mobilenet_v2, vgg16, vgg16_bn, densenet121   likewise
 //   resnet50@1x3x224x224           inference; so with the others
 #pragma once
 

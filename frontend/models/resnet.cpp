@@ -1,3 +1,4 @@
+#include "frontend/models/initial_weights.h"
 #include "fusejit/models.h"
 
 namespace fusejit::models {
@@ -93,6 +94,7 @@ ResNet::ResNet(const std::vector<int>& blocks, std::int64_t classes, ResNetBlock
     layers_.push_back(add("layer" + std::to_string(stage + 1), layer));
   }
   add("fc", fc_);
+  draw_initial_weights(*this, {.fan = Fan::out});
 }
 
 Tensor ResNet::forward(const Tensor& x) {
@@ -102,6 +104,8 @@ Tensor ResNet::forward(const Tensor& x) {
 }
 
 ResNet resnet18(std::int64_t classes) { return ResNet({2, 2, 2, 2}, classes, ResNetBlock::basic); }
+
+ResNet resnet34(std::int64_t classes) { return ResNet({3, 4, 6, 3}, classes, ResNetBlock::basic); }
 
 ResNet resnet50(std::int64_t classes) { return ResNet({3, 4, 6, 3}, classes); }
 

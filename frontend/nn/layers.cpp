@@ -146,11 +146,13 @@ Tensor ConvBatchNorm2d::forward(const Tensor& x) {
 }
 
 Dropout::Dropout(double p) : p_(p) { FJ_CHECK(p >= 0 && p <= 1, "Dropout: p is {}, it must lie between 0 and 1", p); }
-Tensor Dropout::forward(const Tensor& x) { return is_training() ? dropout(x, p_) : x; }
+Tensor Dropout::forward(const Tensor& x) { return is_training() && p_ > 0 ? dropout(x, p_) : x; }
 
-Sequential& Sequential::push_back(const Module& module) {
+Sequential& Sequential::push_back(const Module& module) { return push_back(std::to_string(modules_.size()), module); }
+
+Sequential& Sequential::push_back(const std::string& name, const Module& module) {
   std::shared_ptr<Module> shared = module.share();
-  add_child(std::to_string(modules_.size()), *shared);
+  add_child(name, *shared);
   modules_.push_back(std::move(shared));
   return *this;
 }

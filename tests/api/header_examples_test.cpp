@@ -147,6 +147,21 @@ TEST_F(HeaderExamples, Layers) {
   EXPECT_EQ(logits.shape(), (fj::Shape{2, 10}));
 }
 
+TEST_F(HeaderExamples, NamedLayers) {
+  fj::nn::Sequential head;
+  head.push_back("norm", fj::nn::BatchNorm2d(8)).push_back(fj::nn::ReLU()).push_back(fj::nn::Conv2d(8, 4, 1));
+  bool found = head.state_dict().contains("2.weight");  // and "norm.weight"
+  EXPECT_TRUE(found && head.state_dict().contains("norm.weight"));
+  EXPECT_THROW(head.push_back("norm", fj::nn::ReLU()), fj::UserError);
+  EXPECT_EQ(head(fj::ones({2, 8, 3, 3})).shape(), (fj::Shape{2, 4, 3, 3}));
+}
+
+TEST_F(HeaderExamples, Models) {
+  fj::models::ResNet net = fj::models::resnet34(10);
+  fj::Tensor logits = net.eval()(fj::ones({2, 3, 64, 64}));
+  EXPECT_EQ(logits.shape(), (fj::Shape{2, 10}));
+}
+
 TEST_F(HeaderExamples, Optimizers) {
   const fj::nn::Linear body(3, 2), head(2, 1);
   fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},

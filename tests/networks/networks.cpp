@@ -9,74 +9,6 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, int kernel, int stride = 1) {
 
 Tensor mean_of_images(const Tensor& x) { return mean(x, {2, 3}); }
 
-// One after another, under names of their own.
-class Chain : public nn::ModuleOf<Chain> {
- public:
-  void then(const std::string& name, const nn::Module& module) {
-    add_child(name, module);
-    modules_.push_back(module.share());
-  }
-  Tensor forward(const Tensor& x) override {
-    Tensor y = x;
-    for (const auto& module : modules_) y = (*module)(y);
-    return y;
-  }
-
- private:
-  std::vector<std::shared_ptr<nn::Module>> modules_;
-};
-
-// ---- DenseNet-121 ---------------------------------------------------------------------------------------------------
-
-class DenseLayer : public nn::ModuleOf<DenseLayer> {
- public:
-  DenseLayer(std::int64_t in, std::int64_t growth)
-      : norm1_(add("norm1", nn::BatchNorm2d(in))),
-        conv1_(add("conv1", conv(in, 4 * growth, 1))),
-        norm2_(add("norm2", nn::BatchNorm2d(4 * growth))),
-        conv2_(add("conv2", conv(4 * growth, growth, 3))) {}
-  Tensor forward(const Tensor& x) override { return concat({x, conv2_(relu(norm2_(conv1_(relu(norm1_(x))))))}, 1); }
-
- private:
-  nn::BatchNorm2d norm1_;
-  nn::Conv2d conv1_;
-  nn::BatchNorm2d norm2_;
-  nn::Conv2d conv2_;
-};
-
-class DenseNet : public nn::ModuleOf<DenseNet> {
- public:
-  DenseNet(const std::vector<int>& blocks, std::int64_t growth, std::int64_t first, std::int64_t classes) {
-    features_.then("conv0", conv(3, first, 7, 2));
-    features_.then("norm0", nn::BatchNorm2d(first));
-    features_.then("relu0", nn::ReLU());
-    features_.then("pool0", nn::MaxPool2d(3, {.stride = 2, .padding = 1}));
-    std::int64_t channels = first;
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
-      Chain block;
-      for (int i = 1; i <= blocks[b]; ++i, channels += growth)
-        block.then("denselayer" + std::to_string(i), DenseLayer(channels, growth));
-      features_.then("denseblock" + std::to_string(b + 1), block);
-      if (b + 1 == blocks.size()) break;
-      Chain transition;
-      transition.then("norm", nn::BatchNorm2d(channels));
-      transition.then("relu", nn::ReLU());
-      transition.then("conv", conv(channels, channels / 2, 1));
-      transition.then("pool", nn::AvgPool2d(2));
-      features_.then("transition" + std::to_string(b + 1), transition);
-      channels /= 2;
-    }
-    features_.then("norm5", nn::BatchNorm2d(channels));
-    add("features", features_);
-    classifier_.push_back(add("classifier", nn::Linear(channels, classes)));
-  }
-  Tensor forward(const Tensor& x) override { return classifier_[0](mean_of_images(relu(features_(x)))); }
-
- private:
-  Chain features_;
-  std::vector<nn::Linear> classifier_;
-};
-
 // ---- U-Net ----------------------------------------------------------------------------------------------------------
 
 nn::Sequential two_convolutions(std::int64_t in, std::int64_t out) {
@@ -226,15 +158,24 @@ const std::vector<Network>& networks() {
        nll_loss_of,
        "convnet"},
       {"resnet18", [] { return shared(models::resnet18(kClasses)); }, {3, 3, 67, 75}, {3}, cross_entropy_of},
+      {"resnet34", [] { return shared(models::resnet34(kClasses)); }, {3, 3, 64, 64}, {3}, cross_entropy_of},
       {"resnet50", [] { return shared(models::resnet50(kClasses)); }, {4, 3, 64, 64}, {4}, cross_entropy_of},
       {"mobilenet_v2", [] { return shared(models::mobilenet_v2(kClasses, 0)); }, {4, 3, 64, 64}, {4}, cross_entropy_of},
-      {"densenet121",
+      {"vgg16",
        [] {
-         return shared(DenseNet({6, 12, 24, 16}, 32, 64, kClasses));
+         return shared(models::VGG({2, 2, 3, 3, 3}, kClasses, {.dropout = 0, .hidden = 64}));
        },
-       {4, 3, 64, 64},
-       {4},
+       {3, 3, 70, 67},
+       {3},
        cross_entropy_of},
+      {"vgg16_bn",
+       [] {
+         return shared(models::VGG({2, 2, 3, 3, 3}, kClasses, {.dropout = 0, .batch_norm = true, .hidden = 64}));
+       },
+       {2, 3, 35, 44},
+       {2},
+       cross_entropy_of},
+      {"densenet121", [] { return shared(models::densenet121(kClasses)); }, {4, 3, 64, 64}, {4}, cross_entropy_of},
       {"unet", [] { return shared(UNet(32, 4, kClasses)); }, {2, 3, 32, 48}, {2, 32, 48}, cross_entropy_of},
       {"convnext",
        [] {

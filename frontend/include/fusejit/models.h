@@ -1,4 +1,9 @@
-// Built-in models, so that users, tools and benchmarks name the same ones.
+// Built-in models, so that users, tools and benchmarks name the same ones. Those of torchvision have its names of
+// parameters, so that load() takes its weights saved as .npz, and its results; parameters are drawn as it draws them,
+// from the default generator.
+//
+//   fj::models::ResNet net = fj::models::resnet34(10);
+//   fj::Tensor logits = net.eval()(fj::ones({2, 3, 64, 64}));  // [2,10]
 #pragma once
 
 #include <cstdint>
@@ -22,7 +27,7 @@ enum class ResNetBlock : std::uint8_t {
   bottleneck  // 1x1, 3x3 and 1x1 to four times the channels
 };
 
-// ResNet as in torchvision, names of parameters included: [N,3,H,W] f32 -> logits [N,classes]. Four stages of
+// ResNet as in torchvision: [N,3,H,W] f32 -> logits [N,classes]. Four stages of
 // blocks of 64, 128, 256, 512 channels; bottlenecks have four times as many at their ends.
 class ResNet : public nn::ModuleOf<ResNet> {
  public:
@@ -36,11 +41,11 @@ class ResNet : public nn::ModuleOf<ResNet> {
   std::vector<nn::Sequential> layers_;
   nn::Linear fc_;
 };
-// Basic blocks {2, 2, 2, 2}, and bottlenecks {3, 4, 6, 3}; with torchvision's weights saved as .npz, its results.
-ResNet resnet18(std::int64_t classes = 1000);
-ResNet resnet50(std::int64_t classes = 1000);
+ResNet resnet18(std::int64_t classes = 1000);  // basic blocks {2, 2, 2, 2}
+ResNet resnet34(std::int64_t classes = 1000);  // basic blocks {3, 4, 6, 3}
+ResNet resnet50(std::int64_t classes = 1000);  // bottlenecks {3, 4, 6, 3}
 
-// MobileNet-v2 of width 1 as in torchvision, names of parameters included: [N,3,H,W] f32 -> logits [N,classes].
+// MobileNet-v2 of width 1 as in torchvision: [N,3,H,W] f32 -> logits [N,classes].
 // Seventeen inverted residuals: 1x1 to six times the channels, 3x3 on each channel by itself, 1x1 back, with ReLU6.
 class MobileNetV2 : public nn::ModuleOf<MobileNetV2> {
  public:
@@ -51,5 +56,40 @@ class MobileNetV2 : public nn::ModuleOf<MobileNetV2> {
   nn::Sequential features_, classifier_;
 };
 MobileNetV2 mobilenet_v2(std::int64_t classes = 1000, double dropout = 0.2);
+
+// VGG as in torchvision: [N,3,H,W] f32 -> logits [N,classes], H and W at least 32. Stages of 3x3 convolutions with bias
+// and ReLU (64, 128, 256, 512, 512, ... channels), each with a 2x2 max-pool behind it; 7x7 means; two hidden layers of
+// 4096 with dropout.
+struct VGGOptions {
+  double dropout = 0.5;
+  bool batch_norm = false;     // behind each convolution
+  std::int64_t hidden = 4096;  // of the hidden layers
+};
+class VGG : public nn::ModuleOf<VGG> {
+ public:
+  // convolutions: of each of the stages.
+  VGG(const std::vector<int>& convolutions, std::int64_t classes, VGGOptions options = {});
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  nn::Sequential features_, classifier_;
+};
+VGG vgg16(std::int64_t classes = 1000, double dropout = 0.5);  // convolutions {2, 2, 3, 3, 3}
+VGG vgg16_bn(std::int64_t classes = 1000, double dropout = 0.5);
+
+// DenseNet-BC of growth 32 as in torchvision: [N,3,H,W] f32 -> logits [N,classes]. Blocks of layers that each put 32
+// channels behind their input (batch-norm, ReLU, 1x1 to 128 channels, batch-norm, ReLU, 3x3), and halve channels and
+// size between blocks.
+class DenseNet : public nn::ModuleOf<DenseNet> {
+ public:
+  // layers: of each block. dropout: of what a layer adds.
+  DenseNet(const std::vector<int>& layers, std::int64_t classes, double dropout = 0);
+  Tensor forward(const Tensor& x) override;
+
+ private:
+  nn::Sequential features_;
+  nn::Linear classifier_;
+};
+DenseNet densenet121(std::int64_t classes = 1000, double dropout = 0);  // layers {6, 12, 24, 16}
 
 }  // namespace fusejit::models

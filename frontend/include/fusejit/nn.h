@@ -172,7 +172,10 @@ class LogSoftmax : public ModuleOf<LogSoftmax> {
 template <class M>
 concept AnyModule = std::is_base_of_v<Module, std::remove_cvref_t<M>>;
 
-// One after another; the modules are named "0", "1", ...
+// One after another. A module is named by its number: "0", "1", ..., or as push_back says.
+//   fj::nn::Sequential head;
+//   head.push_back("norm", fj::nn::BatchNorm2d(8)).push_back(fj::nn::ReLU()).push_back(fj::nn::Conv2d(8, 4, 1));
+//   bool found = head.state_dict().contains("2.weight");  // and "norm.weight"
 class Sequential : public ModuleOf<Sequential> {
  public:
   Sequential() = default;
@@ -181,7 +184,9 @@ class Sequential : public ModuleOf<Sequential> {
            !(std::is_same_v<std::remove_cvref_t<M>, Sequential> || ...)) explicit Sequential(M&&... modules) {
     (push_back(modules), ...);
   }
-  Sequential& push_back(const Module& module);  // names the same module, as handles do
+  // They name the same module, as handles do. UserError if there is one of that name.
+  Sequential& push_back(const Module& module);
+  Sequential& push_back(const std::string& name, const Module& module);
   Tensor forward(const Tensor& x) override;
   std::size_t size() const { return modules_.size(); }
 

@@ -117,6 +117,36 @@ class MobileNetV2(nn.Module):
         return self.classifier(self.features(x).mean((2, 3)))
 
 
+# ---- VGG ------------------------------------------------------------------------------------------------------------
+
+
+class VGG(nn.Module):
+    """Without dropout."""
+
+    def __init__(self, convolutions, hidden, classes, batch_norm):
+        super().__init__()
+        self.features = nn.Sequential()
+        inputs, width = 3, 64
+        for count in convolutions:
+            for _ in range(count):
+                self.features.append(nn.Conv2d(inputs, width, 3, padding=1))
+                if batch_norm:
+                    self.features.append(nn.BatchNorm2d(width))
+                self.features.append(nn.ReLU())
+                inputs = width
+            self.features.append(nn.MaxPool2d(2))
+            width = min(2 * width, 512)
+        self.avgpool = nn.AdaptiveAvgPool2d(7)
+        self.classifier = nn.Sequential(
+            nn.Linear(inputs * 49, hidden), nn.ReLU(), nn.Identity(),
+            nn.Linear(hidden, hidden), nn.ReLU(), nn.Identity(),
+            nn.Linear(hidden, classes),
+        )  # fmt: skip
+
+    def forward(self, x):
+        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+
+
 # ---- DenseNet -------------------------------------------------------------------------------------------------------
 
 
@@ -290,8 +320,11 @@ CLASSES = 10
 NETWORKS = (
     Case("convnet", convnet, (5, 1, 28, 28), (5,), F.nll_loss),
     Case("resnet18", lambda: ResNet(BasicBlock, (2, 2, 2, 2), CLASSES), (3, 3, 67, 75), (3,)),
+    Case("resnet34", lambda: ResNet(BasicBlock, (3, 4, 6, 3), CLASSES), (3, 3, 64, 64), (3,)),
     Case("resnet50", lambda: ResNet(Bottleneck, (3, 4, 6, 3), CLASSES), (4, 3, 64, 64), (4,)),
     Case("mobilenet_v2", lambda: MobileNetV2(CLASSES), (4, 3, 64, 64), (4,)),
+    Case("vgg16", lambda: VGG((2, 2, 3, 3, 3), 64, CLASSES, False), (3, 3, 70, 67), (3,)),
+    Case("vgg16_bn", lambda: VGG((2, 2, 3, 3, 3), 64, CLASSES, True), (2, 3, 35, 44), (2,)),
     Case("densenet121", lambda: DenseNet((6, 12, 24, 16), 32, 64, CLASSES), (4, 3, 64, 64), (4,)),
     Case("unet", lambda: UNet(32, 4, CLASSES), (2, 3, 32, 48), (2, 32, 48)),
     Case("convnext", lambda: ConvNext((3, 3, 9, 3), (40, 80, 160, 320), CLASSES), (2, 3, 70, 58), (2,)),

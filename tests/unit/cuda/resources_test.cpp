@@ -45,9 +45,10 @@ std::vector<Case> cases() {
             {"resnet50@16x3x224x224:train", DType::f32, "cuda:sm_90,cudnn=1"}};
   }
   std::vector<Case> all;
-  for (const char* model : {"convnet@250:train", "convnet_save_input@250:train", "convnet@1",
-                            "resnet50@16x3x224x224:train", "resnet50@64x3x224x224:train", "resnet50@1x3x224x224",
-                            "resnet50@3x3x97x97:train", "mobilenet_v2@16x3x224x224:train"}) {
+  for (const char* model :
+       {"convnet@250:train", "convnet_save_input@250:train", "convnet@1", "resnet50@16x3x224x224:train",
+        "resnet50@64x3x224x224:train", "resnet50@1x3x224x224", "resnet50@3x3x97x97:train",
+        "mobilenet_v2@16x3x224x224:train", "vgg16@16x3x224x224:train", "densenet121@16x3x224x224:train"}) {
     for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       for (const int sm : {80, 90, 100, 120}) {
         for (const char* library : {"", ",cudnn=1"})

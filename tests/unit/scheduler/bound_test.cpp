@@ -168,9 +168,9 @@ Plan expect_no_less(const char* model, DType dtype, const char* target, Rules ru
 }
 
 TEST(Bound, NoPlanMovesLess) {
-  for (const char* model :
-       {"convnet@32:train", "convnet@1", "convnet_save_input@32:train", "resnet18@2x3x64x64:train",
-        "resnet50@2x3x64x64:train", "resnet50@1x3x64x64", "mobilenet_v2@2x3x64x64:train", "mobilenet_v2@1x3x64x64"}) {
+  for (const char* model : {"convnet@32:train", "convnet@1", "convnet_save_input@32:train", "resnet18@2x3x64x64:train",
+                            "resnet50@2x3x64x64:train", "resnet50@1x3x64x64", "mobilenet_v2@2x3x64x64:train",
+                            "mobilenet_v2@1x3x64x64", "vgg16@2x3x64x64:train", "densenet121@2x3x64x64:train"}) {
     for (const char* target : {"x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=2"}) {
       const Plan plan = expect_no_less(model, f32, target, Rules::all);
       EXPECT_LT(plan.ledger_bytes(), 8 * plan.bound_bytes) << model << " on " << target << ": says nothing";

@@ -22,10 +22,17 @@ namespace fs = std::filesystem;
 const fs::path kFolder = fs::path(FUSEJIT_SOURCE_DIR) / "tests/metrics";
 
 constexpr const char* kTargets[] = {"x86:avx512", "x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"};
-constexpr const char* kModels[] = {
-    "convnet@250:train",           "convnet_save_input@250:train", "convnet@1",
-    "resnet50@16x3x224x224:train", "resnet50@1x3x224x224",         "mobilenet_v2@4x3x224x224:train",
-    "mobilenet_v2@1x3x224x224"};
+constexpr const char* kModels[] = {"convnet@250:train",
+                                   "convnet_save_input@250:train",
+                                   "convnet@1",
+                                   "resnet50@16x3x224x224:train",
+                                   "resnet50@1x3x224x224",
+                                   "mobilenet_v2@4x3x224x224:train",
+                                   "mobilenet_v2@1x3x224x224",
+                                   "vgg16@4x3x224x224:train",
+                                   "vgg16@1x3x224x224",
+                                   "densenet121@4x3x224x224:train",
+                                   "densenet121@1x3x224x224"};
 constexpr double kMiB = 1024 * 1024;
 
 std::string header() {
