@@ -56,6 +56,11 @@ class Grower {
           if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
         }
       }
+      for (const int view : views_reduced_by(v)) {
+        for (const int reducer : latest(reducers_[view])) {
+          if (std::find(candidates.begin(), candidates.end(), reducer) == candidates.end()) add(readers, reducer);
+        }
+      }
       std::sort(readers.rbegin(), readers.rend());
       candidates.insert(candidates.end(), readers.begin(), readers.end());
     }
@@ -153,6 +158,26 @@ class Grower {
     return std::span(readers).last(std::min(readers.size(), kMost));
   }
 
+  // Views, such as a concatenation, whose own elements a reduction reads and that are not stored: what stands in memory
+  // is read at other indices than the one being computed, and says nothing of who reads the same elements.
+  std::vector<int> views_reduced_by(int v) const {
+    if (ir::op_def(graph_.value(v)->op).family != ir::Family::reduce) return {};
+    std::vector<int> open{expression_of(graph_, v)}, views;
+    std::set<int> seen(open.begin(), open.end());
+    while (!open.empty()) {
+      const int node = open.back();
+      open.pop_back();
+      if (node < 0 || grouping_.stored[at(node)]) continue;
+      const ir::Family family = ir::op_def(graph_.value(node)->op).family;
+      if (family == ir::Family::view) views.push_back(node);
+      if (family != ir::Family::elementwise) continue;
+      for (const int operand : graph_.operands(node)) {
+        if (seen.insert(operand).second) open.push_back(operand);
+      }
+    }
+    return views;
+  }
+
   static void add(std::vector<int>& list, int group) {
     if (group >= 0 && std::find(list.begin(), list.end(), group) == list.end()) list.push_back(group);
   }
@@ -181,6 +206,7 @@ class Grower {
     if (as == JoinAs::reduction) {
       group.reductions.push_back(candidate.node);
       group.reduced = reduced_dims(node);
+      for (const int view : views_reduced_by(candidate.node)) add(reducers_[view], group_id);
     }
     for (const Access& access : candidate.accesses) {
       const int producer = grouping_.group_of[at(access.node)];
@@ -338,7 +364,8 @@ class Grower {
   std::vector<int> first_node_, last_node_;  // by group
   std::vector<int> seen_in_walk_;            // by group: the last walk of makes_cycle that came along
   int walk_ = 0;
-  std::map<int, std::vector<int>> readers_;  // stored value -> groups that read its elements
+  std::map<int, std::vector<int>> readers_;   // stored value -> groups that read its elements
+  std::map<int, std::vector<int>> reducers_;  // view that is not stored -> groups that reduce its elements
 };
 
 }  // namespace
