@@ -97,7 +97,9 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
     }
     return {true, JoinAs::final, {}, ""};
   }
-  if (domain.shape != group.domain.shape || domain.layout != group.domain.layout) {
+  // A tile stores its elements wherever they lie.
+  const bool any_layout = group.anchor >= 0 && row.family != ir::Family::reduce;
+  if (domain.shape != group.domain.shape || (domain.layout != group.domain.layout && !any_layout)) {
     return no(RefusalCode::different_space,
               fmt::format("{} runs over {}, the kernel over {}", self, domain.str(), group.domain.str()));
   }

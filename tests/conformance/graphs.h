@@ -120,6 +120,18 @@ inline constexpr GraphCase kGraphCases[] = {
   %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
   return %0
 })"},
+    // Tiles in NHWC whose epilogues read and store NCHW.
+    {"nchw_at_both_ends", R"(graph @g(%x: f32[2,9,7,31], %w: f32[40,9,3,2], %b: f32[40], %z: f32[2,40,4,31], %u: f32[40,1,3,3]) {
+  %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]
+  %1 = bias_add(%0, %b) : f32[2,40,4,31]
+  %2 = add(%1, %z) : f32[2,40,4,31]
+  %3 = relu(%2) : f32[2,40,4,31]
+  %4 = conv2d(%3, %u) {padding=[1,1,1,1], groups=40} : f32[2,40,4,31]
+  %5 = sigmoid(%4) : f32[2,40,4,31]
+  %6 = conv2d_input_grad(%5, %w) {input_size=[7,31], stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,9,7,31]
+  %7 = mul(%6, %x) : f32[2,9,7,31]
+  return %3, %5, %7
+})"},
     // No tap of the window meets the image: a kernel of conditions that never hold.
     {"weight_grad_beside_the_image", R"(graph @g(%dy: f32[1,1,1,1], %x: f32[1,8,1,1]) {
   %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[2,2], stride=[3,3], padding=[1,1,1,1], dilation=[2,2], groups=1} : f32[1,8,2,2]

@@ -79,8 +79,7 @@ TEST(Explained, SaysWhichKernelWasChosenAndWhatTheOtherIs) {
       "f32[2,16,10,10]:nhwc",
       "reduction_barrier %3 sum -> %4 div 64: %4 div f32[2,16,10,10] needs the finished reduction over all of "
       "f32[2,16,10,10]:nhwc",
-      "different_space %0 conv2d -> %4 div 12800: %4 div runs over f32[2,16,10,10], the kernel over "
-      "f32[2,16,10,10]:nhwc",
+      "cycle %0 conv2d -> %4 div 12800: %4 div also needs a value that depends on the kernel",
       "packed %v packed -> %0 conv2d 9216: %0 conv2d reads its weights f32[16,8,3,3] many times, so a kernel before it "
       "lays them out anew",
       "packed %w packed -> %1 conv2d 9216: %1 conv2d reads its weights f32[16,8,3,3] many times, so a kernel before it "

@@ -46,6 +46,21 @@ TEST(Fusions, ALineSaysTheLayersAndWhatTheirOpsAre) {
   EXPECT_EQ(lines_of(graph, "x86:avx2", Rules::none).size(), 1u);
 }
 
+// A tile in NHWC stores what is fused to it in the layout that it is wanted in.
+TEST(Fusions, AnEpilogueStoresAnyLayout) {
+  for (const char* target : {"x86:v2", "x86:avx512", "cuda:sm_90"}) {
+    const Plan plan = make_plan(ir::parse_graph(R"(graph @g(%x: f32[2,8,6,6], %w: f32[16,8,3,3], %b: f32[16]) {
+  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,16,6,6]
+  %1 = bias_add(%0, %b) : f32[2,16,6,6]
+  %2 = relu(%1) : f32[2,16,6,6]
+  return %2
+})"),
+                                {Target::parse(target), Rules::all, {}});
+    ASSERT_EQ(plan.steps.size(), 2u) << target;
+    EXPECT_EQ(plan.steps[1].name, "conv2d_bias_add_relu") << target;
+  }
+}
+
 TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
   constexpr std::int64_t kBytes = 4 * 64 * 64;
   const struct {
