@@ -121,7 +121,8 @@ inline constexpr GraphCase kGraphCases[] = {
   return %0
 })"},
     // Tiles in NHWC whose epilogues read and store NCHW.
-    {"nchw_at_both_ends", R"(graph @g(%x: f32[2,9,7,31], %w: f32[40,9,3,2], %b: f32[40], %z: f32[2,40,4,31], %u: f32[40,1,3,3]) {
+    {"nchw_at_both_ends",
+     R"(graph @g(%x: f32[2,9,7,31], %w: f32[40,9,3,2], %b: f32[40], %z: f32[2,40,4,31], %u: f32[40,1,3,3]) {
   %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]
   %1 = bias_add(%0, %b) : f32[2,40,4,31]
   %2 = add(%1, %z) : f32[2,40,4,31]
@@ -145,7 +146,8 @@ inline constexpr GraphCase kGraphCases[] = {
   return %0, %1, %2
 })"},
     // Two convolutions, their sum in place of the first, its statistics beside it: a block with pre-activation.
-    {"statistics_of_a_sum_in_place", R"(graph @g(%x: f32[2,8,10,10], %w: f32[20,8,1,1], %v: f32[20,8,3,3], %gamma: f32[20], %beta: f32[20], %u: f32[6,20,1,1]) {
+    {"statistics_of_a_sum_in_place",
+     R"(graph @g(%x: f32[2,8,10,10], %w: f32[20,8,1,1], %v: f32[20,8,3,3], %gamma: f32[20], %beta: f32[20], %u: f32[6,20,1,1]) {
   %0 = conv2d(%x, %w) : f32[2,20,10,10]
   %1 = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,20,10,10]
   %2 = add(%0, %1) : f32[2,20,10,10]
