@@ -142,6 +142,7 @@ class Nest : public ContractionLoops {
   bool is_tap(int d) const;
   void fetch_result();
   void fetch_new_lines(std::size_t axis, int along);
+  bool products_fetch() const { return !s_.combine.empty() && s_.fetch.dims.size() == 1 && list_dims_.empty(); }
   void fetch_operands();
   ir::Arg counted(const ir::Index& thread);
   ir::Arg counted_by_thread(const ir::Index& thread);

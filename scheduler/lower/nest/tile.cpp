@@ -305,8 +305,7 @@ void Nest::fetch_new_lines(std::size_t axis, int along) {
     with(tap, {Index(taps - 1 - t), 1, false, 1}, [&] { fetch_new_lines(axis + 1, along); });
 }
 
-// Both operands of the term that takes this one's place, so many steps further along a dim that is summed up. Of one in
-// a panel the copy does.
+// Both operands of the term that takes this one's place, so many steps further along a dim that is summed up.
 void Nest::fetch_operands() {
   if (s_.fetch.dims.empty() || !list_.empty()) return;
   const int d = c_.find(s_.fetch.dims[0]);
@@ -316,7 +315,6 @@ void Nest::fetch_operands() {
       vector_at_ = range(vector_).base + j * s_.lanes;
       kernel_.prefetch(value_b_, evaluate(c_.b.index));
     });
-    if (panel_a_.is_open()) return;
     vector_at_ = range(vector_).base;
     const auto corner = [&](bool last) {
       const std::function<void(std::size_t)> set = [&](std::size_t n) {
