@@ -327,6 +327,8 @@ class Chooser {
                        fit = target_.l2_bytes / tuning::kSumsOfPanelInL2 / sums,
                        uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps * s_.block());
     std::int64_t shared = std::min(blocks, dot ? uses : taps == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1);
+    if (c_.outputs() * bytes(fused_.compute) > target_.l2_bytes / 2)
+      shared = std::min(shared, std::max<std::int64_t>(1, blocks / tuning::kTasksOfSums));
     while (shared > 1 && shared < blocks && extent(roles_.outputs) % (shared * s_.block()) != 0) --shared;
     return shared;
   }
