@@ -43,6 +43,8 @@ bool is_batched(const ir::Node& node) {
   return std::any_of(right.begin(), right.end() - 2, [](std::int64_t extent) { return extent != 1; });
 }
 
+int lane_dim(const ir::Node& anchor) { return ir::op_def(anchor.op).matrix ? anchor.type.shape.rank() - 1 : 1; }
+
 std::string label(const ir::Graph& graph, int node) {
   const auto parameters = static_cast<int>(graph.parameters().size());
   const ir::Node& n = *graph.value(node);
@@ -54,9 +56,9 @@ namespace {
 
 using Found = std::function<void(int node, const std::vector<ir::Index>& physical)>;
 
-// Walks the node's expression over its domain; `found` hears of every load.
-void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Found& found,
-                     const std::function<bool(const LogicalIndex&)>& follow) {
+// Walks the node's expression over the domain; `found` hears of every load.
+void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& over_domain,
+                     const Found& found, const std::function<bool(const LogicalIndex&)>& follow) {
   const int root = expression_of(graph, node);
   ir::KernelBuilder scratch("analysis", Isa::any);  // written to, never finished
   ExpressionHooks hooks;
@@ -70,25 +72,26 @@ void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, in
     return scratch.load(buffer, {});
   };
   hooks.follow = follow;
-  const auto over = [&](const Type& domain, int expression) {
+  const auto over = [&](const Type& domain, const Shape& shape, int expression) {
     hooks.ranges = [&domain](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
       const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
       if (d < 0) return std::nullopt;
       return ir::Interval{0, domain.shape[d] - 1};
     };
-    LogicalIndex at;
-    for (int d = 0; d < domain.shape.rank(); ++d) at.push_back(domain.shape[d] == 1 ? ir::Index(0) : placeholder(d));
-    Expression(graph, scratch, hooks).value(expression, at);
+    Expression(graph, scratch, hooks).value(expression, point_of(domain, shape));
   };
-  if (!ir::op_def(graph.value(node)->op).is_contraction()) return over(domain_of(*graph.value(node)), root);
+  if (!ir::op_def(graph.value(node)->op).is_contraction())
+    return over(over_domain, domain_of(*graph.value(node)).shape, root);
   for (const ir::Operand& operand : graph.value(node)->operands) {
-    if (!operand.is_number()) over(operand.value.type(), graph.index_of(operand.value.get()));
+    if (operand.is_number()) continue;
+    const Type& type = operand.value.type();
+    over(type, type.shape, graph.index_of(operand.value.get()));
   }
 }
 
 }  // namespace
 
-std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node) {
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& domain) {
   // A tile reads its operands whole, many times each: none of these is an element of the domain.
   const bool whole = ir::op_def(graph.value(node)->op).is_contraction();
   std::vector<Access> accesses;
@@ -96,7 +99,7 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
     Access access{n, physical, physical_dims(graph.value(n).type()), whole};
     if (std::find(accesses.begin(), accesses.end(), access) == accesses.end()) accesses.push_back(std::move(access));
   };
-  walk_expression(graph, stored, node, found, {});
+  walk_expression(graph, stored, node, domain, found, {});
   return accesses;
 }
 
@@ -107,7 +110,7 @@ bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored
     return all_short;
   };
   walk_expression(
-      graph, stored, node, [](int, const std::vector<ir::Index>&) {}, follow);
+      graph, stored, node, domain_of(*graph.value(node)), [](int, const std::vector<ir::Index>&) {}, follow);
   return all_short;
 }
 

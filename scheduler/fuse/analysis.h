@@ -9,8 +9,9 @@
 
 namespace fusejit::scheduler {
 
-// What a node's expression reads when computed over its domain, given what is stored: one entry per distinct access.
-std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node);
+// What a node's expression reads when computed over `domain`, its own or one that a reshape makes of it, given what is
+// stored: one entry per distinct access.
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& domain);
 // False if views make an index of more than `most` atoms on the way from the node to what is stored.
 bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored, int node, int most);
 // Domain that a stored node is computed over: the operand of a reduction, else its own type.
@@ -23,6 +24,8 @@ std::vector<bool> reduced_dims(const ir::Node& node);
 int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int node);
 // A matrix product whose right-hand side has more than one matrix.
 bool is_batched(const ir::Node& node);
+// The dim of an anchor's result that the lanes of its tile run along.
+int lane_dim(const ir::Node& anchor);
 // "%3 conv2d"
 std::string label(const ir::Graph& graph, int node);
 

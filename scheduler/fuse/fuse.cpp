@@ -41,17 +41,18 @@ class Grower {
 
  private:
   void place(int v) {
-    const std::vector<Access>& accesses = grouping_.accesses[at(v)] = accesses_of(graph_, grouping_.stored, v);
-    const Candidate candidate{v, accesses};
+    const ir::Node& node = *graph_.value(v);
+    const Type& domain = domain_of(node);
+    const std::vector<Access>& accesses = grouping_.accesses[at(v)] = accesses_of(graph_, grouping_.stored, v, domain);
+    const Candidate candidate{v, domain, accesses};
     std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
     for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);
     std::sort(candidates.rbegin(), candidates.rend());
     const std::size_t producers = candidates.size();
-    const ir::Node& node = *graph_.value(v);
     if (!ir::op_def(node.op).is_contraction()) {
       std::vector<int> readers;
       for (const Access& access : accesses) {
-        if (!is_identity(access, domain_of(node), graph_.value(access.node).type())) continue;
+        if (!is_identity(access, domain, graph_.value(access.node).type())) continue;
         for (const int reader : latest(readers_[access.node])) {
           if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
         }
@@ -67,14 +68,41 @@ class Grower {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const int group = candidates[i];
       const Verdict verdict = may_join(group, candidate);
-      if (verdict.ok) {
+      std::vector<Access> over_anchor;
+      const bool reshaped = !verdict.ok && i < producers && may_join_reshaped(group, v, over_anchor);
+      if (verdict.ok || reshaped) {
         for (std::size_t other = i + 1; other < producers; ++other)
           refuse(candidates[other], candidate, passed_over(candidates[other], group, candidate));
-        return join(group, verdict.as, candidate);
+        if (reshaped) grouping_.accesses[at(v)] = std::move(over_anchor);
+        return join(group, reshaped ? JoinAs::store : verdict.as, candidate);
       }
       if (i < producers) refuse(group, candidate, verdict);
     }
     open(candidate);
+  }
+
+  // What follows an anchor through a reshape, such as the bias behind a squeeze, can be computed over the anchor's own
+  // domain: its elements are the same, at other indices. `accesses`: what it reads there. Not where the lanes of the
+  // anchor's tile would lie at quotients and remainders, since dividing for each costs more than another pass over
+  // memory, nor where rows become an image in NHWC, since nothing proves that such stores are apart.
+  bool may_join_reshaped(int group, int v, std::vector<Access>& accesses) {
+    const ir::Node& node = *graph_.value(v);
+    const Type& domain = grouping_.groups[at(group)].domain;
+    const bool reshapes = grouping_.groups[at(group)].anchor >= 0 && !ir::op_def(node.op).is_contraction() &&
+                          ir::op_def(node.op).family != ir::Family::reduce && node.type.shape != domain.shape &&
+                          node.type.elements() == domain.elements() && domain.elements() > 0;
+    if (!reshapes) return false;
+    const int lanes = lane_dim(*graph_.value(grouping_.groups[at(group)].anchor));
+    const std::vector<ir::Index> stored_at = point_of(domain, stored_over(domain, node.type).shape);
+    if (!std::all_of(stored_at.begin(), stored_at.end(),
+                     [](const ir::Index& index) { return index.is_constant() || plain_dim(index) >= 0; }))
+      return false;
+    accesses = accesses_of(graph_, grouping_.stored, v, domain);
+    for (const Access& access : accesses)
+      for (const ir::Index& index : access.index)
+        if (!is_linear_in(index, lanes)) return false;
+    const Verdict verdict = may_join(group, {v, domain, accesses});
+    return verdict.ok && verdict.as == JoinAs::store;
   }
 
   Verdict may_join(int group, const Candidate& candidate) {

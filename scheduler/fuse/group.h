@@ -14,8 +14,8 @@ struct Group {
   int anchor = -1;              // node whose tile the group is built around, -1: none
   Type domain;                  // what is iterated over
   std::vector<bool> reduced;    // dims of the domain that `reductions` reduce; empty without reductions
-  std::vector<int> stores;      // values of the domain's shape that are stored, in graph order
-  std::vector<int> inner;       // values of the domain's shape that only this group uses: computed, never stored
+  std::vector<int> stores;      // values of the domain's elements that are stored, in graph order
+  std::vector<int> inner;       // values of the domain's elements that only this group uses: computed, never stored
   std::vector<int> reductions;  // reduce nodes over the domain, one class
   std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)
   int length = 0;               // sum of its members' lengths

@@ -51,7 +51,7 @@ bool reads_own_element(const Access& access, const Type& reader, const Type& val
 
 // The tile of an anchor sums over everything but the dim that its lanes run along.
 bool suits_tile(const ir::Graph& graph, const Group& group, const std::vector<bool>& reduced) {
-  const int lanes = ir::op_def(graph.value(group.anchor)->op).matrix ? group.domain.shape.rank() - 1 : 1;
+  const int lanes = lane_dim(*graph.value(group.anchor));
   for (int d = 0; d < group.domain.shape.rank(); ++d) {
     if (group.domain.shape[d] != 1 && reduced[static_cast<std::size_t>(d)] == (d == lanes)) return false;
   }
@@ -77,7 +77,7 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
     if (grouping.group_of[static_cast<std::size_t>(access.node)] != group_id) continue;
     reads_class |= contains(group.reductions, access.node) || contains(group.finals, access.node);
   }
-  const Type& domain = domain_of(node);
+  const Type& domain = candidate.domain;
   if (reads_class) {
     const bool same_class = row.family != ir::Family::reduce && !group.reductions.empty() &&
                             extents_above_one(node.type) == kept_extents(group);

@@ -9,6 +9,7 @@ namespace fusejit::scheduler {
 
 struct Candidate {
   int node;
+  const Type& domain;  // that it would be computed over: its own, or the group's that a reshape makes of it
   const std::vector<Access>& accesses;
 };
 enum class JoinAs : std::uint8_t { store, reduction, final };

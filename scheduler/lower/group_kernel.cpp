@@ -46,8 +46,10 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
       }
       if (list == &group.reductions) class_values.insert(node);
       if (list != &group.stores) continue;
-      Access write{node, {}, physical_dims(type), false};
-      for (const int d : physical_order(type)) write.index.push_back(type.shape[d] == 1 ? Index(0) : placeholder(d));
+      const Type stored = stored_over(group.domain, type);
+      Access write{node, {}, physical_dims(stored), false};
+      const LogicalIndex point = point_of(group.domain, stored.shape);
+      for (const int d : physical_order(stored)) write.index.push_back(point[static_cast<std::size_t>(d)]);
       add(write);
     }
   }
@@ -137,13 +139,14 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   if (alias != context_.in_place.end()) value = alias->second;
   const auto known = buffers_.find(value);
   if (known != buffers_.end()) return known->second;
-  const Type& type = context_.graph.value(value).type();
-  const auto& list = accesses_[node];
-  Buffer made;
-  made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
   const auto contains = [](const std::vector<int>& in, int n) {
     return std::find(in.begin(), in.end(), n) != in.end();
   };
+  const Type& own = context_.graph.value(value).type();
+  const Type type = contains(group_.stores, node) ? stored_over(group_.domain, own) : own;
+  const auto& list = accesses_[node];
+  Buffer made;
+  made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
   const bool written =
       contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
   bool updated = alias != context_.in_place.end();
@@ -203,13 +206,6 @@ std::vector<Index> GroupKernel::place(const Buffer& buffer, const std::vector<In
   return index;
 }
 
-LogicalIndex GroupKernel::here() const {
-  LogicalIndex at;
-  for (int d = 0; d < group_.domain.shape.rank(); ++d)
-    at.push_back(group_.domain.shape[d] == 1 ? Index(0) : placeholder(d));
-  return at;
-}
-
 LogicalIndex GroupKernel::class_index(int node) const {
   std::vector<int> kept;
   for (int d = 0; d < group_.domain.shape.rank(); ++d) {
@@ -248,8 +244,7 @@ bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
   return lanes_last && (memory.dims.size() == 1 || memory.dims.back() % lanes_ == 0);
 }
 
-void GroupKernel::store_at(int node, const LogicalIndex& at, Arg value, Vectors vectors) {
-  const Type& type = context_.graph.value(node).type();
+void GroupKernel::store_at(int node, const Type& type, const LogicalIndex& at, Arg value, Vectors vectors) {
   std::vector<Index> physical;
   for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
   const Arg converted = expression_->convert(value, type.dtype);
@@ -260,7 +255,10 @@ void GroupKernel::store_at(int node, const LogicalIndex& at, Arg value, Vectors 
 void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) value(node);
   for (const int node : also) value(node);
-  for (const int node : group_.stores) store_at(node, here(), value(node), vectors);
+  for (const int node : group_.stores) {
+    const Type type = stored_over(group_.domain, context_.graph.value(node).type());
+    store_at(node, type, point_of(group_.domain, type.shape), value(node), vectors);
+  }
 }
 
 void GroupKernel::store_anchor(Arg value) {
@@ -341,7 +339,9 @@ void GroupKernel::prefetch_streams(const std::vector<Index>& point, std::int64_t
   axis_values_ = before;
 }
 
-void GroupKernel::store_class(int node, Arg value) { store_at(node, class_index(node), value); }
+void GroupKernel::store_class(int node, Arg value) {
+  store_at(node, context_.graph.value(node).type(), class_index(node), value);
+}
 
 void GroupKernel::bound_registers(std::size_t phase, std::int64_t registers) {
   builder_.bound_registers(phase, static_cast<int>(registers));

@@ -35,9 +35,11 @@ class GroupKernel {
   void move_to(std::vector<ir::Index> axis_values) { axis_values_ = std::move(axis_values); }
   const std::vector<ir::Index>& point() const { return axis_values_; }
   // The logical index of the point in the domain, over placeholders.
-  LogicalIndex here() const;
-  // Evaluates a domain-shaped value here in its compute type.
-  ir::Arg value(int node) { return expression_->value(node, here()); }
+  LogicalIndex here() const { return point_of(group_.domain, group_.domain.shape); }
+  // Evaluates a value of the domain's elements here in its compute type.
+  ir::Arg value(int node) {
+    return expression_->value(node, point_of(group_.domain, context_.graph.value(node).type().shape));
+  }
   // Evaluates the group's stores and `also` here, then stores: every load comes before the first store, because a store
   // may overwrite, in place, what another value of the group still reads at this element.
   // `vectors`: the lanes are a whole vector, the first at a multiple of lanes() along the last axis; then values that
@@ -80,7 +82,7 @@ class GroupKernel {
   Buffer& buffer(int node);
   std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
   ir::Index resolve(const ir::Index& index) const;
-  void store_at(int node, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
+  void store_at(int node, const Type& type, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
   bool comes_from_memory(int node) const;
   bool exceeds_caches(const Buffer& buffer) const;
   bool bypasses_caches(const Buffer& buffer) const;

@@ -120,6 +120,24 @@ inline constexpr GraphCase kGraphCases[] = {
   %0 = conv2d(%x, %w) {stride=[2,1], padding=[0,1,2,1], dilation=[1,2]} : f32[2,40,4,31]:nhwc
   return %0
 })"},
+    // What follows anchors through reshapes runs in their tiles, but where their lanes would lie at quotients (%10).
+    {"epilogues_behind_reshapes", R"(graph @g(%x: f32[3,5,3,13], %w: f32[33,5,3,3], %b: f32[33,1],
+    %m: f32[3,429], %p: f32[12,7], %q: f32[7,35], %r: f32[2,1,6,35], %k: f32[3,5], %v: f32[5,24],
+    %i: f32[3,2,3,4]:nhwc) {
+  %0 = conv2d(%x, %w) {padding=[0,1,0,1]} : f32[3,33,1,13]
+  %1 = squeeze(%0) {dim=[2]} : f32[3,33,13]
+  %2 = add(%1, %b) : f32[3,33,13]
+  %3 = relu(%2) : f32[3,33,13]
+  %4 = reshape(%3) {shape=[3,429]} : f32[3,429]
+  %5 = mul(%4, %m) : f32[3,429]
+  %6 = matmul(%p, %q) : f32[12,35]
+  %7 = reshape(%6) {shape=[2,1,6,35]} : f32[2,1,6,35]
+  %8 = sub(%7, %r) : f32[2,1,6,35]
+  %9 = matmul(%k, %v) : f32[3,24]
+  %10 = reshape(%9) {shape=[3,2,3,4]} : f32[3,2,3,4]:nhwc
+  %11 = mul(%10, %i) : f32[3,2,3,4]:nhwc
+  return %3, %5, %8, %11
+})"},
     // Tiles in NHWC whose epilogues read and store NCHW.
     {"nchw_at_both_ends",
      R"(graph @g(%x: f32[2,9,7,31], %w: f32[40,9,3,2], %b: f32[40], %z: f32[2,40,4,31], %u: f32[40,1,3,3]) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "scheduler/lower/expression/expression.h"
+
 namespace fusejit::scheduler {
 
 std::vector<int> physical_order(const Type& type) {
@@ -32,9 +34,38 @@ int plain_dim(const ir::Index& index) {
   return plain ? term.atom.id - kPlaceholder : -1;
 }
 
+std::vector<ir::Index> point_of(const Type& domain, const Shape& shape) {
+  std::vector<ir::Index> point;
+  for (int d = 0; d < domain.shape.rank(); ++d) point.push_back(domain.shape[d] == 1 ? ir::Index(0) : placeholder(d));
+  if (shape == domain.shape) return point;
+  const ir::RangeOf ranges = [&](const ir::IndexAtom& atom) -> std::optional<ir::Interval> {
+    const int d = atom.kind == ir::AtomKind::variable ? atom.id - kPlaceholder : -1;
+    if (d < 0) return std::nullopt;
+    return ir::Interval{0, domain.shape[d] - 1};
+  };
+  return simplified(reshaped(point, domain.shape, shape, ranges), ranges);
+}
+
+Type stored_over(const Type& domain, const Type& value) {
+  if (value.shape == domain.shape || value.layout != Layout::standard) return value;
+  return {value.dtype, domain.shape, Layout::standard};
+}
+
+bool is_linear_in(const ir::Index& index, int dim) {
+  return std::none_of(index.terms().begin(), index.terms().end(), [&](const ir::IndexTerm& term) {
+    return term.atom.inner && term.atom.inner->mentions(kPlaceholder + dim);
+  });
+}
+
 bool is_identity(const Access& access, const Type& domain, const Type& value) {
-  if (access.whole || value.shape != domain.shape) return false;
+  if (access.whole || value.elements() != domain.elements() || value.elements() == 0) return false;
   const std::vector<int> order = physical_order(value);
+  if (value.shape != domain.shape) {
+    const std::vector<ir::Index> point = point_of(domain, value.shape);
+    for (std::size_t p = 0; p < order.size(); ++p)
+      if (!(access.index[p] == point[static_cast<std::size_t>(order[p])])) return false;
+    return true;
+  }
   for (std::size_t p = 0; p < order.size(); ++p) {
     const int extent_one = value.shape[order[p]] == 1;
     if (!extent_one && plain_dim(access.index[p]) != order[p]) return false;

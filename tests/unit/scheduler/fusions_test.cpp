@@ -46,6 +46,47 @@ TEST(Fusions, ALineSaysTheLayersAndWhatTheirOpsAre) {
   EXPECT_EQ(lines_of(graph, "x86:avx2", Rules::none).size(), 1u);
 }
 
+// What follows an anchor through a reshape is computed over the anchor's domain, unless its lanes would be divided.
+TEST(Fusions, AnEpilogueGoesThroughReshapes) {
+  const auto steps = [](const std::string& text, const char* target) {  // but packing of weights
+    std::string names;
+    for (const PlanStep& step : make_plan(ir::parse_graph(text), {Target::parse(target), Rules::all, {}}).steps)
+      if (!step.name.ends_with("_pack")) names += (names.empty() ? "" : " ") + step.name;
+    return names;
+  };
+  for (const char* target : {"x86:v2", "x86:avx512", "cuda:sm_90"}) {
+    EXPECT_EQ(steps(R"(graph @g(%x: f32[2,16,3,9], %w: f32[32,16,3,3], %b: f32[32,1]) {
+  %0 = conv2d(%x, %w) : f32[2,32,1,7]
+  %1 = squeeze(%0) {dim=[2]} : f32[2,32,7]
+  %2 = add(%1, %b) : f32[2,32,7]
+  %3 = relu(%2) : f32[2,32,7]
+  return %3
+})",
+                    target),
+              "conv2d_add_relu")
+        << target;
+    EXPECT_EQ(steps(R"(graph @g(%x: f32[12,16], %w: f32[16,24], %b: f32[24], %s: f32[3,4,24]) {
+  %0 = matmul(%x, %w) : f32[12,24]
+  %1 = reshape(%0) {shape=[3,4,24]} : f32[3,4,24]
+  %2 = add(%1, %b) : f32[3,4,24]
+  %3 = add(%2, %s) : f32[3,4,24]
+  return %3
+})",
+                    target),
+              "matmul_add")
+        << target;
+    EXPECT_EQ(steps(R"(graph @g(%x: f32[3,5], %w: f32[5,24], %s: f32[3,2,3,4]:nhwc) {
+  %0 = matmul(%x, %w) : f32[3,24]
+  %1 = reshape(%0) {shape=[3,2,3,4]} : f32[3,2,3,4]:nhwc
+  %2 = mul(%1, %s) : f32[3,2,3,4]:nhwc
+  return %2
+})",
+                    target),
+              "matmul mul")
+        << target;
+  }
+}
+
 // A tile in NHWC stores what is fused to it in the layout that it is wanted in.
 TEST(Fusions, AnEpilogueStoresAnyLayout) {
   for (const char* target : {"x86:v2", "x86:avx512", "cuda:sm_90"}) {
