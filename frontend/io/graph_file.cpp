@@ -103,6 +103,18 @@ void check_argument(const NamedArray& array, const Type& type, const std::string
            array.name, type_text(array), type.str());
 }
 
+// What is said of an array that is no parameter's.
+std::string no_parameters(const ir::Graph& graph, const std::string& name) {
+  for (std::size_t i = 0; i < graph.parameters().size(); ++i) {
+    const Type& type = graph.parameters()[i].type();
+    const std::string stored = stored_name(name, type.dtype);
+    if (graph.parameter_name(i) == name && stored != name)
+      return fmt::format("array '{}': parameter %{} is {}, its bits are expected in a u2 array '{}'", name, name,
+                         type.str(), stored);
+  }
+  return fmt::format("array '{}' belongs to no parameter of graph @{}", name, graph.name());
+}
+
 }  // namespace
 
 std::vector<NamedArray> read_arguments(const GraphFile& file, const std::string& path) {
@@ -113,8 +125,7 @@ std::vector<NamedArray> read_arguments(const GraphFile& file, const std::string&
   }
   return read_npz(path, {}, [&](const NamedArray& described) {
     const auto found = types.find(described.name);
-    FJ_CHECK(found != types.end(), "{}: array '{}' belongs to no parameter of graph @{}", path, described.name,
-             file.graph.name());
+    FJ_CHECK(found != types.end(), "{}: {}", path, no_parameters(file.graph, described.name));
     check_argument(described, *found->second, path);
     return true;
   });
@@ -145,8 +156,7 @@ std::vector<Array> bind_arguments(const GraphFile& file, std::span<const NamedAr
     arguments.push_back(to_array(array, type));
   }
   for (const NamedArray& array : arrays)
-    FJ_CHECK(used.contains(array.name), "{}: array '{}' belongs to no parameter of graph @{}", source, array.name,
-             file.graph.name());
+    FJ_CHECK(used.contains(array.name), "{}: {}", source, no_parameters(file.graph, array.name));
   return arguments;
 }
 

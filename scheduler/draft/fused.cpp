@@ -188,7 +188,7 @@ class FusedDraft {
   // A value that this group reads for the last time, element by element, and that `node` may overwrite.
   int overwritable(int g, int node, const std::map<int, int>& taken) const {
     const Type& type = graph_.value(node).type();
-    if (stored_over(grouping_.groups[at(g)].domain, type) != type) return -1;  // it would be read at another index
+    if (seen_over(grouping_.groups[at(g)].domain, type) != type) return -1;  // it would be read at another index
     const bool is_result = is_result_[at(node)];
     for (const int candidate : last_read(g, node)) {
       const std::size_t v = at(candidate);

@@ -82,9 +82,9 @@ class Grower {
   }
 
   // What follows an anchor through a reshape, such as the bias behind a squeeze, can be computed over the anchor's own
-  // domain: its elements are the same, at other indices. `accesses`: what it reads there. Not where the lanes of the
-  // anchor's tile would lie at quotients and remainders, since dividing for each costs more than another pass over
-  // memory, nor where rows become an image in NHWC, since nothing proves that such stores are apart.
+  // domain: its elements are the same, at other indices. `accesses`: what it reads there. Not where anything but those
+  // elements lies at quotients and remainders, as where rows become an image in NHWC: dividing for each lane costs more
+  // than another pass over memory, and nothing proves that such stores are apart.
   bool may_join_reshaped(int group, int v, std::vector<Access>& accesses) {
     const ir::Node& node = *graph_.value(v);
     const Type& domain = grouping_.groups[at(group)].domain;
@@ -92,15 +92,15 @@ class Grower {
                           ir::op_def(node.op).family != ir::Family::reduce && node.type.shape != domain.shape &&
                           node.type.elements() == domain.elements() && domain.elements() > 0;
     if (!reshapes) return false;
-    const int lanes = lane_dim(*graph_.value(grouping_.groups[at(group)].anchor));
-    const std::vector<ir::Index> stored_at = point_of(domain, stored_over(domain, node.type).shape);
-    if (!std::all_of(stored_at.begin(), stored_at.end(),
-                     [](const ir::Index& index) { return index.is_constant() || plain_dim(index) >= 0; }))
-      return false;
+    const auto is_plain = [](const ir::Index& index) { return index.is_constant() || plain_dim(index) >= 0; };
+    const std::vector<ir::Index> stored_at = point_of(domain, seen_over(domain, node.type).shape);
+    if (!std::all_of(stored_at.begin(), stored_at.end(), is_plain)) return false;
     accesses = accesses_of(graph_, grouping_.stored, v, domain);
-    for (const Access& access : accesses)
-      for (const ir::Index& index : access.index)
-        if (!is_linear_in(index, lanes)) return false;
+    for (const Access& access : accesses) {
+      const Type& type = graph_.value(access.node).type();
+      const bool own = is_identity(access, domain, type) && seen_over(domain, type).shape == domain.shape;
+      if (!own && !std::all_of(access.index.begin(), access.index.end(), is_plain)) return false;
+    }
     const Verdict verdict = may_join(group, {v, domain, accesses});
     return verdict.ok && verdict.as == JoinAs::store;
   }

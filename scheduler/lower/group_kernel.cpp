@@ -23,6 +23,15 @@ std::string kernel_name(const LowerContext& context, const Group& group) {
 
 namespace {
 
+// The element being computed, of what the group sees a value as.
+Access own_element(const Group& group, int node, const Type& value) {
+  const Type seen = seen_over(group.domain, value);
+  const LogicalIndex point = point_of(group.domain, seen.shape);
+  Access access{node, {}, physical_dims(seen), false};
+  for (const int d : physical_order(seen)) access.index.push_back(point[static_cast<std::size_t>(d)]);
+  return access;
+}
+
 // All accesses of a group by value; class-shaped members count as touching no axis in particular.
 std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, const Group& group,
                                                   std::set<int>& class_values) {
@@ -34,23 +43,21 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
   const auto id = static_cast<int>(&group - context.grouping.groups.data());
   for (const auto* list : {&group.stores, &group.inner, &group.reductions}) {
     for (const int node : *list) {
-      const Type& type = context.graph.value(node).type();
       const std::vector<Access>& own = context.grouping.accesses[static_cast<std::size_t>(node)];
       if (ir::op_def(context.graph.value(node)->op).is_contraction()) {
         // The tile itself: its operands are read by the anchor's own loops, at other points than the domain's.
         for (const Access& access : own) class_values.insert(access.node);
       } else {
         for (const Access& access : own) {
-          if (context.grouping.group_of[static_cast<std::size_t>(access.node)] != id) add(access);
+          if (context.grouping.group_of[static_cast<std::size_t>(access.node)] == id) continue;
+          const Type& read = context.graph.value(access.node).type();
+          add(group.anchor >= 0 && is_identity(access, group.domain, read) ? own_element(group, access.node, read)
+                                                                           : access);
         }
       }
       if (list == &group.reductions) class_values.insert(node);
       if (list != &group.stores) continue;
-      const Type stored = stored_over(group.domain, type);
-      Access write{node, {}, physical_dims(stored), false};
-      const LogicalIndex point = point_of(group.domain, stored.shape);
-      for (const int d : physical_order(stored)) write.index.push_back(point[static_cast<std::size_t>(d)]);
-      add(write);
+      add(own_element(group, node, context.graph.value(node).type()));
     }
   }
   for (const int node : group.finals) {
@@ -112,7 +119,7 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   hooks.is_stored = [this](int node) { return comes_from_memory(node); };
   hooks.load = [this](int node, const std::vector<Index>& physical, bool through_views) -> Arg {
     const Buffer& from = buffer(node);
-    return builder_.load(from.memory, place(from, physical), through_views);
+    return builder_.load(from.memory, place(from, from.seen ? accesses_.at(node)[0].index : physical), through_views);
   };
   hooks.resolve = [this](const Index& index) { return resolve(index); };
   hooks.varies_by_lane = [this](const Index& index) {
@@ -143,9 +150,10 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
     return std::find(in.begin(), in.end(), n) != in.end();
   };
   const Type& own = context_.graph.value(value).type();
-  const Type type = contains(group_.stores, node) ? stored_over(group_.domain, own) : own;
   const auto& list = accesses_[node];
   Buffer made;
+  made.seen = list.size() == 1 && list[0].dims != physical_dims(own);
+  const Type type = made.seen ? seen_over(group_.domain, own) : own;
   made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
   const bool written =
       contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
@@ -256,7 +264,7 @@ void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) value(node);
   for (const int node : also) value(node);
   for (const int node : group_.stores) {
-    const Type type = stored_over(group_.domain, context_.graph.value(node).type());
+    const Type type = seen_over(group_.domain, context_.graph.value(node).type());
     store_at(node, type, point_of(group_.domain, type.shape), value(node), vectors);
   }
 }
@@ -293,11 +301,16 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at) {
   }
 }
 
+bool GroupKernel::is_own_element(int node, const std::vector<Access>& accesses) const {
+  const Type seen = seen_over(group_.domain, context_.graph.value(node).type());
+  return accesses.size() == 1 && accesses[0].dims == physical_dims(seen) &&
+         is_identity(accesses[0], group_.domain, seen);
+}
+
 int GroupKernel::elements_read() const {
   return static_cast<int>(std::count_if(accesses_.begin(), accesses_.end(), [&](const auto& entry) {
     const auto& [node, list] = entry;
-    return comes_from_memory(node) && list.size() == 1 &&
-           is_identity(list[0], group_.domain, context_.graph.value(node).type());
+    return comes_from_memory(node) && is_own_element(node, list);
   }));
 }
 
@@ -309,7 +322,7 @@ std::int64_t GroupKernel::largest_stored_bytes() const {
 
 void GroupKernel::prefetch_elements(Vectors stored) {
   for (const auto& [node, list] : accesses_) {
-    if (list.size() != 1 || !is_identity(list[0], group_.domain, context_.graph.value(node).type())) continue;
+    if (!is_own_element(node, list)) continue;
     const Buffer& of_node = buffer(node);
     const bool written = builder_.memory(of_node.memory).kind != MemKind::read;
     if (written && stored == Vectors::whole && bypasses_caches(of_node)) continue;

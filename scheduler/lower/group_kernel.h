@@ -78,12 +78,15 @@ class GroupKernel {
   struct Buffer {
     ir::MemId memory = -1;
     Declaration declaration;
+    bool seen = false;  // in the domain's shape (seen_over), not its own
   };
   Buffer& buffer(int node);
   std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
   ir::Index resolve(const ir::Index& index) const;
   void store_at(int node, const Type& type, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
   bool comes_from_memory(int node) const;
+  // All that is read of the value, or stored, is the element being computed.
+  bool is_own_element(int node, const std::vector<Access>& accesses) const;
   bool exceeds_caches(const Buffer& buffer) const;
   bool bypasses_caches(const Buffer& buffer) const;
 

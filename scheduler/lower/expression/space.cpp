@@ -46,15 +46,9 @@ std::vector<ir::Index> point_of(const Type& domain, const Shape& shape) {
   return simplified(reshaped(point, domain.shape, shape, ranges), ranges);
 }
 
-Type stored_over(const Type& domain, const Type& value) {
+Type seen_over(const Type& domain, const Type& value) {
   if (value.shape == domain.shape || value.layout != Layout::standard) return value;
   return {value.dtype, domain.shape, Layout::standard};
-}
-
-bool is_linear_in(const ir::Index& index, int dim) {
-  return std::none_of(index.terms().begin(), index.terms().end(), [&](const ir::IndexTerm& term) {
-    return term.atom.inner && term.atom.inner->mentions(kPlaceholder + dim);
-  });
 }
 
 bool is_identity(const Access& access, const Type& domain, const Type& value) {

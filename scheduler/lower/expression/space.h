@@ -34,12 +34,10 @@ struct Access {
 // The element of the domain that is being computed, as an index of each logical dim of `shape`, which has as many
 // elements: its own, or those that a reshape gives it.
 std::vector<ir::Index> point_of(const Type& domain, const Shape& shape);
-// What a group over `domain` stores a value of as many elements as: a reshape of rows names the same bytes.
-Type stored_over(const Type& domain, const Type& value);
+// What a group over `domain` takes a value of as many elements for: a reshape of rows names the same bytes.
+Type seen_over(const Type& domain, const Type& value);
 // The placeholder that an index is, with coefficient 1 and nothing else; -1 if it is something else.
 int plain_dim(const ir::Index& index);
-// False if it has a quotient or a remainder of the placeholder.
-bool is_linear_in(const ir::Index& index, int dim);
 // True if the access touches exactly the element being computed: every dim of the domain, each plain, or what a reshape
 // makes of them.
 bool is_identity(const Access& access, const Type& domain, const Type& value);

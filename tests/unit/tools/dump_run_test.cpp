@@ -145,6 +145,8 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
   text("huge.fj",
        "graph @g() {\n  %0 = full() {shape=[1099511627776], value=3} : f32[1099511627776]\n  return %0\n}\n");
   text("int.fj", "graph @g(%x: i32[]) {\n  return %x\n}\n");
+  text("b.fj", "graph @b(%x: bf16[2]) {\n  return %x\n}\n");
+  io::write_npz(path("wide.npz"), std::vector<NamedArray>{f32("x", {2}, {1, 2})});
   text("cut.npz", "PK\x03\x04");
   io::write_npz(path("few.npz"), std::vector<NamedArray>{f32("x", {2, 3}, {1, 2, 3, 4, 5, 6})});
   io::write_npz(path("many.npz"),
@@ -164,6 +166,8 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
       {"$g.fj", 2, "there is no array 'x' for parameter %x: f32[2,3]"},
       {"$g.fj --inputs $few.npz", 2, "few.npz: there is no array 's' for parameter %s: f32[]"},
       {"$g.fj --inputs $many.npz", 2, "many.npz: array 't' belongs to no parameter of graph @g"},
+      {"$b.fj --inputs $wide.npz", 2,
+       "array 'x': parameter %x is bf16[2], its bits are expected in a u2 array 'x.bf16'"},
       {"$g.fj --inputs $shape.npz", 2, "shape.npz: array 'x' is f32[3,2], the parameter is f32[2,3]"},
       {"$g.fj --inputs $cut.npz", 2, ""},
       {"$g.fj --inputs $g.fj", 2, "is not a zip file, or is cut off"},
