@@ -8,9 +8,12 @@
 
 #include "frontend/io/npz.h"
 #include "fusejit/fusejit.h"
+#include "tests/support/error_of.h"
 
 namespace fusejit {
 namespace {
+
+using testing::error_of;
 
 class Loading : public ::testing::Test {
  protected:
@@ -22,15 +25,6 @@ class Loading : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
   std::string path_;
 };
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no UserError";
-}
 
 using Values = std::map<std::string, std::vector<float>>;
 Values values_of(const StateDict& tensors) {

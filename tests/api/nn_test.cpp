@@ -8,9 +8,12 @@
 #include <thread>
 
 #include "fusejit/fusejit.h"
+#include "tests/support/error_of.h"
 
 namespace fusejit {
 namespace {
+
+using testing::error_of;
 
 class Nn : public ::testing::Test {
  protected:
@@ -22,15 +25,6 @@ class Nn : public ::testing::Test {
   void TearDown() override { std::filesystem::remove(path_); }
   std::string path_;
 };
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no UserError";
-}
 
 TEST_F(Nn, NamesAreThoseOfPyTorch) {
   const nn::Sequential net(nn::Conv2d(1, 2, 3), nn::BatchNorm2d(2), nn::ReLU(), nn::Linear(4, 5));

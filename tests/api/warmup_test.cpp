@@ -7,10 +7,13 @@
 
 #include "fusejit/fusejit.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/error_of.h"
 
 namespace fj = fusejit;
 
 namespace {
+
+using fj::testing::error_of;
 
 class Warmup : public testing::Test {
  protected:
@@ -48,15 +51,6 @@ std::vector<float> train(int steps, std::int64_t batch = 4) {
   return losses;
 }
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const fj::UserError& error) {
-    return error.what();
-  }
-  return "no UserError";
-}
-
 TEST_F(Warmup, TheSecondProcessCompilesNothingAndComputesTheSameBits) {
   const std::vector<float> cold = train(3);
   const fj::Statistics first = fj::stats();
@@ -92,14 +86,14 @@ TEST_F(Warmup, FrozenSaysWhatIsMissingAndWhatDiffers) {
   restart({.freeze = true});
   train(2);  // all of it is there
   EXPECT_EQ(fj::stats().kernels_compiled, 0);
-  const std::string other = message_of([] { train(1, 6); });
+  const std::string other = error_of([] { train(1, 6); });
   for (const char* part : {"frozen: graph @train_step would have to be planned", "differs in shapes",
                            "'p0 [4,2,8,8]' there, 'p0 [6,2,8,8]' here"}) {
     EXPECT_NE(other.find(part), std::string::npos) << part << " is not in " << other;
   }
   EXPECT_NO_THROW(train(1)) << "after an error the next call works";
   restart({.rules = "none", .freeze = true});
-  const std::string rules = message_of([] { train(1); });
+  const std::string rules = error_of([] { train(1); });
   EXPECT_NE(rules.find("differs in rules: 'all' there, 'none' here"), std::string::npos) << rules;
 }
 
@@ -112,7 +106,7 @@ TEST_F(Warmup, AMissingKernelIsNamedWhereThePlanIsThere) {
     if (bytes.str().find("object") != std::string::npos) std::filesystem::remove(file.path());
   }
   restart({.freeze = true});
-  const std::string sentence = message_of([] { train(1); });
+  const std::string sentence = error_of([] { train(1); });
   EXPECT_NE(sentence.find("frozen: kernel @"), std::string::npos) << sentence;
 }
 
@@ -130,7 +124,7 @@ TEST_F(Warmup, FunctionsAreCompiledForTheirTypesAndNotRun) {
   f(a, b).eval();
   EXPECT_EQ(fj::stats().plans_made, compiled.plans_made);
   EXPECT_EQ(fj::stats().plan_cache_hits, compiled.plan_cache_hits + 1);
-  EXPECT_NE(message_of([&] {
+  EXPECT_NE(error_of([&] {
               fj::compile(f, {{fj::f32, {1, 3, 9, 9}}, {fj::f32, {2, 3, 9, 8}}});
             }).find("concat"),
             std::string::npos)

@@ -173,18 +173,6 @@ inline void check_expansion(const FunctionCase& c, double tolerance = 1e-11, boo
   expect_same_results(ir::differentiate(expanded, names), derived, arguments, tolerance);
 }
 
-// The sentence of the UserError that `call` throws.
-template <class F>
-std::string error_of(F call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
-
 // One op over parameters of the given types.
 inline Value op_over(Op op, const std::vector<Type>& types, std::vector<ir::AttrInit> attrs = {}) {
   std::vector<ir::Operand> operands;

@@ -4,9 +4,12 @@
 #include <cmath>
 
 #include "fusejit/fusejit.h"
+#include "tests/support/error_of.h"
 
 namespace fusejit {
 namespace {
+
+using testing::error_of;
 
 class Grad : public ::testing::Test {
  protected:
@@ -22,15 +25,6 @@ Tensor numbers(const Shape& shape, int seed) {
     values[i] = static_cast<double>((i * 7919 + static_cast<std::size_t>(seed) * 104729) % 1009) / 504.5 - 1;
   }
   return from_host(values, shape);
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no UserError";
 }
 
 // The layer that keeps only its input, as a function of x and w in f64.

@@ -5,20 +5,13 @@
 #include "fusejit/fusejit.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/device.h"
+#include "tests/support/error_of.h"
 #include "tests/support/fake_device/fake_driver.h"
 
 namespace fusejit {
 namespace {
 
-template <class F>
-std::string error_of(F f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
+using testing::error_of;
 
 TEST(CudaUnavailable, SaysWhatIsMissingAndTheProcessorWorks) {
   set_options({.engine = "graph_interpreter"});  // which every build has
@@ -27,11 +20,11 @@ TEST(CudaUnavailable, SaysWhatIsMissingAndTheProcessorWorks) {
     if (why.empty()) continue;  // this machine has it
     EXPECT_TRUE(why.starts_with(device.str())) << why;
     EXPECT_FALSE(is_available(device));
-    EXPECT_EQ(error_of([&] { ones({2}).to(device); }), why);
-    EXPECT_EQ(error_of([&] { set_options({.device = device.str()}); }), why);
-    EXPECT_EQ(error_of([&] { memory::allocated(device); }), why);
+    EXPECT_EQ(error_of<Error>([&] { ones({2}).to(device); }), why);
+    EXPECT_EQ(error_of<Error>([&] { set_options({.device = device.str()}); }), why);
+    EXPECT_EQ(error_of<Error>([&] { memory::allocated(device); }), why);
     nn::Linear net(2, 2);
-    EXPECT_EQ(error_of([&] { net.to(device); }), why);
+    EXPECT_EQ(error_of<Error>([&] { net.to(device); }), why);
     EXPECT_EQ(net.parameters()[0].value().device(), Device());
   }
   EXPECT_EQ(options().device, "cpu");

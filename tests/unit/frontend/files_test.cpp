@@ -7,17 +7,18 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <functional>
 #include <thread>
 
 #include "fusejit/error.h"
+#include "tests/support/error_of.h"
 
 namespace fusejit::io {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::error_of;
 
-class Files : public testing::Test {
+class Files : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fusejit_files_" + std::to_string(::getpid()));
@@ -35,15 +36,6 @@ class Files : public testing::Test {
     const std::vector<std::byte> bytes = read_file(path);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
-  static std::string error_of(const std::function<void()>& action) {
-    try {
-      action();
-    } catch (const FileError& error) {
-      return error.what();
-    }
-    return "no FileError";
-  }
-
   fs::path folder_;
 };
 
@@ -80,15 +72,18 @@ TEST_F(Files, APipeStaysAPipe) {
 
 TEST_F(Files, AFullDeviceIsSaidAndStaysADevice) {
   if (!fs::is_character_file("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
-  EXPECT_EQ(error_of([] { write("/dev/full", "text"); }), "/dev/full: cannot be written: No space left on device");
+  EXPECT_EQ(error_of<FileError>([] { write("/dev/full", "text"); }),
+            "/dev/full: cannot be written: No space left on device");
   EXPECT_TRUE(fs::is_character_file("/dev/full"));
 }
 
 TEST_F(Files, WhatIsNoFileIsNotRead) {
-  EXPECT_EQ(error_of([] { read_file("/dev/zero"); }), "/dev/zero: is a device, not a file");
-  EXPECT_EQ(error_of([&] { read_file(folder_.string()); }), folder_.string() + ": is a directory, not a file");
-  EXPECT_EQ(error_of([] { read_file(""); }), "the name of a file is empty");
-  EXPECT_EQ(error_of([&] { read_file(path("no")); }), path("no") + ": cannot be opened: No such file or directory");
+  EXPECT_EQ(error_of<FileError>([] { read_file("/dev/zero"); }), "/dev/zero: is a device, not a file");
+  EXPECT_EQ(error_of<FileError>([&] { read_file(folder_.string()); }),
+            folder_.string() + ": is a directory, not a file");
+  EXPECT_EQ(error_of<FileError>([] { read_file(""); }), "the name of a file is empty");
+  EXPECT_EQ(error_of<FileError>([&] { read_file(path("no")); }),
+            path("no") + ": cannot be opened: No such file or directory");
 }
 
 TEST_F(Files, WhatHoldsTooMuchIsNotRead) {
@@ -101,10 +96,11 @@ TEST_F(Files, WhatHoldsTooMuchIsNotRead) {
 TEST_F(Files, WhetherAPathCanBeWrittenIsKnownBefore) {
   check_writable(path("new"));
   EXPECT_EQ(entries(), 0u) << "nothing is left behind";
-  EXPECT_EQ(error_of([&] { check_writable(folder_.string()); }), folder_.string() + ": is a directory, not a file");
-  EXPECT_EQ(error_of([&] { check_writable(path("no/new")); }),
+  EXPECT_EQ(error_of<FileError>([&] { check_writable(folder_.string()); }),
+            folder_.string() + ": is a directory, not a file");
+  EXPECT_EQ(error_of<FileError>([&] { check_writable(path("no/new")); }),
             path("no/new") + ": cannot be written: No such file or directory");
-  EXPECT_EQ(error_of([] { check_writable(""); }), "the name of a file is empty");
+  EXPECT_EQ(error_of<FileError>([] { check_writable(""); }), "the name of a file is empty");
 }
 
 }  // namespace

@@ -8,14 +8,16 @@
 
 #include <cstring>
 #include <filesystem>
-#include <functional>
 
 #include "frontend/io/files.h"
 #include "frontend/io/npy.h"
 #include "fusejit/error.h"
+#include "tests/support/error_of.h"
 
 namespace fusejit::io {
 namespace {
+
+using testing::error_of;
 
 std::string scratch(const std::string& name) {
   return (std::filesystem::temp_directory_path() / (std::to_string(::getpid()) + "_" + name)).string();
@@ -38,15 +40,6 @@ std::string npy_text(std::string_view header, std::string_view elements, int ver
   std::string text = std::string("\x93NUMPY") + static_cast<char>(version) + '\0';
   for (int i = 0; i < (version == 1 ? 2 : 4); ++i) text.push_back(static_cast<char>(header.size() >> (8 * i) & 0xff));
   return text.append(header).append(elements);
-}
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no UserError";
 }
 
 TEST(Npz, ReadsWhatItWrites) {

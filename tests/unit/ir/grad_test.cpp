@@ -2,6 +2,7 @@
 #include "ir/passes/grad.h"
 
 #include "ir/passes/recompute.h"
+#include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {

@@ -1,5 +1,6 @@
 // Convolution with its gradients, matmul, linear: the seeds' examples, gradients, identities over random shapes,
 // errors.
+#include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {

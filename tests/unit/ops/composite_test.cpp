@@ -1,6 +1,7 @@
 // Activations, softmax, bias, dropout: values at the edges of ops.md §5, gradients, expansions, errors.
 #include <limits>
 
+#include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {

@@ -1,4 +1,5 @@
 // Losses: gradients, expansions, ignored and wild targets, reductions.
+#include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {

@@ -1,4 +1,5 @@
 // Normalisation: gradients, expansions, shared statistics, the bounds of ops.md §6, S4's form.
+#include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {

@@ -1,6 +1,7 @@
 // Pools and upsampling: values, gradients, transposes, errors.
 #include <limits>
 
+#include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
 
 namespace fusejit::testing {

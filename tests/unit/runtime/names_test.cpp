@@ -12,9 +12,12 @@
 #include "runtime/session.h"
 #include "scheduler/names/steps.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/error_of.h"
 
 namespace fusejit::runtime {
 namespace {
+
+using testing::error_of;
 
 // A convolution with batch norm and relu and its weights' gradient, in layers of these names.
 ir::Graph network(const std::string& conv, const std::string& norm) {
@@ -66,15 +69,6 @@ TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
   EXPECT_EQ(names(loaded.plan)[1], "b_first_conv2d_bn");
 }
 
-std::string message_of(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
 TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
   scheduler::PlanOptions wanted{kTarget, scheduler::Rules::all, {}};
@@ -82,14 +76,14 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   wanted.inspect = [](const ir::Kernel& kernel) {
     if (kernel.name == "bn_relu") throw InternalError("refused");
   };
-  const std::string refused = message_of([&] { scheduler::make_plan(graph, wanted); });
+  const std::string refused = error_of<Error>([&] { scheduler::make_plan(graph, wanted); });
   EXPECT_TRUE(refused.starts_with("no kernel for a_bn1_relu (%")) << refused;
   EXPECT_TRUE(refused.ends_with(" maximum): refused")) << refused;
 
   const scheduler::Plan plan = scheduler::make_plan(graph, {kTarget, scheduler::Rules::all, {}});
   KernelCache kernels;
   const auto get = [&](const std::vector<std::string>& steps) {
-    return message_of(
+    return error_of<Error>(
         [&] { kernels.get({plan.steps.back().kernel}, kTarget, 1, KernelCache::Missing::refuse, steps); });
   };
   EXPECT_TRUE(get({"a_bn1_relu"}).starts_with("a_bn1_relu: frozen: kernel @bn_relu would have to be compiled"))
@@ -136,7 +130,7 @@ TEST(Names, AreSaidByASession) {
             scheduler::make_plan(a, {options.target, scheduler::Rules::all, {}}));
   options.frozen = true;
   Session session(options);
-  const std::string refused = message_of([&] { session.prepare(b, {}, {}); });
+  const std::string refused = error_of<Error>([&] { session.prepare(b, {}, {}); });
   EXPECT_TRUE(refused.starts_with("b_first_conv2d_pack: frozen: kernel @pack_conv2d would have to")) << refused;
 }
 
@@ -154,7 +148,7 @@ TEST(Names, AreSaidWhereAKernelFails) {
                                       Buffer::allocate({DType::f32, {8, 8, 3, 3}, Layout::standard})};
   Workers workers(1);
   CpuExecutor executor(plan, {}, workers);
-  const std::string failed = message_of([&] { executor.run(graph, arguments); });
+  const std::string failed = error_of<Error>([&] { executor.run(graph, arguments); });
   EXPECT_TRUE(failed.starts_with("a_bn1_relu: V3: ")) << failed;
 }
 
