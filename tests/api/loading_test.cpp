@@ -1,14 +1,13 @@
 // Values of modules from state_dicts and files: all or nothing with one sentence that says what does not fit, or what
 // fits and a list of the rest.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 
 #include "frontend/io/npz.h"
 #include "fusejit/fusejit.h"
 #include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fusejit {
 namespace {
@@ -20,10 +19,9 @@ class Loading : public ::testing::Test {
   void SetUp() override {
     set_options({.engine = "graph_interpreter"});
     manual_seed(11);
-    path_ = (std::filesystem::temp_directory_path() / ("loading_" + std::to_string(::getpid()) + ".npz")).string();
   }
-  void TearDown() override { std::filesystem::remove(path_); }
-  std::string path_;
+  const testing::TemporaryFolder folder_;
+  const std::string path_ = folder_ / "values.npz";
 };
 
 using Values = std::map<std::string, std::vector<float>>;

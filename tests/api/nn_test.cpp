@@ -1,14 +1,12 @@
 // Modules: names, modes, state, layers' shapes, frozen networks, and the sentences of refusals.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "fusejit/fusejit.h"
 #include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fusejit {
 namespace {
@@ -20,10 +18,7 @@ class Nn : public ::testing::Test {
   void SetUp() override {
     set_options({.engine = "graph_interpreter"});
     manual_seed(11);
-    path_ = (std::filesystem::temp_directory_path() / ("nn_" + std::to_string(::getpid()) + ".npz")).string();
   }
-  void TearDown() override { std::filesystem::remove(path_); }
-  std::string path_;
 };
 
 TEST_F(Nn, NamesAreThoseOfPyTorch) {
@@ -72,8 +67,10 @@ TEST_F(Nn, LayersHavePyTorchsShapes) {
 
 TEST_F(Nn, Bf16TravelsThroughFiles) {
   const Tensor x = tensor<float>({1, 2.5, -3}).to(bf16);
-  save(StateDict{{"x", x}}, path_);
-  const Tensor y = load(path_).at("x");
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "values.npz";
+  save(StateDict{{"x", x}}, path);
+  const Tensor y = load(path).at("x");
   EXPECT_EQ(y.dtype(), bf16);
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 2.5, -3}));
 }

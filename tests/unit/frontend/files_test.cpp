@@ -36,6 +36,7 @@ class Files : public ::testing::Test {
     const std::vector<std::byte> bytes = read_file(path);
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
+
   fs::path folder_;
 };
 
