@@ -7,6 +7,7 @@
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/factor.h"
+#include "scheduler/lower/nest/restore.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -18,20 +19,6 @@ using ir::CompareKind;
 using ir::Index;
 
 namespace {
-
-// Puts a value back when the body is done.
-template <class T>
-class Restore {
- public:
-  explicit Restore(T& what) : what_(what), before_(what) {}
-  Restore(const Restore&) = delete;
-  Restore& operator=(const Restore&) = delete;
-  ~Restore() { what_ = std::move(before_); }
-
- private:
-  T& what_;
-  T before_;
-};
 
 constexpr std::int64_t kMostCopied = 64;  // iterations of an unrolled loop (kernel-ir.md §5)
 

@@ -109,6 +109,7 @@ class Nest : public ContractionLoops {
   std::int64_t size_in_panel(int d) const;
   void measure(Panel& panel) const;
   void in_panel(Panel& panel, std::size_t next);
+  void skip_padding();
   bool has_edges_alone(int axis) const;
   void over_axis(const Panel& panel, std::size_t d, const std::function<void(const ir::Index& i, bool inside)>& body);
   void fill(const Panel& panel, std::size_t n, std::vector<ir::Index>& at, bool zero);
@@ -142,7 +143,7 @@ class Nest : public ContractionLoops {
   bool is_tap(int d) const;
   void fetch_result();
   void fetch_new_lines(std::size_t axis, int along);
-  bool products_fetch() const { return !s_.combine.empty() && s_.fetch.dims.size() == 1 && list_dims_.empty(); }
+  bool products_fetch() const { return !s_.combine.empty() && !s_.fetch.dims.empty() && list_dims_.empty(); }
   void fetch_operands();
   ir::Arg counted(const ir::Index& thread);
   ir::Arg counted_by_thread(const ir::Index& thread);

@@ -6,6 +6,7 @@
 #include "ir/base/check.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/nest/restore.h"
 
 namespace fusejit::scheduler {
 
@@ -66,15 +67,18 @@ void Nest::in_panel(Panel& panel, std::size_t next) {
   panel.memory = builder_.local(ir::MemKind::scratch_local, factor_, dims);
   std::vector<Index> at(panel.axes.size(), Index(0));
   fill(panel, 0, at, false);
-  const std::vector<bool> before = pending_;
-  for (std::size_t i = 0; &panel == &panel_a_ && i < pending_.size(); ++i) {
+  const Restore pending(pending_), zeros(zeros_);
+  if (&panel == &panel_a_) skip_padding();
+  walk(next);
+  panel.memory = -1;
+}
+
+// Padding is there as zeros: nothing must keep an index inside, but loops pass over products with them where they can.
+void Nest::skip_padding() {
+  for (std::size_t i = 0; i < pending_.size(); ++i) {
     zeros_[i] = pending_[i] && !has_edges_alone(static_cast<int>(i));
     if (zeros_[i]) pending_[i] = false;
   }
-  walk(next);
-  pending_ = before;
-  zeros_.assign(zeros_.size(), false);
-  panel.memory = -1;
 }
 
 // Every tile in the registers is one at an edge. So they are written as copies, which leave out products with padding,

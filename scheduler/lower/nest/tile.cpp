@@ -201,7 +201,7 @@ void Nest::multiply() {
   const ir::MemId b = builder_.local(MemKind::register_local, factor_, {s_.vectors});
   over_vectors([&](Index j) { builder_.store(b, {j}, element_of_b(j)); });
   over_tile(true, [&](const std::vector<Index>& at) { when_inside([&] { add_term(at, b, {}); }); });
-  if (!s_.combine.empty()) fetch_operands();
+  if (products_fetch()) fetch_operands();
 }
 
 // The second operand's elements of all unrolled terms first, then element by element of the tile, so that the terms of
@@ -307,7 +307,6 @@ void Nest::fetch_new_lines(std::size_t axis, int along) {
 
 // Both operands of the term that takes this one's place, so many steps further along a dim that is summed up.
 void Nest::fetch_operands() {
-  if (s_.fetch.dims.empty() || !list_.empty()) return;
   const int d = c_.find(s_.fetch.dims[0]);
   const Range here = range(d);
   with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {

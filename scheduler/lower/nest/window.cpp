@@ -3,6 +3,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/nest/restore.h"
 
 namespace fusejit::scheduler {
 
@@ -84,10 +85,9 @@ void Nest::guard_known(const std::function<void()>& body) {
 // Only the combinations with this value of a dim.
 void Nest::with_active(const std::function<bool(const std::vector<std::int64_t>&)>& wanted,
                        const std::function<void()>& body) {
-  const std::vector<std::size_t> before = active_;
+  const Restore active(active_);
   std::erase_if(active_, [&](std::size_t i) { return !wanted(list_[i]); });
   if (!active_.empty()) body();
-  active_ = before;
 }
 
 // A sum over a dim whose partner is in registers, several values of it: where all of them stay inside there is nothing
