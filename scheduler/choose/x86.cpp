@@ -257,19 +257,18 @@ class Chooser {
 
     const bool in_panel = dot || (fused_.prologue && !few);
     const std::int64_t together = in_panel ? blocks_of_panel(blocks, channels, product(taps), dot) : 1;
-    const bool in_groups = together > 1;
-    const std::int64_t tasks = (in_groups ? blocks / together : blocks) * groups;
+    const std::int64_t tasks = blocks / together * groups;
     // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
-    const std::int64_t weights = c_.outputs() * bytes(fused_.compute),
-                       few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
+    const std::int64_t few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
                        wanted_parts = ir::ceil_divide<std::int64_t>(target_.tasks, tasks);
-    Split parts =
-        split(extent(n) / at_once,
-              std::min(wanted_parts, std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weights))));
+    Split parts = split(
+        extent(n) / at_once,
+        std::min(wanted_parts, std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
     parts.chunk *= at_once;
     if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
     add_together(s_.tasks, roles_.groups);
-    if (!in_groups || blocks > together) add_if_any(s_.tasks, roles_.outputs, in_groups ? together * s_.block() : 0);
+    if (together == 1 || together < blocks)
+      add_if_any(s_.tasks, roles_.outputs, together == 1 ? 0 : together * s_.block());
 
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
@@ -295,7 +294,7 @@ class Chooser {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     };
     if (in_panel) s_.panel_a = innermost();
-    if (in_groups) add(s_.outer, name(roles_.outputs));
+    if (together > 1) add(s_.outer, name(roles_.outputs));
     if (!few) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
       for (const int d : taps)
@@ -319,16 +318,19 @@ class Chooser {
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
   }
+  // All weights as sums: what a part of the images adds up.
+  std::int64_t weight_bytes() const { return c_.outputs() * bytes(fused_.compute); }
   // Blocks of outputs that a panel of the first operand is for: as many as make its copy little beside the products. A
   // prologue's copy is read ahead, so it is worth less than sums that stay in L2; where many taps read it, it is
   // little.
   std::int64_t blocks_of_panel(std::int64_t blocks, std::int64_t channels, std::int64_t taps, bool dot) const {
     const std::int64_t sums = s_.block() * channels * taps * bytes(fused_.compute),
                        fit = target_.l2_bytes / tuning::kSumsOfPanelInL2 / sums,
-                       uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps * s_.block());
-    std::int64_t shared = std::min(blocks, dot ? uses : taps == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1);
-    if (c_.outputs() * bytes(fused_.compute) > target_.l2_bytes / 2)
-      shared = std::min(shared, std::max<std::int64_t>(1, blocks / tuning::kTasksOfSums));
+                       uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps * s_.block()),
+                       of_prologue = taps == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1;
+    const bool leaves_l2 = weight_bytes() > target_.l2_bytes / 2;
+    std::int64_t shared = std::min(dot ? uses : of_prologue,
+                                   leaves_l2 ? std::max<std::int64_t>(1, blocks / tuning::kTasksOfSums) : blocks);
     while (shared > 1 && shared < blocks && extent(roles_.outputs) % (shared * s_.block()) != 0) --shared;
     return shared;
   }

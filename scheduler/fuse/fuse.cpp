@@ -50,16 +50,12 @@ class Grower {
     std::sort(candidates.rbegin(), candidates.rend());
     const std::size_t producers = candidates.size();
     if (!ir::op_def(node.op).is_contraction()) {
-      std::vector<int> readers;
-      for (const Access& access : accesses) {
-        if (!is_identity(access, domain, graph_.value(access.node).type())) continue;
-        for (const int reader : latest(readers_[access.node])) {
+      std::vector<int> readers, read = views_reduced_by(v);
+      for (const Access& access : accesses)
+        if (is_identity(access, domain, graph_.value(access.node).type())) read.push_back(access.node);
+      for (const int node : read) {
+        for (const int reader : latest(readers_[node])) {
           if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
-        }
-      }
-      for (const int view : views_reduced_by(v)) {
-        for (const int reducer : latest(reducers_[view])) {
-          if (std::find(candidates.begin(), candidates.end(), reducer) == candidates.end()) add(readers, reducer);
         }
       }
       std::sort(readers.rbegin(), readers.rend());
@@ -206,6 +202,12 @@ class Grower {
     return views;
   }
 
+  void add_reader(int node, int group) {
+    std::vector<int>& readers = readers_[node];
+    const std::span<const int> known = latest(readers);
+    if (std::find(known.begin(), known.end(), group) == known.end()) readers.push_back(group);
+  }
+
   static void add(std::vector<int>& list, int group) {
     if (group >= 0 && std::find(list.begin(), list.end(), group) == list.end()) list.push_back(group);
   }
@@ -234,15 +236,12 @@ class Grower {
     if (as == JoinAs::reduction) {
       group.reductions.push_back(candidate.node);
       group.reduced = reduced_dims(node);
-      for (const int view : views_reduced_by(candidate.node)) add(reducers_[view], group_id);
+      for (const int view : views_reduced_by(candidate.node)) add_reader(view, group_id);
     }
     for (const Access& access : candidate.accesses) {
       const int producer = grouping_.group_of[at(access.node)];
       if (producer >= 0 && producer != group_id) add(producers_[at(group_id)], producer);
-      std::vector<int>& readers = readers_[access.node];
-      const std::span<const int> known = latest(readers);
-      if (as != JoinAs::final && std::find(known.begin(), known.end(), group_id) == known.end())
-        readers.push_back(group_id);
+      if (as != JoinAs::final) add_reader(access.node, group_id);
     }
   }
 
@@ -392,8 +391,8 @@ class Grower {
   std::vector<int> first_node_, last_node_;  // by group
   std::vector<int> seen_in_walk_;            // by group: the last walk of makes_cycle that came along
   int walk_ = 0;
-  std::map<int, std::vector<int>> readers_;   // stored value -> groups that read its elements
-  std::map<int, std::vector<int>> reducers_;  // view that is not stored -> groups that reduce its elements
+  // Value -> groups that read its elements; of a view that is not stored, those that reduce them.
+  std::map<int, std::vector<int>> readers_;
 };
 
 }  // namespace
