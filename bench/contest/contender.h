@@ -97,4 +97,14 @@ int serve(const std::string& name, double held_before_mib, const Step& step) {
   return 0;
 }
 
+// A program's `main`: its exit status, with what was wrong on stderr.
+inline int run(const char* program, int argc, char** argv, int (*contend)(const Flags&)) {
+  try {
+    return contend(Flags(argc, argv));
+  } catch (const std::exception& error) {
+    std::cerr << program << ": " << error.what() << '\n';
+    return 2;
+  }
+}
+
 }  // namespace contest

@@ -50,11 +50,4 @@ int contend(const contest::Flags& flags) {
 }  // namespace
 }  // namespace fusejit::bench
 
-int main(int argc, char** argv) {
-  try {
-    return fusejit::bench::contend(contest::Flags(argc, argv));
-  } catch (const std::exception& error) {
-    std::cerr << "layer_contender: " << error.what() << '\n';
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return contest::run("layer_contender", argc, argv, fusejit::bench::contend); }

@@ -3,14 +3,14 @@
 #include "bench/contest/contender.h"
 #include "runtime/cpu/roofline.h"
 
-int main(int argc, char** argv) {
-  try {
-    const contest::Flags flags(argc, argv);
-    const auto peak = fusejit::runtime::roofline(fusejit::Target::host(), flags.number("threads", 2));
-    std::cout << "{\"gflops\": " << peak.gflops << ", \"gigabytes_per_second\": " << peak.gigabytes_per_second << "}\n";
-    return 0;
-  } catch (const std::exception& error) {
-    std::cerr << "machine_peak: " << error.what() << '\n';
-    return 2;
-  }
+namespace {
+
+int measure(const contest::Flags& flags) {
+  const auto peak = fusejit::runtime::roofline(fusejit::Target::host(), flags.number("threads", 2));
+  std::cout << "{\"gflops\": " << peak.gflops << ", \"gigabytes_per_second\": " << peak.gigabytes_per_second << "}\n";
+  return 0;
 }
+
+}  // namespace
+
+int main(int argc, char** argv) { return contest::run("machine_peak", argc, argv, measure); }

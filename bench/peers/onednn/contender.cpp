@@ -111,11 +111,4 @@ int contend(const contest::Flags& flags) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  try {
-    return contend(contest::Flags(argc, argv));
-  } catch (const std::exception& error) {
-    std::cerr << "onednn_contender: " << error.what() << '\n';
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return contest::run("onednn_contender", argc, argv, contend); }

@@ -1,9 +1,14 @@
-"""The ONNX file of a workload, made once by a process of its own, so that PyTorch is not in a contender's memory."""
+"""A network from an ONNX file as a contender that serves. The file is made once by a process of its own, so that
+PyTorch is not in a contender's memory."""
 
 import os
 import pathlib
 import subprocess
 import sys
+
+import numpy
+
+import protocol
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -20,3 +25,19 @@ def onnx_file(options):
         if made.returncode:
             raise RuntimeError("no ONNX file: " + made.stderr.strip().splitlines()[-1])
     return str(path)
+
+
+def serve(name, options, prepare):
+    """`prepare(path)` reads the file and gives a function of images [N,3,size,size]; the first step calls it."""
+    path = onnx_file(options)
+    held_before = protocol.resident_mib("VmRSS")
+    x = numpy.random.default_rng(1).standard_normal((options.batch, 3, options.size, options.size), numpy.float32)
+    network = None
+
+    def step(part):
+        nonlocal network
+        if network is None:
+            network = prepare(path)
+        network(x)
+
+    protocol.serve(name, step, held_before)
