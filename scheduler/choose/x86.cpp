@@ -127,6 +127,7 @@ class Chooser {
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
     if ((fused_.prologue || spills_at_edges) && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
     if (does_little(p, block)) s_.fetch = {{name(p)}, 1};
+    stream_weights(image_count * extent(p) * tiles);
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
   }
@@ -159,6 +160,18 @@ class Chooser {
     const bool by_groups = parallel && product(apart) > 1;
     add_together(by_groups ? s_.tasks : s_.outer, apart);
     add_if_any(parallel && !by_groups ? s_.tasks : s_.outer, vector_);
+  }
+
+  // Weights that L2 does not hold, for few tiles of pixels: tasks are sorted by blocks of outputs, so that a block's
+  // weights come from far once, while the tiles of the block before it are computed.
+  void stream_weights(std::int64_t tiles) {
+    const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; };
+    const auto outputs = std::find_if(s_.tasks.begin(), s_.tasks.end(), over_outputs);
+    const std::int64_t weights = c_.terms() * extent(vector_) * bytes(fused_.compute) / (s_.dot.empty() ? 1 : 2);
+    if (along_groups_ || outputs == s_.tasks.end() || product(roles_.groups) > 1) return;
+    if (weights < target_.l2_bytes / tuning::kStreamedWeightsOfL2 || tiles > tuning::kMostTilesOfStream) return;
+    std::rotate(s_.tasks.begin(), outputs, outputs + 1);
+    s_.fetch = {{s_.vector}, s_.block()};
   }
 
   // A panel has what the next task's has too, so that fewer tasks compute less.

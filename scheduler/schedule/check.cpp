@@ -367,6 +367,13 @@ class Check {
     if (s_.fetch.dims.empty()) return "";
     const std::string& along = s_.fetch.dims[0];
     const bool sums = !s_.combine.empty();
+    if (s_.fetch.dims == std::vector{s_.vector} && s_.pack_b > 0) {
+      const bool list = std::any_of(s_.tile.begin(), s_.tile.end(), [](const Extent& e) { return e.dims.size() > 1; });
+      if (s_.by_threads() || list || s_.pack_b != s_.block() || s_.fetch.count % s_.block() != 0)
+        return fmt::format("weights are fetched ahead by whole packed blocks of {}, for a tile along single dims",
+                           s_.block());
+      return "";
+    }
     if (s_.fetch.dims.size() > 1 || along == s_.vector || dim(along).reduced != sums)
       return fmt::format("{} is fetched ahead along {}, not along {}", sums ? "what is summed up" : "a tile",
                          sums ? "a dim of the sum" : "a parallel dim that has no lanes", fmt::join(s_.fetch.dims, "*"));

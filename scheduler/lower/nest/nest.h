@@ -145,6 +145,8 @@ class Nest : public ContractionLoops {
   void fetch_new_lines(std::size_t axis, int along);
   bool products_fetch() const { return !s_.combine.empty() && !s_.fetch.dims.empty() && list_dims_.empty(); }
   void fetch_operands();
+  bool fetches_weights() const { return !s_.fetch.dims.empty() && s_.fetch.dims[0] == s_.vector; }
+  void fetch_weights();
   ir::Arg counted(const ir::Index& thread);
   ir::Arg counted_by_thread(const ir::Index& thread);
   void leave_all_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);

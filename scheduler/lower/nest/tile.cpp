@@ -7,6 +7,7 @@
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
+#include "scheduler/lower/nest/restore.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/split.h"
 
@@ -119,6 +120,7 @@ void Nest::add_terms(std::size_t next) {
 
 void Nest::products() {
   s_.unroll_within ? multiply_within() : over_terms(0, {}, [&](const auto&) { multiply(); });
+  if (fetches_weights()) fetch_weights();
 }
 
 // What is left of the reduced dims, term by term.
@@ -269,7 +271,7 @@ bool Nest::is_tap(int d) const {
 // The tile further along a parallel dim: what its epilogue touches and, where vectors of the first operand are read,
 // its new lines of them. What lies side by side in memory is many elements apart there, which no processor foresees.
 void Nest::fetch_result() {
-  if (s_.fetch.dims.empty()) return;
+  if (s_.fetch.dims.empty() || fetches_weights()) return;
   const int d = c_.find(s_.fetch.dims[0]);
   if (dim(d).reduced) return;
   const bool lines = c_.a.mentions(vector_) && !panel_a_.is_open() &&
@@ -325,6 +327,41 @@ void Nest::fetch_operands() {
     };
     corner(false), corner(true);
   });
+}
+
+// The packed weights of a block of outputs further on: of the terms at hand a share of their lines, another for each
+// tile that passes over the block at hand, so that together they fetch all of it once.
+void Nest::fetch_weights() {
+  Index tile = 0;
+  std::int64_t tiles = 1;
+  for (std::size_t i = 0; i < c_.dims.size(); ++i) {
+    const int d = static_cast<int>(i);
+    if (dim(d).reduced || c_.b.mentions(d)) continue;
+    const std::int64_t count = ir::ceil_divide(dim(d).extent, held(d));
+    tile = tile * count + range(d).base / held(d), tiles *= count;
+  }
+  std::vector<std::int64_t> terms;
+  std::int64_t lines = 1;
+  for (const int d : unrolled_dims_) terms.push_back(range(d).size / terms_at_once(d)), lines *= terms.back();
+  const std::int64_t of_line = 64 / bytes(factor_), lines_of_term = ir::ceil_divide(s_.pack_b, of_line);
+  terms.push_back(lines_of_term), lines *= lines_of_term;
+  const std::int64_t share = ir::ceil_divide(lines, tiles);
+  for (std::int64_t n = 0; n < share; ++n) {
+    const std::vector<Index> at = cuda::decode((tile * share + n) % lines, terms);
+    const std::function<void(std::size_t)> set = [&](std::size_t i) {
+      if (i < unrolled_dims_.size()) {
+        const int d = unrolled_dims_[i];
+        const Range here = range(d);
+        return with(d, {here.base + at[i] * terms_at_once(d), 1, false, 1}, [&] { set(i + 1); });
+      }
+      const Restore lane(lane_);
+      lane_ = at.back() * of_line;
+      const Range here = range(vector_);
+      with(vector_, {here.base + Index(s_.fetch.count), here.size, false, 1},
+           [&] { builder_.prefetch(packed_, packed_place(0), ir::PrefetchKind::l2); });
+    };
+    set(0);
+  }
 }
 
 // Elements of an epilogue's state: the product of all dims, some of which end early in the last block of their loops.
