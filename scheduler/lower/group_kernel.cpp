@@ -112,6 +112,8 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   }
   if (space_.axes.empty() && !group.reductions.empty())
     space_.axes.push_back({{}, 1, true});                       // one element is a row too
+  for (const auto& [node, list] : accesses_)
+    if (!list.empty()) read_by_elements_.insert(node);
   for (const int node : class_values) accesses_[node].clear();  // declared by plain dims
   lanes_ = lanes > 0 ? lanes : vector_lanes(context.target, only_wide_values(context, accesses_));
 
@@ -121,6 +123,7 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
     const Buffer& from = buffer(node);
     return builder_.load(from.memory, place(from, from.seen ? accesses_.at(node)[0].index : physical), through_views);
   };
+  hooks.load_pair = [this](int node, const std::vector<Index>& words) { return load_pair(node, words); };
   hooks.resolve = [this](const Index& index) { return resolve(index); };
   hooks.varies_by_lane = [this](const Index& index) {
     // On CUDA every axis may run along the threads of a block.
@@ -174,6 +177,29 @@ ir::MemId GroupKernel::extra_buffer(MemKind access, DType dtype, std::vector<std
   const ir::MemId memory = builder_.buffer(access, dtype, std::move(dims), 64);
   order_.push_back({memory, value_id});
   return memory;
+}
+
+// A value that the plan places, so that its words are aligned; nothing here writes it, and only the anchor reads it.
+void GroupKernel::read_pairs(int node) {
+  const Type& type = context_.graph.value(node).type();
+  const auto is_it = [node](const auto& alias) { return alias.first == node || alias.second == node; };
+  const std::span<const int> operands = context_.graph.operands(group_.anchor);
+  if (bits(type.dtype) != 16 || innermost_dim(type) < 0 || type.shape[innermost_dim(type)] % 2 != 0 ||
+      !comes_from_memory(node) || !context_.plan_owned[static_cast<std::size_t>(node)] || read_by_elements_.contains(node) ||
+      std::any_of(context_.in_place.begin(), context_.in_place.end(), is_it) ||
+      std::count(operands.begin(), operands.end(), node) != 1 || buffers_.contains(node))
+    return;
+  std::vector<std::int64_t> dims = physical_dims(type);
+  dims.back() /= 2;
+  pairs_[node] = extra_buffer(MemKind::read, DType::u32, std::move(dims), node);
+}
+
+ir::ValueId GroupKernel::load_pair(int node, const std::vector<Index>& words) {
+  const auto pair = pairs_.find(node);
+  if (pair == pairs_.end()) return -1;
+  std::vector<Index> place;
+  for (const Index& word : words) place.push_back(resolve(word));
+  return builder_.load(pair->second, place);
 }
 
 Index GroupKernel::dim(int d) const {
@@ -290,6 +316,12 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at) {
       std::vector<Index> physical;
       for (const int d : physical_order(type))
         physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
+      if (const auto pair = pairs_.find(from[i]); pair != pairs_.end()) {
+        for (Index& index : physical) index = resolve(index);
+        physical.back() = physical.back() / 2;
+        builder_.prefetch(pair->second, physical, ir::PrefetchKind::l1);
+        continue;
+      }
       const Buffer& of_node = buffer(from[i]);
       builder_.prefetch(of_node.memory, place(of_node, physical), ir::PrefetchKind::l1);
     } else if (ir::op_def(context_.graph.value(from[i])->op).family == ir::Family::elementwise) {

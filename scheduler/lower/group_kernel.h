@@ -72,6 +72,9 @@ class GroupKernel {
   // A buffer that is no graph value.
   ir::MemId extra_buffer(ir::MemKind access, DType dtype, std::vector<std::int64_t> dims, int value_id);
 
+  // From now on Expression::stored_pair() reads this operand of the anchor by words, if it can be.
+  void read_pairs(int node);
+
   LoweredKernel finish() &&;
 
  private:
@@ -82,6 +85,7 @@ class GroupKernel {
   };
   Buffer& buffer(int node);
   std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
+  ir::ValueId load_pair(int node, const std::vector<ir::Index>& words);
   ir::Index resolve(const ir::Index& index) const;
   void store_at(int node, const Type& type, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
   bool comes_from_memory(int node) const;
@@ -99,6 +103,8 @@ class GroupKernel {
   std::vector<ir::Index> axis_values_;
   std::map<int, std::vector<Access>> accesses_;
   std::map<int, Buffer> buffers_;
+  std::set<int> read_by_elements_;
+  std::map<int, ir::MemId> pairs_;  // read by words, two elements each
   std::vector<std::pair<ir::MemId, int>> order_;
   std::set<std::size_t> scheduled_phases_;
 };

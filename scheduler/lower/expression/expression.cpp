@@ -128,6 +128,15 @@ Arg Expression::stored_value(int node, const LogicalIndex& at) {
   return loaded != narrow_.end() && builder_.dtype(loaded->second) == dtype ? loaded->second : convert(wide, dtype);
 }
 
+ir::ValueId Expression::stored_pair(int node, const LogicalIndex& first, int dim) {
+  const Type& type = graph_.value(node).type();
+  if (!hooks_.load_pair || dim < 0 || dim != innermost_dim(type) || !hooks_.is_stored(node)) return -1;
+  std::vector<Index> words;
+  for (const int d : physical_order(type)) words.push_back(first[static_cast<std::size_t>(d)]);
+  words.back() = words.back() / 2;
+  return hooks_.load_pair(node, words);
+}
+
 Arg Expression::operand(const ir::Operand& operand, const LogicalIndex& at, DType type) {
   if (operand.is_number()) {
     if (operand.is_integer && !is_float(type)) {

@@ -25,6 +25,9 @@ struct ExpressionHooks {
   // Loads element `physical` (over placeholders) of a stored node, in its storage dtype. `through_views`: views made
   // the index.
   std::function<ir::Arg(int node, const std::vector<ir::Index>& physical, bool through_views)> load;
+  // Loads two neighbouring elements of a stored node, the first of them even along the last physical dim, as one word;
+  // -1: they are no word in memory. Empty: no two are.
+  std::function<ir::ValueId(int node, const std::vector<ir::Index>& words)> load_pair = {};
   // Replaces placeholders by the kernel's loop variables.
   std::function<ir::Index(const ir::Index&)> resolve;
   // True if the index differs between lanes: it may then bound no loop.
@@ -44,6 +47,9 @@ class Expression {
   ir::Arg value(int node, const LogicalIndex& at);
   // The same as it is or would be stored: in its own dtype.
   ir::Arg stored_value(int node, const LogicalIndex& at);
+  // The elements at `first` and behind it along a dim of the value as one word, low half first, where that is how they
+  // lie in memory; else -1.
+  ir::ValueId stored_pair(int node, const LogicalIndex& first, int dim);
   // Says that `node` has this value there, for example because an anchor's tile holds it.
   void bind(int node, const LogicalIndex& at, ir::Arg value) { memo_.push_back({node, at, value}); }
   // Finds the first maximum of the window over this pixel, for the gradients of all its pixels that follow in this

@@ -1,10 +1,12 @@
 #include "scheduler/lower/nest/build.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/partials.h"
 #include "scheduler/lower/winograd/weights.h"
@@ -17,6 +19,16 @@ using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
 
+namespace {
+
+// The graph's value that is this operand of the group's anchor.
+int operand_value(const GroupKernel& kernel, const ir::ContractionOperand& operand) {
+  const ir::Node& node = *kernel.graph().value(kernel.group().anchor);
+  return kernel.graph().index_of(node.operands[static_cast<std::size_t>(operand.operand)].value.get());
+}
+
+}  // namespace
+
 ContractionLoops::ContractionLoops(GroupKernel& kernel, Accumulators& accumulators,
                                    const ScheduledContraction& scheduled)
     : kernel_(kernel),
@@ -26,13 +38,9 @@ ContractionLoops::ContractionLoops(GroupKernel& kernel, Accumulators& accumulato
       s_(scheduled.schedule),
       packed_(scheduled.packed),
       compute_(compute_type(kernel.graph().value(kernel.group().anchor).type().dtype)),
-      vector_(c_.find(s_.vector)) {
-  const ir::Node& node = *kernel.graph().value(kernel.group().anchor);
-  const auto value_of = [&](const ir::ContractionOperand& operand) {
-    return kernel.graph().index_of(node.operands[static_cast<std::size_t>(operand.operand)].value.get());
-  };
-  value_a_ = value_of(c_.a), value_b_ = value_of(c_.b);
-}
+      vector_(c_.find(s_.vector)),
+      value_a_(operand_value(kernel, c_.a)),
+      value_b_(operand_value(kernel, c_.b)) {}
 
 bool ContractionLoops::sums_over(int d) const {
   if (contraction_dim(d).reduced || kernel_.group().reduced.empty()) return false;
@@ -115,8 +123,25 @@ void ContractionLoops::leave_sums(const Index& part, const std::vector<Arg>& sta
   for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, state[c]);
 }
 
+namespace {
+
+// The first operand by words, where all contractions take pairs of what lies side by side in it.
+void read_pairs(GroupKernel& kernel, const std::vector<ScheduledContraction>& contractions) {
+  const int value = operand_value(kernel, contractions.front().contraction.a);
+  const int innermost = innermost_dim(kernel.graph().value(value).type());
+  const bool words = std::all_of(contractions.begin(), contractions.end(), [&](const ScheduledContraction& one) {
+    const int dot = one.schedule.dot.empty() ? -1 : one.contraction.find(one.schedule.dot);
+    return dot >= 0 && innermost >= 0 && axis_of_pairs(one.contraction.a, dot) == innermost &&
+           operand_value(kernel, one.contraction.a) == value;
+  });
+  if (words) kernel.read_pairs(value);
+}
+
+}  // namespace
+
 void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contractions) {
   Accumulators accumulators(kernel);
+  read_pairs(kernel, contractions);
   std::vector<std::unique_ptr<ContractionLoops>> all;
   std::int64_t elements = 0, parts = 0;  // of one channel, and of its sums, over all contractions
   for (const ScheduledContraction& scheduled : contractions) {

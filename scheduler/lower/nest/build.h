@@ -74,8 +74,8 @@ class ContractionLoops {
   const Schedule& s_;
   const ir::MemId packed_;
   const DType compute_;
-  int value_a_ = -1, value_b_ = -1;  // of the graph
   const int vector_;
+  const int value_a_, value_b_;  // of the graph
   ir::Index vector_at_ = 0;
   ir::MemId partials_ = -1;
   std::vector<ir::MemId> work_;

@@ -7,9 +7,19 @@ using ir::Op;
 
 DType factor_type(const Schedule& schedule, DType compute) { return schedule.dot.empty() ? compute : DType::u32; }
 
+int axis_of_pairs(const ir::ContractionOperand& operand, int dim) {
+  for (std::size_t i = 0; i < operand.index.size(); ++i) {
+    const ir::DimSum& sum = operand.index[i];
+    if (sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(dim) == 1) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 Arg bf16_pair(Expression& expression, int node, const ir::ContractionOperand& operand, const LogicalIndex& first,
               int dim) {
   LogicalIndex second = first;
+  const ir::ValueId word = expression.stored_pair(node, first, axis_of_pairs(operand, dim));
+  if (word >= 0) return word;
   for (std::size_t i = 0; i < second.size(); ++i)
     second[i] = second[i] + ir::Index(operand.index[i].coefficient_of(dim));
   ir::KernelBuilder& builder = expression.builder();
