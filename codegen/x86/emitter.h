@@ -59,6 +59,15 @@ struct AliasInfo {
   llvm::MDNode* others = nullptr;
 };
 
+// What load_turned() read last: valid in its block, until its memory is written.
+struct TurnedSquare {
+  llvm::BasicBlock* block = nullptr;
+  ir::MemId memory = -1;
+  std::vector<ir::IndexTerm> uniform;
+  std::int64_t lane_step = 0, first = 0;
+  std::vector<llvm::Value*> columns;
+};
+
 struct Emitter {
   const ir::Kernel& kernel;
   const LaneFacts& lanes;
@@ -78,6 +87,7 @@ struct Emitter {
   unsigned lane_count = 0;      // of the enclosing vector loop, or 0
   llvm::Value* mask = nullptr;  // active lanes, or null: all
   bool fence = false;           // a non-temporal store was emitted
+  TurnedSquare turned = {};
 
   Emitter(const ir::Kernel& kernel, const LaneFacts& lanes, const Arena& arena, const MachineFacts& facts,
           llvm::Function* function, llvm::BasicBlock* entry)
@@ -116,6 +126,8 @@ void emit_load(Emitter& e, const ir::LoadStmt& s);
 void emit_store(Emitter& e, const ir::StoreStmt& s);
 void emit_prefetch(Emitter& e, const ir::PrefetchStmt& s);
 void make_alias_info(Emitter& e);
+// turn.cpp: a load whose lanes are whole vectors apart; null: it is another.
+llvm::Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index);
 // bits.cpp: b1 memory
 llvm::Value* load_bits(Emitter& e, const ir::Place& place);
 void store_bits(Emitter& e, const ir::Place& place, llvm::Value* value);

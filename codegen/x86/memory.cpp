@@ -120,6 +120,7 @@ Value* load_memory(Emitter& e, const ir::Place& place) {
     return from_memory(e, tag(e, place.memory, load), dtype);
   }
   if (index.lane_dependent()) {
+    if (Value* turned = load_turned(e, place, index)) return turned;
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     Value* pointers = lane_addresses(e, place.memory, index, size);
     return from_memory(
@@ -144,6 +145,7 @@ void store_memory(Emitter& e, const ir::StoreStmt& s, Value* value) {
   const DType dtype = e.kernel.memories[memory].dtype;
   const std::int64_t size = bytes(dtype);
   const Affine index = affine(e, flatten(e, s.place));
+  if (e.turned.memory == memory) e.turned.block = nullptr;
   value = to_memory(e, value, dtype);
   if (!index.lane_dependent() && e.mask == nullptr && !value->getType()->isVectorTy()) {
     Value* pointer = address(e, memory, index.uniform, size, index.constant * size);

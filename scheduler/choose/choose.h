@@ -18,6 +18,8 @@ struct FusedWork {
   // The first operand is not in memory: what it is computed from is read in its place, and a panel has each element
   // computed once in a task.
   bool prologue = false;
+  // Dims of the contraction, outermost first, that make up what lies side by side in the stored results of one output.
+  std::vector<int> lie_together = {};
   // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they
   // are; the second operand is in memory, and its elements for one result after the other lie side by side.
   std::int64_t lanes = 1;

@@ -330,6 +330,7 @@ class Chooser {
     add_inner_window(p);
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
+    if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
   }
   // All weights as sums: what a part of the images adds up.
   std::int64_t weight_bytes() const { return c_.outputs() * bytes(fused_.compute); }

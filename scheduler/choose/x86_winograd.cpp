@@ -16,7 +16,7 @@ class WinogradChooser {
     s_.winograd = kWinogradResults;
     s_.vector = name(dims.k), s_.lanes = target.lanes32();
     s_.vectors = extent(dims.k) > s_.lanes ? 2 : 1;
-    dims.of_weights ? weights() : results(fused);
+    dims.of_weights ? weights(fused) : results(fused);
   }
 
   const Schedule& schedule() const { return s_; }
@@ -81,7 +81,7 @@ class WinogradChooser {
   }
 
   // Tasks have few outputs, so that the sums at all points stay in a cache, and then images.
-  void weights() {
+  void weights(const FusedWork& fused) {
     share_out_outputs(std::min(blocks(), tuning::kBlocksOfWeights));
     const std::int64_t images =
         ir::ceil_divide(extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks, shares_)));
@@ -92,6 +92,10 @@ class WinogradChooser {
     if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
     s_.tile = {{{name(dims_.c)}, held(extent(dims_.c))}};
     s_.combine = {name(extent(dims_.c) < s_.lanes ? dims_.k : dims_.c)};
+    if (!fused.lie_together.empty()) {
+      s_.combine.clear();
+      for (const int d : fused.lie_together) s_.combine.push_back(name(d));
+    }
   }
 
   // So many blocks of outputs a task.

@@ -312,10 +312,24 @@ class Check {
       }
     }
     if (reduces_) return "results that are combined from parts are not summed up in the same kernel";
-    if (s_.by_threads() == (s_.combine.size() == 1))
-      return "threads combine element by element, in an order of all dims; lanes along one dim";
+    if (s_.by_threads() && s_.combine.size() == 1) return "threads combine element by element, in an order of all dims";
     for (const std::string& name : s_.combine)
       if (dim(name).reduced) return fmt::format("{} is summed up: no results lie along it", name);
+    return s_.by_threads() ? "" : combined_together();
+  }
+
+  // Lanes along several dims: dims of their own, whose combinations are all there.
+  std::string combined_together() {
+    std::set<std::string> seen;
+    for (const std::string& name : s_.combine) {
+      if (!seen.insert(name).second) return fmt::format("results are combined along {} twice", name);
+      if (s_.combine.size() == 1) return "";
+      if (name == s_.vector) return fmt::format("results are combined along {}, or along other dims", name);
+      for (const ir::ContractionDim& other : c_.dims)
+        if (adjoin(name, other.name))
+          return fmt::format("{} and {} are one index of the result, so that it is not combined along {}", name,
+                             other.name, fmt::join(s_.combine, "*"));
+    }
     return "";
   }
 

@@ -84,9 +84,12 @@ class Check {
       return "a schedule of Winograd has no within, dot, inner, panel, flush or fetch: those loops are fixed";
     if (dims_.of_weights) {
       if (s_.pack_b > 0 || s_.stream) return "Winograd's weights pack nothing, and combine what they store";
-      if (s_.combine != std::vector{name(dims_.c)} && s_.combine != std::vector{name(dims_.k)})
-        return fmt::format("Winograd's weights are combined with lanes along {} or {}", name(dims_.c), name(dims_.k));
-      return "";
+      for (const std::string& along : s_.combine)
+        if (along == name(dims_.k) ? s_.combine.size() > 1
+                                   : c_.dim(along).reduced || std::count(s_.combine.begin(), s_.combine.end(), along) > 1)
+          return fmt::format("Winograd's weights are combined with lanes along {}, or along other dims of theirs, not {}",
+                             name(dims_.k), fmt::join(s_.combine, "*"));
+      return s_.combine.empty() ? "Winograd's weights are combined from parts" : "";
     }
     if (!s_.outer.empty() || !s_.combine.empty()) return "Winograd's results have no outer loops and are not combined";
     if (s_.pack_b != s_.block())

@@ -5,6 +5,7 @@
 #include "ir/contraction.h"
 #include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/group_kernel.h"
+#include "scheduler/lower/split.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
@@ -83,7 +84,14 @@ class ContractionLoops {
   Accumulators::State state_;
 
  private:
-  void combine_blocks(int along, int shared, const std::vector<int>& inside);
+  std::int64_t blocks_of_vectors() const;
+  void finish_parts(const ir::Index& block, const ir::Index& in_block);
+  void over_dims(const std::vector<int>& dims, std::size_t n, const std::function<void()>& body);
+  void over_blocks_of_vectors(
+      std::int64_t units,
+      const std::function<void(const ir::Index& block, const Split& tasks, const ir::Index& chunk)>& body);
+  void combine_by_vector(int shared, const std::vector<int>& inside);
+  void combine_across(const std::vector<int>& along, const std::vector<int>& inside);
 };
 
 }  // namespace fusejit::scheduler

@@ -27,6 +27,19 @@ bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int 
   });
 }
 
+// Dims that make up what lies behind each element of the second operand's dims in a result of this type, side by side.
+std::vector<int> lie_together(const ir::Contraction& c, const Type& result) {
+  std::vector<int> dims;
+  const std::vector<int> order = physical_order(result);
+  for (auto d = order.rbegin(); d != order.rend(); ++d) {
+    const ir::DimSum& sum = c.result[static_cast<std::size_t>(*d)];
+    if (result.shape[*d] == 1) continue;
+    if (sum.terms.size() != 1 || c.b.mentions(sum.terms[0].dim)) break;
+    dims.insert(dims.begin(), sum.terms[0].dim);
+  }
+  return dims;
+}
+
 // Of what the group computes, and of what it computes again because nobody stores it.
 bool calls_functions(const LowerContext& context, const Group& group) {
   const std::vector<int> nodes = computed_nodes(context.graph, context.grouping.stored, group);
@@ -61,6 +74,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     fused.prologue = !stored[static_cast<std::size_t>(source)];
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
+    fused.lie_together = lie_together(contraction, node.type);
     Schedule schedule = candidates(contraction, context.target, fused).front();
     std::string broken = check(contraction, schedule, context.target, fused.sums);
     if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups

@@ -1,8 +1,10 @@
 // Partial results of a contraction: what tasks leave in memory where a sum is cut, and the phase that adds them up in
 // ascending order and computes what the group stores.
+#include <algorithm>
 #include <utility>
 
 #include "ir/ops/geometry/window.h"
+#include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/build.h"
 #include "scheduler/lower/split.h"
 
@@ -49,23 +51,25 @@ std::vector<Index> ContractionLoops::partial_place(const Index& part, const Inde
   return place;
 }
 
-// Lanes run along the dim whose elements lie close together in what is stored; with lanes along another one they would
-// be rows apart.
+// Lanes run along what lies close together in what is stored; with lanes along another dim they would be rows apart.
 void ContractionLoops::combine() {
-  const int along = c_.find(s_.combine[0]);
+  std::vector<int> along;
+  for (const std::string& name : s_.combine) along.push_back(c_.find(name));
+  const bool by_vector = along == std::vector{vector_};
   const std::vector<int> dims = partial_dims();
   const bool may_share = !dims.empty() && dims.back() > vector_ && !c_.share_index(dims.back(), vector_);
-  const int shared = along != vector_ ? along : may_share ? dims.back() : -1;
+  const int shared = by_vector && may_share ? dims.back() : -1;
   // A phase each, where its lanes are idle in the last block: of a loop over groups it would not be provable that each
   // output has one writer. One of the others is a loop of tasks.
   std::vector<int> copied, tasks, inside;
   for (const int d : dims) {
-    if (d == shared) continue;
+    if (d == shared || std::find(along.begin(), along.end(), d) != along.end()) continue;
     (c_.lies_behind(d, vector_) && has_idle_lanes() ? copied
      : d < vector_ && tasks.empty()                 ? tasks
                                                     : inside)
         .push_back(d);
   }
+  const auto blocks = [&] { by_vector ? combine_by_vector(shared, inside) : combine_across(along, inside); };
   const std::function<void(std::size_t)> over_copies = [&](std::size_t n) {
     if (n < copied.size()) {
       for (std::int64_t i = 0; i < contraction_dim(copied[n]).extent; ++i)
@@ -73,72 +77,118 @@ void ContractionLoops::combine() {
       return;
     }
     builder_.next_phase();
-    if (tasks.empty()) return combine_blocks(along, shared, inside);
+    if (tasks.empty()) return blocks();
     parallel(builder_, contraction_dim(tasks[0]).extent,
-             [&](Index i) { with_element(tasks[0], i, [&] { combine_blocks(along, shared, inside); }); });
+             [&](Index i) { with_element(tasks[0], i, [&] { blocks(); }); });
   };
   over_copies(0);
 }
 
-void ContractionLoops::combine_blocks(int along, int shared, const std::vector<int>& inside) {
-  const std::int64_t blocks = ir::ceil_divide(contraction_dim(vector_).extent, s_.block());
+std::int64_t ContractionLoops::blocks_of_vectors() const {
+  return ir::ceil_divide(contraction_dim(vector_).extent, s_.block());
+}
+
+// The parts of the result at hand, added up in ascending order, and what the group makes of them.
+void ContractionLoops::finish_parts(const Index& block, const Index& in_block) {
+  const std::vector<ir::ValueId> sum =
+      builder_.reduce({Index(0)}, {Index(parts())}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
+        return std::vector<Arg>{builder_.load(partials_, partial_place(part, block, in_block))};
+      });
+  kernel_.move_to_dims(evaluate(c_.result));
+  kernel_.store_anchor(sum[0]);
+}
+
+void ContractionLoops::over_dims(const std::vector<int>& dims, std::size_t n, const std::function<void()>& body) {
+  if (n == dims.size()) return body();
+  serial(builder_, contraction_dim(dims[n]).extent,
+         [&](Index i) { with_element(dims[n], i, [&] { over_dims(dims, n + 1, body); }); });
+}
+
+// `units` shared out to the tasks of every block of vectors.
+void ContractionLoops::over_blocks_of_vectors(
+    std::int64_t units, const std::function<void(const Index& block, const Split& tasks, const Index& chunk)>& body) {
+  const std::int64_t blocks = blocks_of_vectors();
+  const Split tasks = split(units, ir::ceil_divide(std::int64_t{kernel_.context().target.tasks}, blocks));
+  parallel(builder_, blocks, [&](Index block) {
+    parallel(builder_, tasks.chunks, [&](Index chunk) { body(block, tasks, chunk); });
+  });
+}
+
+// Lanes along the vector's dim, as partial results lie.
+void ContractionLoops::combine_by_vector(int shared, const std::vector<int>& inside) {
   const std::int64_t lanes = s_.lanes;
-  Index block_of_combine = 0;
-  const auto finish = [&](const Index& in_block) {
-    const std::vector<ir::ValueId> sum =
-        builder_.reduce({Index(0)}, {Index(parts())}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-          return std::vector<Arg>{builder_.load(partials_, partial_place(part, block_of_combine, in_block))};
-        });
-    kernel_.move_to_dims(evaluate(c_.result));
-    kernel_.store_anchor(sum[0]);
-  };
-  const std::function<void(std::size_t, const std::function<void()>&)> over_inside =
-      [&](std::size_t n, const std::function<void()>& body) {
-        if (n == inside.size()) return body();
-        const int d = inside[n];
-        serial(builder_, contraction_dim(d).extent,
-               [&](Index i) { with_element(d, i, [&] { over_inside(n + 1, body); }); });
-      };
-  // Lanes along the vector's dim.
-  const auto by_vector = [&](const Index& block) {
-    over_inside(0, [&] {
+  const auto vectors = [&](const Index& block) {
+    over_dims(inside, 0, [&] {
       unrolled(builder_, s_.vectors, [&](Index j) {
         builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
           vector_at_ = block * s_.block() + j * lanes + lane;
-          valid_lanes([&] { finish(j * lanes + lane); });
+          valid_lanes([&] { finish_parts(block, j * lanes + lane); });
         });
       });
     });
   };
-  // Lanes along another one, the vector's dim element by element.
-  const auto by_element = [&](const Index& block, const Index& vector) {
+  if (shared < 0) return parallel(builder_, blocks_of_vectors(), vectors);
+  over_blocks_of_vectors(contraction_dim(shared).extent, [&](const Index& block, const Split& tasks, const Index& chunk) {
+    loop_chunk(builder_, tasks, chunk,
+               [&](Index unit) { with_element(shared, unit, [&] { vectors(block); }); });
+  });
+}
+
+// Lanes along combinations of other dims, across the vectors that partial results lie in: a square of both at a time,
+// so that an emitter reads whole vectors of them and turns the square in registers.
+void ContractionLoops::combine_across(const std::vector<int>& along, const std::vector<int>& inside) {
+  const std::int64_t lanes = s_.lanes, square = std::min<std::int64_t>(lanes, s_.block());
+  std::vector<std::int64_t> extents;
+  std::int64_t together = 1;
+  for (const int d : along) extents.push_back(contraction_dim(d).extent), together *= extents.back();
+  const auto at_lane = [&](const Index& unit, const Index& lane, const std::function<void()>& body) {
+    const Index i = unit * lanes + lane;
+    const std::vector<Index> at = cuda::decode(i, extents);
+    const std::function<void(std::size_t)> set = [&](std::size_t n) {
+      n == along.size() ? body() : with_element(along[n], at[n], [&] { set(n + 1); });
+    };
+    if (together % lanes == 0) return set(0);
+    builder_.when({compare(i, CompareKind::lt, together)}, [&] { set(0); });
+  };
+  const auto one_by_one = [&](const Index& block, const Index& unit) {
     serial(builder_, s_.block(), [&](Index in_block) {
       vector_at_ = block * s_.block() + in_block;
-      const auto all = [&] {
-        over_inside(0, [&] {
-          builder_.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) {
-            const Index c = vector * lanes + lane;
-            with_element(along, c, [&] {
-              if (contraction_dim(along).extent % lanes == 0) return finish(in_block);
-              builder_.when({compare(c, CompareKind::lt, contraction_dim(along).extent)}, [&] { finish(in_block); });
-            });
-          });
+      builder_.when({compare(vector_at_, CompareKind::lt, contraction_dim(vector_).extent)}, [&] {
+        over_dims(inside, 0, [&] {
+          builder_.loop(Index(0), Index(lanes), Binding::vector,
+                        [&](Index lane) { at_lane(unit, lane, [&] { finish_parts(block, in_block); }); });
         });
-      };
-      if (!has_idle_lanes()) return all();
-      builder_.when({compare(vector_at_, CompareKind::lt, contraction_dim(vector_).extent)}, all);
+      });
     });
   };
-  parallel(builder_, blocks, [&](Index block) {
-    block_of_combine = block;
-    if (shared < 0) return by_vector(block);
-    const std::int64_t units =
-        along == vector_ ? contraction_dim(shared).extent : ir::ceil_divide(contraction_dim(shared).extent, lanes);
-    const Split tasks = split(units, ir::ceil_divide(std::int64_t{kernel_.context().target.tasks}, blocks));
-    parallel(builder_, tasks.chunks, [&](Index chunk) {
-      loop_chunk(builder_, tasks, chunk, [&](Index unit) {
-        if (along != vector_) return by_element(block, unit);
-        with_element(shared, unit, [&] { by_vector(block); });
+  const auto in_squares = [&](const Index& block, const Index& first, const Index& unit, const Index& lane) {
+    const ir::MemId sums = builder_.local(ir::MemKind::register_local, compute_, {square}, 0);
+    serial(builder_, parts(), [&](Index part) {
+      unrolled(builder_, square, [&](Index j) {
+        at_lane(unit, lane, [&] {
+          const Arg one = builder_.load(partials_, partial_place(part, block, first + j));
+          builder_.store(sums, {j}, builder_.def(ir::Op::add, {builder_.load(sums, {j}), one}, compute_));
+        });
+      });
+    });
+    unrolled(builder_, square, [&](Index j) {
+      vector_at_ = block * s_.block() + first + j;
+      at_lane(unit, lane, [&] {
+        kernel_.move_to_dims(evaluate(c_.result));
+        kernel_.store_anchor(builder_.load(sums, {j}));
+      });
+    });
+  };
+  over_blocks_of_vectors(ir::ceil_divide(together, lanes), [&](const Index& block, const Split& tasks,
+                                                               const Index& chunk) {
+    if (has_idle_lanes())
+      return loop_chunk(builder_, tasks, chunk, [&](Index unit) { one_by_one(block, unit); });
+    over_dims(inside, 0, [&] {
+      serial(builder_, s_.block() / square, [&](Index part_of_block) {
+        loop_chunk(builder_, tasks, chunk, [&](Index unit) {
+          builder_.loop(Index(0), Index(lanes), Binding::vector,
+                        [&](Index lane) { in_squares(block, part_of_block * square, unit, lane); });
+        });
       });
     });
   });
