@@ -62,8 +62,17 @@ class ContractionLoops {
   // Leaves partial states of the epilogue's sums in `work_`: that of this part.
   void leave_sums(const ir::Index& part, const std::vector<ir::Arg>& state);
 
-  // Partial results (partial_results.cpp), where the schedule combines them.
+  // Partial results (partial_results.cpp), where the schedule combines them: in a phase of its own, or, where one task
+  // has all parts of what it computes, in that task, while its results are in a cache.
   void declare_partial_results();
+  struct OfTask {
+    ir::Index base = 0;
+    std::int64_t size = 1;
+    bool limited = false;  // the last task has fewer
+  };
+  bool combines_in_tasks() const;
+  // The task whose loops are being written has this of each dim: its results are declared, and `body` writes them.
+  void in_task(std::vector<OfTask> dims, const std::function<void()>& body);
   std::vector<ir::Index> partial_place(const ir::Index& part, const ir::Index& block, const ir::Index& in_block) const;
   std::vector<int> partial_dims() const;
   void combine();
@@ -79,12 +88,17 @@ class ContractionLoops {
   const int value_a_, value_b_;  // of the graph
   ir::Index vector_at_ = 0;
   ir::MemId partials_ = -1;
+  std::vector<OfTask> task_;  // by dim, inside of in_task()
   std::vector<ir::MemId> work_;
   std::int64_t first_part_ = 0;
   Accumulators::State state_;
 
  private:
   std::int64_t blocks_of_vectors() const;
+  OfTask of_task(int d) const {
+    return task_.empty() ? OfTask{0, contraction_dim(d).extent, false} : task_[static_cast<std::size_t>(d)];
+  }
+  std::vector<std::int64_t> partial_extents() const;
   void finish_parts(const ir::Index& block, const ir::Index& in_block);
   void over_dims(const std::vector<int>& dims, std::size_t n, const std::function<void()>& body);
   void over_blocks_of_vectors(

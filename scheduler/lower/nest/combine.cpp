@@ -27,6 +27,15 @@ std::vector<Index> Nest::packed_place(const Index& j) const {
   return place;
 }
 
+void Nest::results_of_task(std::size_t next) {
+  std::vector<OfTask> dims;
+  for (std::size_t d = 0; d < c_.dims.size(); ++d) {
+    const Range& all = range(static_cast<int>(d));
+    dims.push_back({all.base, all.size, all.limited});
+  }
+  in_task(std::move(dims), [&] { walk(next); });
+}
+
 // Where the tile at hand, its vector j, has its partial results.
 std::vector<Index> Nest::own_partial_place(const Index& j) const {
   const Index& first = range(vector_).base;

@@ -65,6 +65,7 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
     if (s_.panel_b == loop) stages_.push_back({Kind::panel_b, {}});
   };
   for (const ScheduledLoop& task : s_.tasks) stages_.push_back({Kind::loop, resolve(task, true)});
+  if (combines_in_tasks()) stages_.push_back({Kind::results_of_task, {}});
   panels_after(Schedule::kTask);
   for (const ScheduledLoop& outer : s_.outer) {
     Loop loop = resolve(outer, false);
@@ -137,9 +138,10 @@ bool Nest::is_summed_by_epilogue(int d) const {
 
 void Nest::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
   work_ = work, first_part_ = first_part;
-  if (!s_.combine.empty()) declare_partial_results();
+  const bool in_phase = !s_.combine.empty() && !combines_in_tasks();
+  if (in_phase) declare_partial_results();
   walk(0);
-  if (!s_.combine.empty()) by_threads_ ? combine_by_threads() : combine();
+  if (in_phase) by_threads_ ? combine_by_threads() : combine();
 }
 
 void Nest::walk(std::size_t stage) {
@@ -147,6 +149,8 @@ void Nest::walk(std::size_t stage) {
   switch (stages_[stage].kind) {
     case Kind::loop:
       return loop(stages_[stage].loop, stage + 1);
+    case Kind::results_of_task:
+      return results_of_task(stage + 1);
     case Kind::clear:
       clear_partial_results();
       return walk(stage + 1);

@@ -23,7 +23,7 @@ class Nest : public ContractionLoops {
   void emit(const std::vector<ir::MemId>& work, std::int64_t first_part) override;
 
  private:
-  enum class Kind : std::uint8_t { loop, clear, panel_a, panel_b, lanes, tile };
+  enum class Kind : std::uint8_t { results_of_task, loop, clear, panel_a, panel_b, lanes, tile };
   struct Loop {
     int dim = -1;           // of the contraction, or of together_
     std::int64_t step = 0;  // elements; of a last loop what the registers hold
@@ -153,6 +153,7 @@ class Nest : public ContractionLoops {
 
   // combine.cpp: what is laid out in memory, and partial results there
   std::vector<ir::Index> packed_place(const ir::Index& j) const;
+  void results_of_task(std::size_t next);
   std::vector<ir::Index> own_partial_place(const ir::Index& j) const;
   void clear_partial_results();
   void combine_by_threads();

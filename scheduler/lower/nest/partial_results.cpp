@@ -15,6 +15,12 @@ using ir::Binding;
 using ir::CompareKind;
 using ir::Index;
 
+namespace {
+
+constexpr std::int64_t kMostResultsOfTask = std::int64_t{4} << 20;  // bytes of a task's 16 MiB of scratch
+
+}  // namespace
+
 std::vector<int> ContractionLoops::partial_dims() const {
   std::vector<int> dims;
   for (std::size_t i = 0; i < c_.dims.size(); ++i)
@@ -23,32 +29,64 @@ std::vector<int> ContractionLoops::partial_dims() const {
   return dims;
 }
 
+std::int64_t ContractionLoops::blocks_of_vectors() const {
+  return ir::ceil_divide(of_task(vector_).size, s_.block());
+}
+
 // [part, parallel dims before the vector's, its blocks, those after it, what a block holds]; between threads, which lie
 // side by side along the vector's dim, that is one block.
-void ContractionLoops::declare_partial_results() {
-  const std::int64_t blocks = ir::ceil_divide(contraction_dim(vector_).extent, s_.block());
+std::vector<std::int64_t> ContractionLoops::partial_extents() const {
   std::vector<std::int64_t> dims{parts()};
   bool done = s_.by_threads();
   for (const int d : partial_dims()) {
-    if (d > vector_ && !std::exchange(done, true)) dims.push_back(blocks);
-    dims.push_back(contraction_dim(d).extent);
+    if (d > vector_ && !std::exchange(done, true)) dims.push_back(blocks_of_vectors());
+    dims.push_back(of_task(d).size);
   }
-  if (!done) dims.push_back(blocks);
+  if (!done) dims.push_back(blocks_of_vectors());
   const std::int64_t together = s_.lanes_together();
   dims.push_back(s_.by_threads() ? ir::ceil_divide(contraction_dim(vector_).extent, together) * together : s_.block());
-  partials_ = builder_.work(compute_, dims);
+  return dims;
 }
+
+void ContractionLoops::declare_partial_results() { partials_ = builder_.work(compute_, partial_extents()); }
 
 std::vector<Index> ContractionLoops::partial_place(const Index& part, const Index& block, const Index& in_block) const {
   std::vector<Index> place{part};
   bool done = s_.by_threads();
+  const Index own = task_.empty() ? block : block - of_task(vector_).base / s_.block();
   for (const int d : partial_dims()) {
-    if (d > vector_ && !std::exchange(done, true)) place.push_back(block);
-    place.push_back(at(d));
+    if (d > vector_ && !std::exchange(done, true)) place.push_back(own);
+    place.push_back(at(d) - of_task(d).base);
   }
-  if (!done) place.push_back(block);
+  if (!done) place.push_back(own);
   place.push_back(s_.by_threads() ? block * s_.block() + in_block : in_block);
   return place;
+}
+
+// All results of a task are finished there: none is a part of one, and they fit into its scratch beside panels. Where
+// lanes are idle beside groups, those have copies of the phase (combine()).
+bool ContractionLoops::combines_in_tasks() const {
+  if (s_.combine.empty() || s_.by_threads() || parts() > 1) return false;
+  std::int64_t results = bytes(compute_) * s_.block();
+  for (const int d : partial_dims()) {
+    if (has_idle_lanes() && c_.lies_behind(d, vector_)) return false;
+    results *= contraction_dim(d).extent;
+  }
+  for (const ScheduledLoop& loop : s_.tasks)
+    if (const int d = c_.find(loop.dims[0]); loop.dims.size() == 1 && d != vector_ && loop.step > 0)
+      results = ir::ceil_divide(results * loop.step, contraction_dim(d).extent);
+  const auto of_vector = std::find_if(s_.tasks.begin(), s_.tasks.end(),
+                                      [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; });
+  const std::int64_t at_once = of_vector == s_.tasks.end() ? contraction_dim(vector_).extent : of_vector->step;
+  return results * ir::ceil_divide<std::int64_t>(std::max<std::int64_t>(at_once, 1), s_.block()) <= kMostResultsOfTask;
+}
+
+void ContractionLoops::in_task(std::vector<OfTask> dims, const std::function<void()>& body) {
+  task_ = std::move(dims);
+  partials_ = builder_.local(ir::MemKind::scratch_local, compute_, partial_extents());
+  body();
+  combine();
+  task_.clear();
 }
 
 // Lanes run along what lies close together in what is stored; with lanes along another dim they would be rows apart.
@@ -57,16 +95,17 @@ void ContractionLoops::combine() {
   for (const std::string& name : s_.combine) along.push_back(c_.find(name));
   const bool by_vector = along == std::vector{vector_};
   const std::vector<int> dims = partial_dims();
-  const bool may_share = !dims.empty() && dims.back() > vector_ && !c_.share_index(dims.back(), vector_);
+  const bool may_share = task_.empty() && !dims.empty() && dims.back() > vector_ && !c_.share_index(dims.back(), vector_);
   const int shared = by_vector && may_share ? dims.back() : -1;
   // A phase each, where its lanes are idle in the last block: of a loop over groups it would not be provable that each
   // output has one writer. One of the others is a loop of tasks.
   std::vector<int> copied, tasks, inside;
   for (const int d : dims) {
     if (d == shared || std::find(along.begin(), along.end(), d) != along.end()) continue;
-    (c_.lies_behind(d, vector_) && has_idle_lanes() ? copied
-     : d < vector_ && tasks.empty()                 ? tasks
-                                                    : inside)
+    (!task_.empty()                                   ? inside
+     : c_.lies_behind(d, vector_) && has_idle_lanes() ? copied
+     : d < vector_ && tasks.empty()                   ? tasks
+                                                      : inside)
         .push_back(d);
   }
   const auto blocks = [&] { by_vector ? combine_by_vector(shared, inside) : combine_across(along, inside); };
@@ -76,16 +115,12 @@ void ContractionLoops::combine() {
         with_element(copied[n], Index(i), [&] { over_copies(n + 1); });
       return;
     }
-    builder_.next_phase();
+    if (task_.empty()) builder_.next_phase();
     if (tasks.empty()) return blocks();
     parallel(builder_, contraction_dim(tasks[0]).extent,
              [&](Index i) { with_element(tasks[0], i, [&] { blocks(); }); });
   };
   over_copies(0);
-}
-
-std::int64_t ContractionLoops::blocks_of_vectors() const {
-  return ir::ceil_divide(contraction_dim(vector_).extent, s_.block());
 }
 
 // The parts of the result at hand, added up in ascending order, and what the group makes of them.
@@ -100,14 +135,23 @@ void ContractionLoops::finish_parts(const Index& block, const Index& in_block) {
 
 void ContractionLoops::over_dims(const std::vector<int>& dims, std::size_t n, const std::function<void()>& body) {
   if (n == dims.size()) return body();
-  serial(builder_, contraction_dim(dims[n]).extent,
-         [&](Index i) { with_element(dims[n], i, [&] { over_dims(dims, n + 1, body); }); });
+  const OfTask all = of_task(dims[n]);
+  serial(builder_, all.size,
+         [&](Index i) { with_element(dims[n], all.base + i, [&] { over_dims(dims, n + 1, body); }); });
 }
 
-// `units` shared out to the tasks of every block of vectors.
+// `units` shared out to the tasks of every block of vectors; all of them, where a task has them.
 void ContractionLoops::over_blocks_of_vectors(
     std::int64_t units, const std::function<void(const Index& block, const Split& tasks, const Index& chunk)>& body) {
   const std::int64_t blocks = blocks_of_vectors();
+  if (!task_.empty()) {
+    const OfTask all = of_task(vector_);
+    std::vector<Index> high{Index(blocks)};
+    if (all.limited)
+      high.push_back((Index(contraction_dim(vector_).extent + s_.block() - 1) - all.base) / s_.block());
+    const auto one = [&](const Index& i) { body(all.base / s_.block() + i, {units, units, 1}, 0); };
+    return blocks == 1 ? one(0) : builder_.loop({Index(0)}, high, Binding::none, one);
+  }
   const Split tasks = split(units, ir::ceil_divide(std::int64_t{kernel_.context().target.tasks}, blocks));
   parallel(builder_, blocks, [&](Index block) {
     parallel(builder_, tasks.chunks, [&](Index chunk) { body(block, tasks, chunk); });
@@ -127,7 +171,8 @@ void ContractionLoops::combine_by_vector(int shared, const std::vector<int>& ins
       });
     });
   };
-  if (shared < 0) return parallel(builder_, blocks_of_vectors(), vectors);
+  if (shared < 0 && task_.empty()) return parallel(builder_, blocks_of_vectors(), vectors);
+  if (shared < 0) return over_blocks_of_vectors(1, [&](const Index& block, const Split&, const Index&) { vectors(block); });
   over_blocks_of_vectors(contraction_dim(shared).extent, [&](const Index& block, const Split& tasks, const Index& chunk) {
     loop_chunk(builder_, tasks, chunk,
                [&](Index unit) { with_element(shared, unit, [&] { vectors(block); }); });
@@ -140,12 +185,12 @@ void ContractionLoops::combine_across(const std::vector<int>& along, const std::
   const std::int64_t lanes = s_.lanes, square = std::min<std::int64_t>(lanes, s_.block());
   std::vector<std::int64_t> extents;
   std::int64_t together = 1;
-  for (const int d : along) extents.push_back(contraction_dim(d).extent), together *= extents.back();
+  for (const int d : along) extents.push_back(of_task(d).size), together *= extents.back();
   const auto at_lane = [&](const Index& unit, const Index& lane, const std::function<void()>& body) {
     const Index i = unit * lanes + lane;
     const std::vector<Index> at = cuda::decode(i, extents);
     const std::function<void(std::size_t)> set = [&](std::size_t n) {
-      n == along.size() ? body() : with_element(along[n], at[n], [&] { set(n + 1); });
+      n == along.size() ? body() : with_element(along[n], of_task(along[n]).base + at[n], [&] { set(n + 1); });
     };
     if (together % lanes == 0) return set(0);
     builder_.when({compare(i, CompareKind::lt, together)}, [&] { set(0); });

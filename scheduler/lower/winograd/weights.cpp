@@ -15,6 +15,16 @@ using ir::MemKind;
 
 void WinogradWeights::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
   work_ = work, first_part_ = first_part;
+  if (combines_in_tasks()) {
+    return over_shares(s_.tasks, true, [&] {
+      std::vector<OfTask> dims;
+      for (std::size_t d = 0; d < c_.dims.size(); ++d) {
+        const Share& of_task = share(static_cast<int>(d));
+        dims.push_back({of_task.base, of_task.size, of_task.ends_early});
+      }
+      in_task(std::move(dims), [&] { task(); });
+    });
+  }
   declare_partial_results();
   over_shares(s_.tasks, true, [&] { task(); });
   combine();
