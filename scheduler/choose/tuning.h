@@ -40,6 +40,9 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 // first operand pushes it out; with less, reading and writing the tile shows.
 inline constexpr double kPanelOfL1 = 0.3;
 inline constexpr double kImageOfL1 = 0.53;
+// What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
+// do take 0.74 to 0.91 of the time when nothing is fetched into it (Zen 5); all others need that, up to 1.5 without.
+inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 // The part of L2 that the sums of the blocks of outputs may take that share a panel of a prologue. With a quarter 1x1

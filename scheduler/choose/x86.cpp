@@ -320,7 +320,9 @@ class Chooser {
       const std::int64_t width = width_of(channels, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (row_blocks.chunks > 1) {
+      if (shares_sets(q, channel)) {
+        // what is fetched for the next turn would take the place of what is read in this one
+      } else if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
       } else if (product(taps) == 1) {  // else tiles pass over a small image often enough
         s_.fetch = {{name(n)}, images};
@@ -331,6 +333,11 @@ class Chooser {
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
     if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
+  }
+  // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.
+  bool shares_sets(int q, int channel) const {
+    const std::int64_t pixel = window_of(q).stride * extent(channel) * bytes(c_.a.dtype);
+    return pixel % tuning::kBytesOfSets == 0;
   }
   // All weights as sums: what a part of the images adds up.
   std::int64_t weight_bytes() const { return c_.outputs() * bytes(fused_.compute); }
