@@ -240,7 +240,10 @@ class Check {
         if (outer != step.end() && outer->second % loop.step != 0)
           return fmt::format("steps of {} do not fill those of {} of {}", loop.step, outer->second,
                              fmt::join(loop.dims, "*"));
-        if (loop.step % held != 0)
+        // What is left of a tile comes last in every block, where all blocks are whole.
+        const bool rest = !s_.by_threads() && loop.dims[0] != s_.vector && !dim(loop.dims[0]).reduced &&
+                          dim(loop.dims[0]).extent % loop.step == 0;
+        if (loop.step % held != 0 && !rest)
           return fmt::format("steps of {} are no multiple of the {} of {} in registers", loop.step, held, loop.dims[0]);
         step[loop.dims] = loop.step;
       }
