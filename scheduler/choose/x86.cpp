@@ -126,7 +126,8 @@ class Chooser {
     const bool spills_at_edges =
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
     if ((fused_.prologue || spills_at_edges) && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
-    if (does_little(p, block)) s_.fetch = {{name(p)}, 1};
+    // Behind a block of outputs or all of them: the next row, or the next task's (Nest::fetches_runs).
+    if (does_little(p, block)) s_.fetch = {{name(p)}, reads_with_results(p) ? row_blocks.chunk : 1};
     stream_weights(image_count * extent(p) * tiles);
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
@@ -192,10 +193,12 @@ class Chooser {
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
-    // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them.
-    const std::int64_t touched = extent(q) * extent(vector_) * bytes(fused_.compute) * (1 + fused_.elements_read);
+    // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
+    // those that are fetched for the next task.
+    const std::int64_t touched = extent(q) * extent(vector_) * bytes(c_.a.dtype) * (1 + fused_.elements_read);
+    const std::int64_t of_l2 = reads_with_results(p) ? target_.l2_bytes / 4 : target_.l2_bytes;
     const std::int64_t for_epilogue =
-        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, target_.l2_bytes) : 1;
+        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
     return std::min(extent(p),
                     std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(wanted_tasks(), images)}));
   }
@@ -250,6 +253,13 @@ class Chooser {
     const bool adjoin = extent(roles_.outputs) <= block;  // the pixels of a row, in one stream
     if (!along_groups_ && (product(roles_.groups) > 1 || adjoin)) return false;
     return c_.terms() <= tuning::kFewProducts;
+  }
+
+  // Few products for all that the epilogue reads beside each result: fetched for the next task by all blocks of outputs
+  // of this one, run by run, it comes while products are added up.
+  bool reads_with_results(int p) const {
+    return !along_groups_ && fused_.elements_read > 0 && does_little(p, s_.block()) &&
+           extent(vector_) % s_.block() == 0;
   }
 
   // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image

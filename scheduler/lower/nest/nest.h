@@ -142,6 +142,8 @@ class Nest : public ContractionLoops {
   void epilogue();
   bool is_tap(int d) const;
   void fetch_result();
+  bool fetches_runs() const;
+  void fetch_run();
   void fetch_new_lines(std::size_t axis, int along);
   bool products_fetch() const { return !s_.combine.empty() && !s_.fetch.dims.empty() && list_dims_.empty(); }
   void fetch_operands();

@@ -121,6 +121,7 @@ void Nest::add_terms(std::size_t next) {
 void Nest::products() {
   s_.unroll_within ? multiply_within() : over_terms(0, {}, [&](const auto&) { multiply(); });
   if (fetches_weights()) fetch_weights();
+  if (fetches_runs()) fetch_run();
 }
 
 // What is left of the reduced dims, term by term.
@@ -271,7 +272,7 @@ bool Nest::is_tap(int d) const {
 // The tile further along a parallel dim: what its epilogue touches and, where vectors of the first operand are read,
 // its new lines of them. What lies side by side in memory is many elements apart there, which no processor foresees.
 void Nest::fetch_result() {
-  if (s_.fetch.dims.empty() || fetches_weights()) return;
+  if (s_.fetch.dims.empty() || fetches_weights() || fetches_runs()) return;
   const int d = c_.find(s_.fetch.dims[0]);
   if (dim(d).reduced) return;
   const bool lines = c_.a.mentions(vector_) && !panel_a_.is_open() &&
@@ -285,6 +286,49 @@ void Nest::fetch_result() {
       unrolled(builder_, s_.vectors, [&](Index j) {
         vector_at_ = range(vector_).base + j * s_.lanes;
         if (lines) fetch_new_lines(0, d);
+        kernel_.move_to_dims(evaluate(c_.result));
+        kernel_.prefetch_elements(stored_vectors());
+      });
+    });
+  });
+}
+
+// All of the next task's elements are fetched while a task computes its own: then each block of outputs fetches a run
+// of whole rows of outputs, not its own vectors of them, which memory would have to open once for each block.
+bool Nest::fetches_runs() const {
+  if (s_.fetch.dims.empty() || !s_.combine.empty() || c_.terms() == 0) return false;
+  const int d = c_.find(s_.fetch.dims[0]);
+  std::int64_t of_task = dim(d).extent;
+  for (const ScheduledLoop& task : s_.tasks)
+    if (task.dims == s_.fetch.dims) of_task = task.step > 0 ? task.step : held(d);
+  const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector && loop.step == 0; };
+  return s_.fetch.count >= of_task && list_dims_.empty() && tile_dims_.size() == 1 && tile_dims_[0] != d &&
+         !has_idle_lanes() && !c_.a.mentions(vector_) && std::any_of(s_.outer.begin(), s_.outer.end(), over_outputs) &&
+         std::none_of(s_.tasks.begin(), s_.tasks.end(), [&](const auto& task) { return task.dims[0] == s_.vector; });
+}
+
+// The tile's elements and all vectors of outputs of each, one after the other: this block's share of them, spread over
+// the terms of the tile.
+void Nest::fetch_run() {
+  const int along = c_.find(s_.fetch.dims[0]), d = tile_dims_[0];
+  const Range tile = range(d), row = range(along);
+  const std::int64_t vectors = dim(vector_).extent / s_.lanes, share = tile.size * s_.vectors;
+  Index turn = 0;
+  std::int64_t turns = 1;
+  for (std::size_t i = 0; i < c_.dims.size(); ++i) {
+    const int of = static_cast<int>(i);
+    if (!dim(of).reduced) continue;
+    const std::int64_t count = ir::ceil_divide(dim(of).extent, held(of));
+    turn = turn * count + range(of).base / held(of), turns *= count;
+  }
+  const std::int64_t at_once = ir::ceil_divide(share, turns);
+  const Index first =
+      range(vector_).base / s_.block() * share + (turns > share ? turn * share / turns : turn * at_once);
+  const Restore lane(vector_at_);
+  with(along, {row.base + Index(s_.fetch.count), row.size, false, 1}, [&] {
+    unrolled(builder_, at_once, [&](Index n) {
+      vector_at_ = (first + n) % vectors * s_.lanes;
+      with(d, {tile.base + (first + n) / vectors, 1, false, 1}, [&] {
         kernel_.move_to_dims(evaluate(c_.result));
         kernel_.prefetch_elements(stored_vectors());
       });
