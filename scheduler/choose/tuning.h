@@ -66,6 +66,8 @@ inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWe
 // The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the
 // direct one's time, with 2.4 the same, with 4.7 more (Zen 5).
 inline constexpr std::int64_t kSumsOfL2 = 2;
+// So that tasks share out channels too, until their sums are this part of L2.
+inline constexpr double kSumsInL2 = 0.6;
 // Cycles for a vector of a patch's inputs and of its results (Sapphire Rapids: 0.75 and 0.48 ms at 64 channels, 56x56),
 // bytes a cycle that weights come with from L3, what tiles reach of the peak, and what Winograd must save.
 inline constexpr double kWinogradInputCycles = 420, kWinogradResultCycles = 270, kWeightBytesPerCycle = 16,

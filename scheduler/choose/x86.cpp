@@ -95,7 +95,8 @@ class Chooser {
 
     // Along groups an epilogue comes after few products, and its own registers count for more.
     const int registers = target_.vector_registers();
-    const bool few = along_groups_ || channels < tuning::kFewChannels || (registers == 32 && target_.fma_per_cycle < 2);
+    const bool few = along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
+                     (registers == 32 && target_.fma_per_cycle < 2);
     const bool shares = !along_groups_ && shares_inputs(columns, channels);
     const std::int64_t most =
         std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, shares ? tuning::kSharingPixels

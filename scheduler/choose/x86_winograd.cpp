@@ -26,15 +26,15 @@ class WinogradChooser {
     const double inputs = vectors(extent(dims_.c)), outputs = vectors(extent(dims_.k)), points = kPoints;
     const double products = at(extent(dims_.c)) * outputs / target_.fma_per_cycle / tuning::kPartOfPeak,
                  elements = at(extent(dims_.c) * extent(dims_.k));
-    if (dims_.of_weights && kPoints * extent(dims_.c) * ir::ceil_divide(extent(dims_.k), shares_) * 4 >
-                                tuning::kSumsOfL2 * target_.l2_bytes)
+    if (dims_.of_weights && sums_bytes(extent(dims_.c) / channel_shares_) > tuning::kSumsOfL2 * target_.l2_bytes)
       return false;
     const double direct =
         kWinogradTaps * kWinogradTaps * products * at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
     // The transformed weights, or their sums, come and go once for the patches that are at hand together.
     const double moved = points * elements * 4 * (dims_.of_weights ? 2 : 1) / at(patches_at_once());
     double patch = points * products + moved / tuning::kWeightBytesPerCycle +
-                   tuning::kWinogradInputCycles * inputs * at(shares_) + tuning::kWinogradResultCycles * outputs;
+                   tuning::kWinogradInputCycles * inputs * at(shares_) +
+                   tuning::kWinogradResultCycles * outputs * at(channel_shares_);
     double all = patch * at(extent(dims_.n) * rows() * columns());
     if (dims_.of_weights) all += tuning::kWinogradResultCycles * at(extent(dims_.c)) * outputs * at(parts_);
     return all < tuning::kWinogradGain * direct;
@@ -83,19 +83,35 @@ class WinogradChooser {
   // Tasks have few outputs, so that the sums at all points stay in a cache, and then images.
   void weights(const FusedWork& fused) {
     share_out_outputs(std::min(blocks(), tuning::kBlocksOfWeights));
+    share_out_channels();
     const std::int64_t images =
-        ir::ceil_divide(extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks, shares_)));
+        ir::ceil_divide(extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks,
+                                                                                   shares_ * channel_shares_)));
     parts_ = ir::ceil_divide(extent(dims_.n), images);
-    take_patches(extent(dims_.c) + extent(dims_.k) / shares_, images);
+    take_patches(extent(dims_.c) / channel_shares_ + extent(dims_.k) / shares_, images);
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
     if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
-    s_.tile = {{{name(dims_.c)}, held(extent(dims_.c))}};
+    s_.tile = {{{name(dims_.c)}, held(extent(dims_.c) / channel_shares_)}};
     s_.combine = {name(extent(dims_.c) < s_.lanes ? dims_.k : dims_.c)};
     if (!fused.lie_together.empty()) {
       s_.combine.clear();
       for (const int d : fused.lie_together) s_.combine.push_back(name(d));
     }
+  }
+
+  // Of so many channels and a task's outputs.
+  std::int64_t sums_bytes(std::int64_t channels) const {
+    return kPoints * channels * ir::ceil_divide(extent(dims_.k), shares_) * bytes(DType::f32);
+  }
+  // Channels by halves, until their sums stay in L2; each half takes the gradients of its outputs to the points again.
+  void share_out_channels() {
+    std::int64_t channels = extent(dims_.c);
+    while (sums_bytes(channels) > static_cast<std::int64_t>(tuning::kSumsInL2 * static_cast<double>(target_.l2_bytes)) &&
+           channels % (2 * s_.lanes) == 0)
+      channels /= 2;
+    channel_shares_ = extent(dims_.c) / channels;
+    if (channel_shares_ > 1) s_.tasks.push_back({{name(dims_.c)}, channels});
   }
 
   // So many blocks of outputs a task.
@@ -115,7 +131,7 @@ class WinogradChooser {
   const WinogradDims dims_;
   const Target& target_;
   std::int64_t images_ = 1, rows_ = 1;   // of patches at once
-  std::int64_t shares_ = 1, parts_ = 1;  // of outputs, of images: tasks
+  std::int64_t shares_ = 1, channel_shares_ = 1, parts_ = 1;  // of outputs, channels, images: tasks
   Schedule s_;
 };
 

@@ -353,9 +353,11 @@ std::int64_t GroupKernel::largest_stored_bytes() const {
 }
 
 void GroupKernel::prefetch_elements(Vectors stored) {
+  std::set<ir::MemId> done;  // what is overwritten in place is read and stored
   for (const auto& [node, list] : accesses_) {
     if (!is_own_element(node, list)) continue;
     const Buffer& of_node = buffer(node);
+    if (!done.insert(of_node.memory).second) continue;
     const bool written = builder_.memory(of_node.memory).kind != MemKind::read;
     if (written && stored == Vectors::whole && bypasses_caches(of_node)) continue;
     builder_.prefetch(of_node.memory, place(of_node, list[0].index),

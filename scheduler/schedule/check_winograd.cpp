@@ -40,8 +40,8 @@ class Check {
     const auto whole = [](std::int64_t n, std::int64_t of) { return ir::ceil_divide(n, of) * of; };
     const std::int64_t patches = left(dims_.n) * ir::ceil_divide(left(dims_.p), s_.winograd) *
                                  ir::ceil_divide(extent(dims_.q), s_.winograd),
-                       channels = whole(extent(dims_.c), s_.lanes), outputs = whole(left(dims_.k), s_.block());
-    const std::int64_t elements = dims_.of_weights ? patches * (channels + outputs) + extent(dims_.c) * outputs
+                       channels = whole(left(dims_.c), s_.lanes), outputs = whole(left(dims_.k), s_.block());
+    const std::int64_t elements = dims_.of_weights ? patches * (channels + outputs) + left(dims_.c) * outputs
                                                    : patches * (channels + s_.block());
     return kWinogradPoints * kWinogradPoints * elements * bytes(DType::f32);
   }
@@ -107,10 +107,11 @@ class Check {
         const std::string& name = loop.dims[0];
         const int d = c_.find(name);
         const bool tasks = loops == &s_.tasks, rows = d == dims_.p && (!tasks || !dims_.of_weights);
-        if (d != dims_.n && !rows && !(d == dims_.k && tasks))
+        const bool channels = d == dims_.c && tasks && dims_.of_weights;
+        if (d != dims_.n && !rows && !(d == dims_.k && tasks) && !channels)
           return fmt::format("Winograd's {} share out images, {}, not {}", tasks ? "tasks" : "outer loops",
                              !tasks             ? "and rows"
-                             : dims_.of_weights ? "and outputs"
+                             : dims_.of_weights ? "outputs and channels"
                                                 : "rows and outputs",
                              name);
         if (!seen.insert(name).second)
@@ -118,6 +119,8 @@ class Check {
         if (loop.stride > 0) return "threads share inner loops of a device, not of Winograd";
         if (rows && loop.step % s_.winograd != 0)
           return fmt::format("{} rows of results are no patches of {}", loop.step, s_.winograd);
+        if (channels && (loop.step % s_.lanes != 0 || loop.step == 0 || extent(d) % loop.step != 0))
+          return fmt::format("tasks of {} {} are no whole vectors that fill {}", loop.step, name, extent(d));
         if (d == dims_.k && loop.step % s_.block() != 0)
           return fmt::format("tasks of {} {} are no multiple of the {} in registers", loop.step, name, s_.block());
         for (const ScheduledLoop& task : s_.tasks)

@@ -47,7 +47,7 @@ void WinogradLoops::set(int d, const Index& to) {
 std::int64_t WinogradLoops::parts_of_tasks() const {
   std::int64_t parts = 1;
   for (const ScheduledLoop& loop : s_.tasks)
-    if (c_.find(loop.dims[0]) != dims_.k)
+    if (cuts_sums(c_.find(loop.dims[0])))
       parts *= ir::ceil_divide(c_.dim(loop.dims[0]).extent, std::min(step_of(loop), c_.dim(loop.dims[0]).extent));
   return parts;
 }
@@ -64,7 +64,7 @@ void WinogradLoops::over_shares(const std::vector<ScheduledLoop>& loops, bool ta
     const Index base = share(d).base;
     (tasks ? parallel : serial)(builder_, count, [&](Index i) {
       share(d).base = base + i * step;
-      if (tasks && d != dims_.k) part_ = part_ * count + i;
+      if (tasks && cuts_sums(d)) part_ = part_ * count + i;
       over(n + 1);
     });
     share(d).base = base;

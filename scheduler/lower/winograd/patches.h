@@ -41,6 +41,8 @@ class WinogradLoops : public ContractionLoops {
   void over_shares(const std::vector<ScheduledLoop>& loops, bool tasks, const std::function<void()>& body);
   // How many parts the loops of tasks make of what is summed up over patches.
   std::int64_t parts_of_tasks() const;
+  // Images and rows: of results they are what an epilogue sums up, of weights what all is summed up over.
+  bool cuts_sums(int d) const { return d != dims_.k && d != dims_.c; }
 
   std::int64_t images() const { return dims_.n < 0 ? 1 : share(dims_.n).size; }
   std::int64_t patch_rows() const;

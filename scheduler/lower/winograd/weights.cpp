@@ -33,9 +33,10 @@ void WinogradWeights::emit(const std::vector<ir::MemId>& work, std::int64_t firs
 void WinogradWeights::task() {
   const auto whole_vectors = [&](std::int64_t n) { return ir::ceil_divide<std::int64_t>(n, s_.lanes) * s_.lanes; };
   const std::int64_t outputs = ir::ceil_divide(share(dims_.k).size, s_.block()) * s_.block();
-  v_ = declare_points(patches(), whole_vectors(extent(dims_.c)));
+  const Share channels = share(dims_.c);
+  v_ = declare_points(patches(), whole_vectors(channels.size));
   g_ = declare_points(patches(), outputs);
-  m_ = declare_points(extent(dims_.c), outputs, true);
+  m_ = declare_points(channels.size, outputs, true);
   declare_half();
   std::size_t rows = 0, columns = 0;  // of the second operand
   for (std::size_t i = 0; i < c_.b.index.size(); ++i) {
@@ -43,7 +44,7 @@ void WinogradWeights::task() {
     if (c_.b.index[i].coefficient_of(dims_.q) != 0) columns = i;
   }
   over_shares(s_.outer, false, [&] {
-    to_points(v_, {&c_.a, value_a_, dims_.rows, dims_.columns, kWinogradPoints, dims_.c, 0, extent(dims_.c)});
+    to_points(v_, {&c_.a, value_a_, dims_.rows, dims_.columns, kWinogradPoints, dims_.c, channels.base, channels.size});
     to_points(g_, {&c_.b, value_b_, rows, columns, kWinogradResults, dims_.k, share(dims_.k).base, outputs});
     multiply();
   });
@@ -62,7 +63,7 @@ void WinogradWeights::over_blocks(const std::function<void(const Index& block)>&
 }
 
 void WinogradWeights::multiply() {
-  const std::int64_t channels = extent(dims_.c), held = std::min(s_.accumulators() / s_.vectors, channels);
+  const std::int64_t channels = share(dims_.c).size, held = std::min(s_.accumulators() / s_.vectors, channels);
   builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
     over_blocks([&](const Index& block) {
       serial(builder_, channels / held, [&](Index tile) { multiply(point, block, tile * held, held); });
@@ -104,8 +105,8 @@ void WinogradWeights::multiply(const Index& point, const Index& block, const Ind
 // The sums of all points back to taps.
 void WinogradWeights::finish_taps() {
   over_blocks([&](const Index& block) {
-    serial(builder_, extent(dims_.c), [&](Index c) {
-      set(dims_.c, c);
+    serial(builder_, share(dims_.c).size, [&](Index c) {
+      set(dims_.c, share(dims_.c).base + c);
       unrolled(builder_, s_.vectors, [&](Index j) {
         builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
           lane_ = lane;
