@@ -63,8 +63,9 @@ std::vector<Index> ContractionLoops::partial_place(const Index& part, const Inde
   return place;
 }
 
-// All results of a task are finished there: none is a part of one, and they fit into its scratch beside panels. Where
-// lanes are idle beside groups, those have copies of the phase (combine()).
+// All results of a task are finished there: none is a part of one, and they fit into its scratch beside panels. Not
+// where lanes are idle: beside groups, which have copies of the phase (combine()), or at the end of a task's share of
+// what they run along, of which it would not be provable that no other task has it.
 bool ContractionLoops::combines_in_tasks() const {
   if (s_.combine.empty() || s_.by_threads() || parts() > 1) return false;
   std::int64_t results = bytes(compute_) * s_.block();
@@ -72,9 +73,19 @@ bool ContractionLoops::combines_in_tasks() const {
     if (has_idle_lanes() && c_.lies_behind(d, vector_)) return false;
     results *= contraction_dim(d).extent;
   }
-  for (const ScheduledLoop& loop : s_.tasks)
-    if (const int d = c_.find(loop.dims[0]); loop.dims.size() == 1 && d != vector_ && loop.step > 0)
-      results = ir::ceil_divide(results * loop.step, contraction_dim(d).extent);
+  std::int64_t lanes = 1;  // that a task has side by side
+  bool cut = false;
+  for (const std::string& name : s_.combine) lanes *= c_.dim(name).extent;
+  for (const ScheduledLoop& loop : s_.tasks) {
+    for (const std::string& name : loop.dims) {
+      if (name == s_.vector || c_.dim(name).reduced) continue;
+      const std::int64_t extent = c_.dim(name).extent, left = loop.step > 0 ? loop.step : s_.held(name);
+      if (loop.dims.size() == 1) results = ir::ceil_divide(results * left, extent);
+      if (std::find(s_.combine.begin(), s_.combine.end(), name) == s_.combine.end()) continue;
+      lanes = ir::ceil_divide(lanes * left, extent), cut = true;
+    }
+  }
+  if (cut && lanes % s_.lanes != 0) return false;
   const auto of_vector = std::find_if(s_.tasks.begin(), s_.tasks.end(),
                                       [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; });
   const std::int64_t at_once = of_vector == s_.tasks.end() ? contraction_dim(vector_).extent : of_vector->step;
