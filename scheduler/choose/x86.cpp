@@ -127,8 +127,12 @@ class Chooser {
     const bool spills_at_edges =
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
     if ((fused_.prologue || spills_at_edges) && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
-    // Behind a block of outputs or all of them: the next row, or the next task's (Nest::fetches_runs).
-    if (does_little(p, block)) s_.fetch = {{name(p)}, reads_with_results(p) ? row_blocks.chunk : 1};
+    // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
+    if (reads_with_results(p)) {
+      s_.fetch = {{name(p)}, row_blocks.chunk};
+    } else if (does_little(p, block)) {
+      s_.fetch = {{name(p)}, 1};
+    }
     stream_weights(image_count * extent(p) * tiles);
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
@@ -256,11 +260,12 @@ class Chooser {
     return c_.terms() <= tuning::kFewProducts;
   }
 
-  // Few products for all that the epilogue reads beside each result: fetched for the next task by all blocks of outputs
-  // of this one, run by run, it comes while products are added up.
+  // What the epilogue reads beside each result: fetched for the next task by all blocks of outputs of this one, run by
+  // run, it comes while products are added up.
   bool reads_with_results(int p) const {
-    return !along_groups_ && fused_.elements_read > 0 && does_little(p, s_.block()) &&
-           extent(vector_) % s_.block() == 0;
+    const bool adjoin = extent(roles_.outputs) <= s_.block();
+    return !along_groups_ && fused_.elements_read > 0 && !fused_.prologue && extent(p) > 1 &&
+           product(roles_.groups) == 1 && !adjoin && extent(vector_) % s_.block() == 0;
   }
 
   // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image

@@ -272,7 +272,11 @@ bool Nest::is_tap(int d) const {
 // The tile further along a parallel dim: what its epilogue touches and, where vectors of the first operand are read,
 // its new lines of them. What lies side by side in memory is many elements apart there, which no processor foresees.
 void Nest::fetch_result() {
-  if (s_.fetch.dims.empty() || fetches_weights() || fetches_runs()) return;
+  if (s_.fetch.dims.empty() || fetches_weights()) return;
+  if (fetches_runs()) {
+    if (c_.terms() == 0) fetch_run();
+    return;
+  }
   const int d = c_.find(s_.fetch.dims[0]);
   if (dim(d).reduced) return;
   const bool lines = c_.a.mentions(vector_) && !panel_a_.is_open() &&
@@ -296,7 +300,7 @@ void Nest::fetch_result() {
 // All of the next task's elements are fetched while a task computes its own: then each block of outputs fetches a run
 // of whole rows of outputs, not its own vectors of them, which memory would have to open once for each block.
 bool Nest::fetches_runs() const {
-  if (s_.fetch.dims.empty() || !s_.combine.empty() || c_.terms() == 0) return false;
+  if (s_.fetch.dims.empty() || !s_.combine.empty()) return false;
   const int d = c_.find(s_.fetch.dims[0]);
   std::int64_t of_task = dim(d).extent;
   for (const ScheduledLoop& task : s_.tasks)
@@ -317,7 +321,7 @@ void Nest::fetch_run() {
   std::int64_t turns = 1;
   for (std::size_t i = 0; i < c_.dims.size(); ++i) {
     const int of = static_cast<int>(i);
-    if (!dim(of).reduced) continue;
+    if (!dim(of).reduced || c_.terms() == 0) continue;
     const std::int64_t count = ir::ceil_divide(dim(of).extent, held(of));
     turn = turn * count + range(of).base / held(of), turns *= count;
   }
