@@ -13,9 +13,9 @@
 //     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
 //     panel a task, b k        copies in scratch, padding included: of a in every task, of b inside of the outer k
 //     pack b 32                the second operand is laid out beforehand, as it is read, 32 k a block
-//     combine c                partial results go to memory; a phase of its own adds them up, lanes along c
+//     combine c*r*s            partial results are added up in memory, lanes along combinations of c, r and s
 //     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
-//     fetch p 1                prefetch what will be touched one p further
+//     fetch p 1                prefetch what will be touched one p further; "fetch k 32": the weights of the next k
 //     store stream             results that no cache holds go around the caches
 //   }
 //

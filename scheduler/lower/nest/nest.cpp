@@ -83,6 +83,7 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
     stages_.push_back({Kind::loop, loop});
   }
   if (!open) stages_.push_back({Kind::tile, {}});
+  if (fetches_runs()) plan_fetch_of_runs();
 }
 
 // Several dims as one: all combinations, the last one fastest; what the registers hold of a dim counts as one.
@@ -145,6 +146,7 @@ void Nest::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
 }
 
 void Nest::walk(std::size_t stage) {
+  if (stage > 0 && stage == fetch_stage_) fetch_run();
   if (stage == stages_.size()) return products();
   switch (stages_[stage].kind) {
     case Kind::loop:

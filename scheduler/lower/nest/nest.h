@@ -143,6 +143,7 @@ class Nest : public ContractionLoops {
   bool is_tap(int d) const;
   void fetch_result();
   bool fetches_runs() const;
+  void plan_fetch_of_runs();
   void fetch_run();
   void fetch_new_lines(std::size_t axis, int along);
   bool products_fetch() const { return !s_.combine.empty() && !s_.fetch.dims.empty() && list_dims_.empty(); }
@@ -190,6 +191,8 @@ class Nest : public ContractionLoops {
   ir::Index lane_ = 0, part_ = 0;
   ir::MemId acc_ = -1;
   Panel panel_a_, panel_b_;
+  std::size_t fetch_stage_ = 0;  // before which a turn of these loops fetches its part of a run; 0: none does
+  std::vector<int> fetch_turns_;
   bool carried_ = false;     // partial results are added to more than once
   bool state_open_ = false;  // inside of the lanes
   bool tile_open_ = false;

@@ -19,6 +19,12 @@ using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
 
+namespace {
+
+constexpr std::int64_t kMostLinesOfTurn = 2;
+
+}  // namespace
+
 void Nest::over_vectors(const std::function<void(Index j)>& body) {
   unrolled(builder_, s_.vectors, [&](Index j) {
     vector_at_ = lane_of(j);
@@ -121,7 +127,6 @@ void Nest::add_terms(std::size_t next) {
 void Nest::products() {
   s_.unroll_within ? multiply_within() : over_terms(0, {}, [&](const auto&) { multiply(); });
   if (fetches_weights()) fetch_weights();
-  if (fetches_runs()) fetch_run();
 }
 
 // What is left of the reduced dims, term by term.
@@ -274,7 +279,7 @@ bool Nest::is_tap(int d) const {
 void Nest::fetch_result() {
   if (s_.fetch.dims.empty() || fetches_weights()) return;
   if (fetches_runs()) {
-    if (c_.terms() == 0) fetch_run();
+    if (fetch_stage_ == 0) fetch_run();
     return;
   }
   const int d = c_.find(s_.fetch.dims[0]);
@@ -311,6 +316,21 @@ bool Nest::fetches_runs() const {
          std::none_of(s_.tasks.begin(), s_.tasks.end(), [&](const auto& task) { return task.dims[0] == s_.vector; });
 }
 
+// By the outermost loops over terms that have a turn for every few lines: an index that is no multiple of the innermost
+// loop's variable costs registers there.
+void Nest::plan_fetch_of_runs() {
+  const std::int64_t lines = held(tile_dims_[0]) * s_.vectors;
+  std::int64_t turns = 1;
+  for (std::size_t i = 0; i < stages_.size() && turns * kMostLinesOfTurn < lines && c_.terms() > 0; ++i) {
+    const int of = stages_[i].loop.dim;
+    if (stages_[i].kind != Kind::loop || !dim(of).reduced || is_together(of)) continue;
+    if (std::find(fetch_turns_.begin(), fetch_turns_.end(), of) != fetch_turns_.end()) continue;
+    turns *= ir::ceil_divide(dim(of).extent, stages_[i].loop.step);
+    fetch_turns_.push_back(of);
+    fetch_stage_ = i + 1;
+  }
+}
+
 // The tile's elements and all vectors of outputs of each, one after the other: this block's share of them, spread over
 // the terms of the tile.
 void Nest::fetch_run() {
@@ -319,15 +339,13 @@ void Nest::fetch_run() {
   const std::int64_t vectors = dim(vector_).extent / s_.lanes, share = tile.size * s_.vectors;
   Index turn = 0;
   std::int64_t turns = 1;
-  for (std::size_t i = 0; i < c_.dims.size(); ++i) {
-    const int of = static_cast<int>(i);
-    if (!dim(of).reduced || c_.terms() == 0) continue;
+  for (const int of : fetch_turns_) {
     const std::int64_t count = ir::ceil_divide(dim(of).extent, held(of));
     turn = turn * count + range(of).base / held(of), turns *= count;
   }
   const std::int64_t at_once = ir::ceil_divide(share, turns);
-  const Index first =
-      range(vector_).base / s_.block() * share + (turns > share ? turn * share / turns : turn * at_once);
+  const Index first = range(vector_).base / s_.block() * share +
+                      (turns > share ? turn * share / turns : turn * at_once);
   const Restore lane(vector_at_);
   with(along, {row.base + Index(s_.fetch.count), row.size, false, 1}, [&] {
     unrolled(builder_, at_once, [&](Index n) {

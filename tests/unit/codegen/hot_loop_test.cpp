@@ -124,6 +124,21 @@ TEST(HotLoops, OfFewChannelsStayInRegisters) {
   }
 }
 
+// Lanes that are whole vectors apart, walked along them: vectors are read, and turned, where a gather would touch as
+// many lines for each element of them.
+TEST(HotLoops, SquaresAreTurnedInRegisters) {
+  const char* const text = R"(kernel @k(%x: f32[32,{}] read, %y: f32[16,32] write) on x86:avx512 {{
+  phase {{ for %t in 0..2 threads {{ for %l in 0..16 vector {{ for %j in 0..16 unroll {{
+    %0 = load %x[%t*16 + %l, %j] : f32  store %y[%j, %t*16 + %l], %0 }} }} }} }} }})";
+  const Target target{.isa = Isa::x86_avx512};
+  const auto gathers = [&](int width) {
+    const ir::Kernel kernel = ir::parse_kernel(fmt::format(fmt::runtime(text), width));
+    return codegen::x86::assembly(kernel, target).find("vgather") != std::string::npos;
+  };
+  EXPECT_FALSE(gathers(48));
+  EXPECT_TRUE(gathers(50)) << "a vector may reach beyond the last row";
+}
+
 struct Step {
   const char* target;
   DType dtype;

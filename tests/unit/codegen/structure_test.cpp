@@ -29,6 +29,17 @@ const Case kCases[] = {
         %0 = load %x[%t, %l*4 + %k] : f32  %1 = index(%l*4 + %k) : i32  yield %0, %1 }
       yield %c, %d }
     store %v[%t], %a  store %i[%t], %b } } })"},
+    {"turned_squares", R"(kernel @k(%x: f32[32,48] read, %y: f32[48,32] write) on x86:avx512 {
+  phase { for %t in 0..2 threads { for %b in 0..3 { for %l in 0..16 vector { for %j in 0..16 unroll {
+    %0 = load %x[%t*16 + %l, %b*16 + %j] : f32  store %y[%b*16 + %j, %t*16 + %l], %0 } } } } } })"},
+    {"turned_squares_of_parts", R"(kernel @k(%x: f32[3,8,64] read, %y: f32[32,8] write) on x86:avx512 {
+  phase { for %t in 0..4 threads { for %l in 0..8 vector { local %s: f32[8] register = 0
+    for %p in 0..3 { for %j in 0..8 unroll { %0 = load %x[%p, %l, %t*16 + %j + 3] : f32  %1 = load %s[%j] : f32  %2 = add(%1, %0) : f32  store %s[%j], %2 } }
+    for %j in 0..8 unroll { %3 = load %s[%j] : f32  store %y[%t*8 + %j, %l], %3 } } } } })"},
+    {"turned_square_overwritten", R"(kernel @k(%x: f32[16,16] update, %y: f32[15,16] write) on x86:avx512 {
+  phase { for %t in 0..1 threads { for %l in 0..16 vector { for %j in 0..15 unroll {
+    %0 = load %x[%l, %j] : f32  %1 = load %x[%l, %j + 1] : f32  %2 = add(%0, %1) : f32
+    store %x[%l, %j + 1], %2  store %y[%j, %l], %0 } } } } })"},
     {"gather_below_bound", R"(kernel @k(%x: f32[8,10] read, %i: i64[8,16] read, %y: f32[8,16] write) on x86:avx512 {
   phase { for %t in 0..8 threads { for %l in 0..16 vector {
     %raw = load %i[%t, %l] : i64  %masked = bitwise_and(%raw, 15) : i64

@@ -179,6 +179,12 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
       {loops.c_str(), "33 loops; at most 32"},
       {"vector k 16 x 2 tile p*q 12 task n outer k inner r, s, c", "no loop goes over the 54 elements of p"},
       {"vector k 16 x 2 tile q 5 task n, q outer k inner p, r, s, c", "5 of q a task, which do not fill 54"},
+      {"vector k 16 x 2 task n outer k inner p, q, r, s, c pack b 64 fetch k 32", "whole packed blocks of 32"},
+      {"vector k 16 x 2 task n outer k inner p, q, r, s, c pack b 32 fetch k 16", "whole packed blocks of 32"},
+      {"vector k 16 x 2 tile p*q 9 task n outer p*q, k inner r, s, c pack b 32 fetch k 32", "a tile along single dims"},
+      {"vector k 16 x 2 task n outer k inner p, q, r, s, c fetch k 32", "fetched ahead along a parallel dim"},
+      {"vector k 16 x 2 task n, c/8 outer k inner p, q, r, s, c combine p*k", "along k, or along other dims"},
+      {"vector k 16 x 2 task n, c/8 outer k inner p, q, r, s, c combine p*p", "combined along p twice"},
   };
   for (const Illegal& c : cases) expect_broken(kConvolution, c, "x86:avx512");
 }

@@ -1,0 +1,90 @@
+// What is fetched ahead, and in which order tasks run so that it is worth while: weights of few pixels, and what an
+// epilogue reads.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/kernel/kernel.h"
+#include "scheduler/make_plan.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// The convolution of a plan: its schedule and the text of its kernel.
+struct Found {
+  std::string schedule, kernel;
+};
+
+Found convolution(const std::string& graph, const char* target) {
+  const Plan plan = make_plan(ir::parse_graph(graph), {Target::parse(target), Rules::all, {}});
+  for (const PlanStep& step : plan.steps)
+    if (!step.schedules.empty() && step.schedules[0].kind == Work::contraction)
+      return {print(step.schedules[0].schedule), ir::print(*step.kernel)};
+  return {};
+}
+
+std::string of_images(int images, int size, int channels) {
+  return fmt::format(
+      "graph @c(%x: f32[{0},{2},{1},{1}]:nhwc, %w: f32[{2},{2},1,1]) {{ %0 = conv2d(%x, %w) : f32[{0},{2},{1},{1}]:nhwc "
+      "return %0 }}",
+      images, size, channels);
+}
+
+constexpr const char* kTarget = "x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64";
+
+TEST(Fetch, WeightsOfOneImageAreStreamedBlockByBlock) {
+  const Found one = convolution(of_images(1, 7, 1024), kTarget);
+  EXPECT_NE(one.schedule.find("task k, p "), std::string::npos) << one.schedule;
+  EXPECT_NE(one.schedule.find("fetch k 32"), std::string::npos) << one.schedule;
+  // Seven rows share the 8 lines that four channels of a block have: a channel's two each, of the next block.
+  EXPECT_NE(one.kernel.find("prefetch %p0[%i0 + 1, 0, 0, %i3*4 + %i1 % 4, 16] l2"), std::string::npos) << one.kernel;
+  EXPECT_EQ(convolution(of_images(16, 7, 1024), kTarget).schedule.find("fetch k"), std::string::npos);
+  EXPECT_EQ(convolution(of_images(1, 7, 64), kTarget).schedule.find("fetch k"), std::string::npos);
+}
+
+TEST(Fetch, WhatAnEpilogueReadsComesARunForEachBlockOfOutputs) {
+  const Found found = convolution(
+      "graph @c(%x: f32[4,64,56,56]:nhwc, %w: f32[256,64,1,1], %side: f32[4,256,56,56]:nhwc) {\n"
+      "  %0 = conv2d(%x, %w) : f32[4,256,56,56]:nhwc\n  %1 = add(%0, %side) : f32[4,256,56,56]:nhwc\n  return %1\n}",
+      kTarget);
+  // The rows of a task are those that are fetched, and few pixels leave registers for the epilogue.
+  EXPECT_NE(found.schedule.find("tile q 8 unroll c 4 task n, p/3 outer k"), std::string::npos) << found.schedule;
+  EXPECT_NE(found.schedule.find("fetch p 3"), std::string::npos) << found.schedule;
+  // 8 pixels of 16 vectors, 128 lines, are 16 for each of the 8 blocks: one for each of 16 turns over channels.
+  // Block %i2 fetches pixel %i2 of the tile three rows further, all of its outputs.
+  EXPECT_NE(found.kernel.find("prefetch %p1[%i0, %i1*3 + %i4 + 3, %i2 + %i5*8, %i6*16] l1"), std::string::npos)
+      << found.kernel;
+}
+
+// One task has all that is added up for its outputs: it finishes them, and no partial result goes to memory.
+TEST(ResultsOfTasks, AreFinishedThere) {
+  const auto weight_gradient = [](int outputs, int images) {
+    return convolution(fmt::format("graph @g(%x: f32[{1},32,14,14]:nhwc, %y: f32[{1},{0},14,14]:nhwc) {{ %0 = "
+                                   "conv2d_weight_grad(%x, %y) {{kernel_size=[3,3], padding=[1,1,1,1]}} : f32[{0},32,3,3] "
+                                   "return %0 }}",
+                                   outputs, images),
+                       "x86:avx512,tasks=2");
+  };
+  const Found whole = weight_gradient(512, 4);
+  EXPECT_NE(whole.schedule.find("combine c*r*s"), std::string::npos) << whole.schedule;
+  EXPECT_EQ(whole.kernel.find("work "), std::string::npos) << whole.kernel;
+  EXPECT_EQ(whole.kernel.find("phase {"), whole.kernel.rfind("phase {")) << whole.kernel;
+  const Found parts = weight_gradient(32, 16);
+  EXPECT_NE(parts.kernel.find("work "), std::string::npos) << parts.kernel;
+}
+
+TEST(Pairs, ThatLieSideBySideAreWords) {
+  const auto kernel = [](const std::string& result) {
+    return convolution("graph @c(%image: bf16[1,64,24,24]:nhwc, %w: bf16[64,64,3,3]) {\n"
+                       "  %x = maximum(%image, 0.5) : bf16[1,64,24,24]:nhwc\n  %s = sum(%x) {dim=[2,3]} : bf16[1,64]\n"
+                       "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : bf16[1,64,24,24]:nhwc\n"
+                       "  %1 = add(%0, %x) : bf16[1,64,24,24]:nhwc\n  return %x, " +
+                           result + "\n}",
+                       "x86:avx512bf16,dot2=1")
+        .kernel;
+  };
+  EXPECT_NE(kernel("%0").find(": u32[1,24,24,32] read"), std::string::npos) << kernel("%0");
+  EXPECT_EQ(kernel("%1").find(": u32[1,24,24,32] read"), std::string::npos) << "read by elements too: " << kernel("%1");
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
