@@ -9,7 +9,7 @@ namespace fusejit::scheduler {
 
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most) {
   std::int64_t power = 1;
-  while (power < most && n % (2 * power) == 0) power *= 2;
+  while (2 * power <= most && n % (2 * power) == 0) power *= 2;
   return power;
 }
 

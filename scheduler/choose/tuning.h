@@ -48,6 +48,10 @@ inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 // The part of L2 that the sums of the blocks of outputs may take that share a panel of a prologue. With a quarter 1x1
 // layers take 0.95 to 1 of the time (Zen 4), but a step of ResNet-50 moves 70 MiB more, parts of sums.
 inline constexpr std::int64_t kSumsOfPanelInL2 = 16;
+// Where weights leave L2 and operands are copied, tasks share out outputs and channels: this part of L2 holds a task's
+// sums, and fewer channels are too few tiles. With 128 x 128 or 256 x 256 of a task 1x1 layers take 0.86 to 0.95 of the
+// time in pairs, 0.88 to 1.01 with a prologue (Zen 5).
+inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 64;
 // Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice.
 // With 16 in place of 64 a step of ResNet-50 at batch 16 moves 0.8 GiB less.
 inline constexpr int kTasksOfSums = 16;

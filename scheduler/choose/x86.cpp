@@ -285,19 +285,28 @@ class Chooser {
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
     const bool in_panel = dot || (fused_.prologue && !few);
-    const std::int64_t together = in_panel ? blocks_of_panel(blocks, channels, product(taps), dot) : 1;
-    const std::int64_t tasks = blocks / together * groups;
+    // Tasks that share out outputs and channels where those are many, else outputs and images.
+    const std::optional<Shares> shares =
+        in_panel && groups == 1 ? shares_of_weights(blocks, channels, product(taps)) : std::nullopt;
+    const std::int64_t together = shares     ? shares->blocks
+                                  : in_panel ? blocks_of_panel(blocks, channels, product(taps), dot)
+                                             : 1;
+    const std::int64_t tasks = shares ? target_.tasks : blocks / together * groups;
     // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
     const std::int64_t few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
                        wanted_parts = ir::ceil_divide<std::int64_t>(target_.tasks, tasks);
     Split parts = split(
         extent(n) / at_once,
-        std::min(wanted_parts, std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
+        shares ? 1
+               : std::min(wanted_parts,
+                          std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
     parts.chunk *= at_once;
     if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
     add_together(s_.tasks, roles_.groups);
     if (together == 1 || together < blocks)
       add_if_any(s_.tasks, roles_.outputs, together == 1 ? 0 : together * s_.block());
+    const std::int64_t channels_of_task = shares ? shares->channels : channels;
+    if (channels_of_task < channels) add(s_.tasks, name(channel), channels_of_task);
 
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
@@ -333,7 +342,7 @@ class Chooser {
       s_.outer.push_back({s_.tile[0].dims, 0});
     } else {
       for (const int d : taps) add_if_any(s_.outer, d);
-      const std::int64_t width = width_of(channels, most);
+      const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
       if (shares_sets(q, channel)) {
@@ -354,6 +363,28 @@ class Chooser {
   bool shares_sets(int q, int channel) const {
     const std::int64_t pixel = window_of(q).stride * extent(channel) * bytes(c_.a.dtype);
     return pixel % tuning::kBytesOfSets == 0;
+  }
+  // What a task has of weights that leave L2: blocks of outputs, channels.
+  struct Shares {
+    std::int64_t blocks = 1, channels = 1;
+  };
+  // Each share of the outputs copies all of its channels' first operand, each share of the channels the second. As few
+  // copies as enough tasks allow, whose sums L2 keeps beside panels.
+  std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps) const {
+    if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
+    const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
+                       tasks = std::max<std::int64_t>(tuning::kTasksOfSums, ir::ceil_divide(weight_bytes(), most_bytes));
+    std::optional<Shares> best;
+    std::int64_t least = 0;
+    for (std::int64_t parts = 1; channels % (parts * s_.lanes) == 0; parts *= 2) {
+      const Shares one{power_of_two_in(blocks, blocks * parts / tasks), channels / parts};
+      if (one.channels < tuning::kLeastChannelsOfTask && parts > 1) break;
+      if (blocks * parts < tasks || one.blocks * s_.block() * one.channels * taps * bytes(fused_.compute) > most_bytes)
+        continue;
+      const std::int64_t copies = channels * (blocks / one.blocks) + extent(roles_.outputs) * parts;
+      if (!best || copies < least) best = one, least = copies;
+    }
+    return best;
   }
   // All weights as sums: what a part of the images adds up.
   std::int64_t weight_bytes() const { return c_.outputs() * bytes(fused_.compute); }
