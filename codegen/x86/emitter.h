@@ -126,8 +126,9 @@ void emit_load(Emitter& e, const ir::LoadStmt& s);
 void emit_store(Emitter& e, const ir::StoreStmt& s);
 void emit_prefetch(Emitter& e, const ir::PrefetchStmt& s);
 void make_alias_info(Emitter& e);
-// turn.cpp: a load whose lanes are whole vectors apart; null: it is another.
+// turn.cpp: a load whose lanes are whole vectors, or two elements apart; null: it is another.
 llvm::Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index);
+llvm::Value* load_of_pairs(Emitter& e, const ir::Place& place, const Affine& index);
 // bits.cpp: b1 memory
 llvm::Value* load_bits(Emitter& e, const ir::Place& place);
 void store_bits(Emitter& e, const ir::Place& place, llvm::Value* value);

@@ -121,6 +121,7 @@ Value* load_memory(Emitter& e, const ir::Place& place) {
   }
   if (index.lane_dependent()) {
     if (Value* turned = load_turned(e, place, index)) return turned;
+    if (Value* half = load_of_pairs(e, place, index)) return half;
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     Value* pointers = lane_addresses(e, place.memory, index, size);
     return from_memory(

@@ -1,5 +1,6 @@
-// Squares turned in registers: where lanes are whole vectors apart in memory and an unrolled loop walks along those
-// vectors, they are read as they lie, and shuffled into what the lanes need of each, in place of a gather an iteration.
+// Loads that are shuffled in registers, in place of gathers. Squares: where lanes are whole vectors apart in memory and
+// an unrolled loop walks along those vectors, they are read as they lie and turned into what the lanes need of each.
+// Pairs: where lanes take every other element, both of each pair are read.
 #include <algorithm>
 
 #include "codegen/x86/emitter.h"
@@ -39,18 +40,46 @@ void turn(Emitter& e, std::vector<Value*>& rows) {
   }
 }
 
+// What is added to the lanes' part of an index is a multiple of n, and so are rows: whole runs of n elements there are
+// inside of the memory.
+bool in_runs_of(std::int64_t n, const ir::Memory& memory, const Affine& index) {
+  return index.per_lane.empty() && !memory.dims.empty() && memory.dims.back() % n == 0 && index.lane_step % n == 0 &&
+         std::all_of(index.uniform.begin(), index.uniform.end(),
+                     [&](const ir::IndexTerm& term) { return term.coefficient % n == 0; });
+}
+
+std::int64_t remainder(std::int64_t a, std::int64_t n) { return ((a % n) + n) % n; }
+
 }  // namespace
+
+Value* load_of_pairs(Emitter& e, const ir::Place& place, const Affine& index) {
+  const ir::Memory& memory = e.kernel.memories[place.memory];
+  const std::int64_t size = bytes(memory.dtype);
+  if (e.mask != nullptr || index.lane_step != 2 || (size != 2 && size != 4) || !in_runs_of(2, memory, index))
+    return nullptr;
+  const std::int64_t second = remainder(index.constant, 2), at = (index.constant - second) * size;
+  Value* pointer = address(e, place.memory, index.uniform, size, at);
+  const llvm::Align align = alignment(e, place.memory, index.uniform, size, at);
+  const auto load = [&](llvm::Type* type) { return tag(e, place.memory, e.b.CreateAlignedLoad(type, pointer, align)); };
+  llvm::Type* type = value_type(e.b.getContext(), memory.dtype);
+  if (size == 4) {
+    std::vector<int> half;
+    for (unsigned i = 0; i < e.lane_count; ++i) half.push_back(static_cast<int>(2 * i) + static_cast<int>(second));
+    return e.b.CreateShuffleVector(load(llvm::FixedVectorType::get(type, 2 * e.lane_count)), half);
+  }
+  Value* words = load(llvm::FixedVectorType::get(e.b.getInt32Ty(), e.lane_count));
+  if (second == 1) words = e.b.CreateLShr(words, llvm::ConstantInt::get(words->getType(), 16));
+  Value* elements = e.b.CreateTrunc(words, llvm::FixedVectorType::get(e.b.getInt16Ty(), e.lane_count));
+  return e.b.CreateBitCast(elements, llvm::FixedVectorType::get(type, e.lane_count));
+}
 
 Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index) {
   const ir::Memory& memory = e.kernel.memories[place.memory];
   const std::int64_t lanes = e.lane_count;
-  const auto whole = [lanes](std::int64_t n) { return n % lanes == 0; };
-  if (e.mask != nullptr || bytes(memory.dtype) != kElementBytes || !index.per_lane.empty() ||
-      !whole(index.lane_step) || memory.dims.empty() || !whole(memory.dims.back()) ||
-      !std::all_of(index.uniform.begin(), index.uniform.end(), [&](const auto& term) { return whole(term.coefficient); }) ||
+  if (e.mask != nullptr || bytes(memory.dtype) != kElementBytes || !in_runs_of(lanes, memory, index) ||
       !walks_along(e, flatten(e, place)))
     return nullptr;
-  const std::int64_t column = ((index.constant % lanes) + lanes) % lanes, first = index.constant - column;
+  const std::int64_t column = remainder(index.constant, lanes), first = index.constant - column;
   TurnedSquare& known = e.turned;
   if (known.block != e.b.GetInsertBlock() || known.memory != place.memory || known.uniform != index.uniform ||
       known.lane_step != index.lane_step || known.first != first) {
@@ -60,9 +89,9 @@ Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index) {
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const std::int64_t at = (first + lane * index.lane_step) * kElementBytes;
       Value* pointer = address(e, place.memory, index.uniform, kElementBytes, at);
-      known.columns.push_back(tag(e, place.memory,
-                                  e.b.CreateAlignedLoad(vector, pointer,
-                                                        alignment(e, place.memory, index.uniform, kElementBytes, at))));
+      known.columns.push_back(
+          tag(e, place.memory,
+              e.b.CreateAlignedLoad(vector, pointer, alignment(e, place.memory, index.uniform, kElementBytes, at))));
     }
     turn(e, known.columns);
     known.block = e.b.GetInsertBlock();

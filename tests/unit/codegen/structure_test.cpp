@@ -40,6 +40,13 @@ const Case kCases[] = {
   phase { for %t in 0..1 threads { for %l in 0..16 vector { for %j in 0..15 unroll {
     %0 = load %x[%l, %j] : f32  %1 = load %x[%l, %j + 1] : f32  %2 = add(%0, %1) : f32
     store %x[%l, %j + 1], %2  store %y[%j, %l], %0 } } } } })"},
+    {"every_other",
+     R"(kernel @k(%x: f32[6,64] read, %h: bf16[6,64] read, %n: f32[6,33] read, %y: f32[6,32] write, %z: f32[6,32] write) on x86:avx512 {
+  phase { for %t in 0..6 threads { for %v in 0..2 { for %l in 0..16 vector {
+    %0 = load %x[%t, %v*32 + %l*2] : f32  %1 = load %x[%t, %v*32 + %l*2 + 1] : f32  %2 = sub(%0, %1) : f32
+    %3 = load %n[%t, %l*2 + %v] : f32  %4 = add(%2, %3) : f32  store %y[%t, %v*16 + %l], %4
+    %5 = load %h[%t, %v*32 + %l*2] : bf16  %6 = cast(%5) : f32  %7 = load %h[%t, %v*32 + %l*2 + 1] : bf16  %8 = cast(%7) : f32
+    %9 = sub(%6, %8) : f32  store %z[%t, %v*16 + %l], %9 } } } } })"},
     {"gather_below_bound", R"(kernel @k(%x: f32[8,10] read, %i: i64[8,16] read, %y: f32[8,16] write) on x86:avx512 {
   phase { for %t in 0..8 threads { for %l in 0..16 vector {
     %raw = load %i[%t, %l] : i64  %masked = bitwise_and(%raw, 15) : i64
