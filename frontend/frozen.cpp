@@ -52,10 +52,15 @@ std::vector<ir::Value> rewritten(const Trace& trace, Replace replace) {
       continue;
     }
     std::vector<ir::Operand> operands = node.operands;
+    bool as_before = true;  // as in the copies of a call: nothing is inferred and checked again
     for (ir::Operand& operand : operands) {
-      if (operand.value) operand.value = copies[static_cast<std::size_t>(trace.number_of(operand.value.get()))];
+      if (!operand.value) continue;
+      const ir::Value& copy = copies[static_cast<std::size_t>(trace.number_of(operand.value.get()))];
+      as_before = as_before && copy.type() == operand.value.type();
+      operand.value = copy;
     }
-    copies.push_back(node.type.shape.rank() == 4
+    copies.push_back(as_before ? ir::rebuild(node, std::move(operands))
+                     : node.type.shape.rank() == 4
                          ? ir::build_in(node.type.layout, node.op, std::move(operands), node.attrs)
                          : ir::build(node.op, std::move(operands), node.attrs));
   }
