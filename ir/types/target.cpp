@@ -73,7 +73,8 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
     if (field.flag) target.*field.flag = *value != 0;
     return;
   }
-  throw UserError(fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, winograd=", whole, item));
+  throw UserError(
+      fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, winograd=", whole, item));
 }
 
 // The part before the first comma: "x86:avx2", "cuda:sm_90", "host".

@@ -29,8 +29,8 @@ inline constexpr std::int64_t kFewProducts = 256;
 // A sum over channels that is so many times as long as another long chain is cut (numerics, not speed: long_sum.h).
 inline constexpr std::int64_t kLongProduct = 64;
 
-// Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead: one
-// image of ResNet-50 reads 100 MB of weights (Zen 5, below).
+// Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead:
+// one image of ResNet-50 reads 100 MB of weights (Zen 5, below).
 inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 
 // --- x86, weight gradients

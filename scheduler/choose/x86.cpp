@@ -295,11 +295,11 @@ class Chooser {
     // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
     const std::int64_t few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
                        wanted_parts = ir::ceil_divide<std::int64_t>(target_.tasks, tasks);
-    Split parts = split(
-        extent(n) / at_once,
-        shares ? 1
-               : std::min(wanted_parts,
-                          std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
+    Split parts =
+        split(extent(n) / at_once,
+              shares ? 1
+                     : std::min(wanted_parts,
+                                std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
     parts.chunk *= at_once;
     if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
     add_together(s_.tasks, roles_.groups);
@@ -373,7 +373,8 @@ class Chooser {
   std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps) const {
     if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
     const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
-                       tasks = std::max<std::int64_t>(tuning::kTasksOfSums, ir::ceil_divide(weight_bytes(), most_bytes));
+                       tasks =
+                           std::max<std::int64_t>(tuning::kTasksOfSums, ir::ceil_divide(weight_bytes(), most_bytes));
     std::optional<Shares> best;
     std::int64_t least = 0;
     for (std::int64_t parts = 1; channels % (parts * s_.lanes) == 0; parts *= 2) {

@@ -84,9 +84,8 @@ class WinogradChooser {
   void weights(const FusedWork& fused) {
     share_out_outputs(std::min(blocks(), tuning::kBlocksOfWeights));
     share_out_channels();
-    const std::int64_t images =
-        ir::ceil_divide(extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks,
-                                                                                   shares_ * channel_shares_)));
+    const std::int64_t images = ir::ceil_divide(
+        extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks, shares_ * channel_shares_)));
     parts_ = ir::ceil_divide(extent(dims_.n), images);
     take_patches(extent(dims_.c) / channel_shares_ + extent(dims_.k) / shares_, images);
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
@@ -107,7 +106,8 @@ class WinogradChooser {
   // Channels by halves, until their sums stay in L2; each half takes the gradients of its outputs to the points again.
   void share_out_channels() {
     std::int64_t channels = extent(dims_.c);
-    while (sums_bytes(channels) > static_cast<std::int64_t>(tuning::kSumsInL2 * static_cast<double>(target_.l2_bytes)) &&
+    while (sums_bytes(channels) >
+               static_cast<std::int64_t>(tuning::kSumsInL2 * static_cast<double>(target_.l2_bytes)) &&
            channels % (2 * s_.lanes) == 0)
       channels /= 2;
     channel_shares_ = extent(dims_.c) / channels;
@@ -130,7 +130,7 @@ class WinogradChooser {
   const ir::Contraction& c_;
   const WinogradDims dims_;
   const Target& target_;
-  std::int64_t images_ = 1, rows_ = 1;   // of patches at once
+  std::int64_t images_ = 1, rows_ = 1;                        // of patches at once
   std::int64_t shares_ = 1, channel_shares_ = 1, parts_ = 1;  // of outputs, channels, images: tasks
   Schedule s_;
 };

@@ -111,7 +111,7 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
     }
   }
   if (space_.axes.empty() && !group.reductions.empty())
-    space_.axes.push_back({{}, 1, true});                       // one element is a row too
+    space_.axes.push_back({{}, 1, true});  // one element is a row too
   for (const auto& [node, list] : accesses_)
     if (!list.empty()) read_by_elements_.insert(node);
   for (const int node : class_values) accesses_[node].clear();  // declared by plain dims
@@ -185,8 +185,8 @@ void GroupKernel::read_pairs(int node) {
   const auto is_it = [node](const auto& alias) { return alias.first == node || alias.second == node; };
   const std::span<const int> operands = context_.graph.operands(group_.anchor);
   if (bits(type.dtype) != 16 || innermost_dim(type) < 0 || type.shape[innermost_dim(type)] % 2 != 0 ||
-      !comes_from_memory(node) || !context_.plan_owned[static_cast<std::size_t>(node)] || read_by_elements_.contains(node) ||
-      std::any_of(context_.in_place.begin(), context_.in_place.end(), is_it) ||
+      !comes_from_memory(node) || !context_.plan_owned[static_cast<std::size_t>(node)] ||
+      read_by_elements_.contains(node) || std::any_of(context_.in_place.begin(), context_.in_place.end(), is_it) ||
       std::count(operands.begin(), operands.end(), node) != 1 || buffers_.contains(node))
     return;
   std::vector<std::int64_t> dims = physical_dims(type);

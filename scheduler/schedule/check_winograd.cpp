@@ -41,8 +41,8 @@ class Check {
     const std::int64_t patches = left(dims_.n) * ir::ceil_divide(left(dims_.p), s_.winograd) *
                                  ir::ceil_divide(extent(dims_.q), s_.winograd),
                        channels = whole(left(dims_.c), s_.lanes), outputs = whole(left(dims_.k), s_.block());
-    const std::int64_t elements = dims_.of_weights ? patches * (channels + outputs) + left(dims_.c) * outputs
-                                                   : patches * (channels + s_.block());
+    const std::int64_t elements =
+        dims_.of_weights ? patches * (channels + outputs) + left(dims_.c) * outputs : patches * (channels + s_.block());
     return kWinogradPoints * kWinogradPoints * elements * bytes(DType::f32);
   }
 
@@ -85,10 +85,12 @@ class Check {
     if (dims_.of_weights) {
       if (s_.pack_b > 0 || s_.stream) return "Winograd's weights pack nothing, and combine what they store";
       for (const std::string& along : s_.combine)
-        if (along == name(dims_.k) ? s_.combine.size() > 1
-                                   : c_.dim(along).reduced || std::count(s_.combine.begin(), s_.combine.end(), along) > 1)
-          return fmt::format("Winograd's weights are combined with lanes along {}, or along other dims of theirs, not {}",
-                             name(dims_.k), fmt::join(s_.combine, "*"));
+        if (along == name(dims_.k)
+                ? s_.combine.size() > 1
+                : c_.dim(along).reduced || std::count(s_.combine.begin(), s_.combine.end(), along) > 1)
+          return fmt::format(
+              "Winograd's weights are combined with lanes along {}, or along other dims of theirs, not {}",
+              name(dims_.k), fmt::join(s_.combine, "*"));
       return s_.combine.empty() ? "Winograd's weights are combined from parts" : "";
     }
     if (!s_.outer.empty() || !s_.combine.empty()) return "Winograd's results have no outer loops and are not combined";

@@ -22,8 +22,8 @@ struct Options {
   // What cuDNN does on CUDA devices: "off"; "precompiled": convolutions, with what its precompiled engines do beside
   // them; "compiled": also with what the engines do that it compiles at run time, 0.4 to 2 s each.
   std::string cudnn = "precompiled";
-  // Winograd's F(4x4, 3x3) in place of products of 3x3 taps, f32 on the cpu: a quarter of the products, with errors of a
-  // few 1e-5 of the results' size where they are 1e-6 without. "off"; "auto": where it is expected to be faster;
+  // Winograd's F(4x4, 3x3) in place of products of 3x3 taps, f32 on the cpu: a quarter of the products, with errors of
+  // a few 1e-5 of the results' size where they are 1e-6 without. "off"; "auto": where it is expected to be faster;
   // "always": wherever it can be used.
   std::string winograd = "off";
   // "background": a new trace runs with code that was made in less than half the time and takes two to three times as

@@ -29,9 +29,7 @@ std::vector<int> ContractionLoops::partial_dims() const {
   return dims;
 }
 
-std::int64_t ContractionLoops::blocks_of_vectors() const {
-  return ir::ceil_divide(of_task(vector_).size, s_.block());
-}
+std::int64_t ContractionLoops::blocks_of_vectors() const { return ir::ceil_divide(of_task(vector_).size, s_.block()); }
 
 // [part, parallel dims before the vector's, its blocks, those after it, what a block holds]; between threads, which lie
 // side by side along the vector's dim, that is one block.
@@ -106,7 +104,8 @@ void ContractionLoops::combine() {
   for (const std::string& name : s_.combine) along.push_back(c_.find(name));
   const bool by_vector = along == std::vector{vector_};
   const std::vector<int> dims = partial_dims();
-  const bool may_share = task_.empty() && !dims.empty() && dims.back() > vector_ && !c_.share_index(dims.back(), vector_);
+  const bool may_share =
+      task_.empty() && !dims.empty() && dims.back() > vector_ && !c_.share_index(dims.back(), vector_);
   const int shared = by_vector && may_share ? dims.back() : -1;
   // A phase each, where its lanes are idle in the last block: of a loop over groups it would not be provable that each
   // output has one writer. One of the others is a loop of tasks.
@@ -136,10 +135,9 @@ void ContractionLoops::combine() {
 
 // The parts of the result at hand, added up in ascending order, and what the group makes of them.
 void ContractionLoops::finish_parts(const Index& block, const Index& in_block) {
-  const std::vector<ir::ValueId> sum =
-      builder_.reduce({Index(0)}, {Index(parts())}, Binding::none, {ir::Combiner::add}, {compute_}, [&](Index part) {
-        return std::vector<Arg>{builder_.load(partials_, partial_place(part, block, in_block))};
-      });
+  const std::vector<ir::ValueId> sum = builder_.reduce(
+      {Index(0)}, {Index(parts())}, Binding::none, {ir::Combiner::add}, {compute_},
+      [&](Index part) { return std::vector<Arg>{builder_.load(partials_, partial_place(part, block, in_block))}; });
   kernel_.move_to_dims(evaluate(c_.result));
   kernel_.store_anchor(sum[0]);
 }
@@ -158,15 +156,13 @@ void ContractionLoops::over_blocks_of_vectors(
   if (!task_.empty()) {
     const OfTask all = of_task(vector_);
     std::vector<Index> high{Index(blocks)};
-    if (all.limited)
-      high.push_back((Index(contraction_dim(vector_).extent + s_.block() - 1) - all.base) / s_.block());
+    if (all.limited) high.push_back((Index(contraction_dim(vector_).extent + s_.block() - 1) - all.base) / s_.block());
     const auto one = [&](const Index& i) { body(all.base / s_.block() + i, {units, units, 1}, 0); };
     return blocks == 1 ? one(0) : builder_.loop({Index(0)}, high, Binding::none, one);
   }
   const Split tasks = split(units, ir::ceil_divide(std::int64_t{kernel_.context().target.tasks}, blocks));
-  parallel(builder_, blocks, [&](Index block) {
-    parallel(builder_, tasks.chunks, [&](Index chunk) { body(block, tasks, chunk); });
-  });
+  parallel(builder_, blocks,
+           [&](Index block) { parallel(builder_, tasks.chunks, [&](Index chunk) { body(block, tasks, chunk); }); });
 }
 
 // Lanes along the vector's dim, as partial results lie.
@@ -183,11 +179,12 @@ void ContractionLoops::combine_by_vector(int shared, const std::vector<int>& ins
     });
   };
   if (shared < 0 && task_.empty()) return parallel(builder_, blocks_of_vectors(), vectors);
-  if (shared < 0) return over_blocks_of_vectors(1, [&](const Index& block, const Split&, const Index&) { vectors(block); });
-  over_blocks_of_vectors(contraction_dim(shared).extent, [&](const Index& block, const Split& tasks, const Index& chunk) {
-    loop_chunk(builder_, tasks, chunk,
-               [&](Index unit) { with_element(shared, unit, [&] { vectors(block); }); });
-  });
+  if (shared < 0)
+    return over_blocks_of_vectors(1, [&](const Index& block, const Split&, const Index&) { vectors(block); });
+  over_blocks_of_vectors(
+      contraction_dim(shared).extent, [&](const Index& block, const Split& tasks, const Index& chunk) {
+        loop_chunk(builder_, tasks, chunk, [&](Index unit) { with_element(shared, unit, [&] { vectors(block); }); });
+      });
 }
 
 // Lanes along combinations of other dims, across the vectors that partial results lie in: a square of both at a time,
@@ -235,19 +232,18 @@ void ContractionLoops::combine_across(const std::vector<int>& along, const std::
       });
     });
   };
-  over_blocks_of_vectors(ir::ceil_divide(together, lanes), [&](const Index& block, const Split& tasks,
-                                                               const Index& chunk) {
-    if (has_idle_lanes())
-      return loop_chunk(builder_, tasks, chunk, [&](Index unit) { one_by_one(block, unit); });
-    over_dims(inside, 0, [&] {
-      serial(builder_, s_.block() / square, [&](Index part_of_block) {
-        loop_chunk(builder_, tasks, chunk, [&](Index unit) {
-          builder_.loop(Index(0), Index(lanes), Binding::vector,
-                        [&](Index lane) { in_squares(block, part_of_block * square, unit, lane); });
+  over_blocks_of_vectors(
+      ir::ceil_divide(together, lanes), [&](const Index& block, const Split& tasks, const Index& chunk) {
+        if (has_idle_lanes()) return loop_chunk(builder_, tasks, chunk, [&](Index unit) { one_by_one(block, unit); });
+        over_dims(inside, 0, [&] {
+          serial(builder_, s_.block() / square, [&](Index part_of_block) {
+            loop_chunk(builder_, tasks, chunk, [&](Index unit) {
+              builder_.loop(Index(0), Index(lanes), Binding::vector,
+                            [&](Index lane) { in_squares(block, part_of_block * square, unit, lane); });
+            });
+          });
         });
       });
-    });
-  });
 }
 
 }  // namespace fusejit::scheduler

@@ -344,8 +344,8 @@ void Nest::fetch_run() {
     turn = turn * count + range(of).base / held(of), turns *= count;
   }
   const std::int64_t at_once = ir::ceil_divide(share, turns);
-  const Index first = range(vector_).base / s_.block() * share +
-                      (turns > share ? turn * share / turns : turn * at_once);
+  const Index first =
+      range(vector_).base / s_.block() * share + (turns > share ? turn * share / turns : turn * at_once);
   const Restore lane(vector_at_);
   with(along, {row.base + Index(s_.fetch.count), row.size, false, 1}, [&] {
     unrolled(builder_, at_once, [&](Index n) {

@@ -124,7 +124,8 @@ TEST(PlanKey, EveryWishIsNamed) {
 
 // Every constant of a target. A new one must be added to str(), and here.
 TEST(PlanKey, EveryConstantOfTheTargetCounts) {
-  const auto& [isa, l1, l2, l3, fma, tasks, capability, dot2, cudnn, winograd] = wish().target;  // does not compile with one more
+  const auto& [isa, l1, l2, l3, fma, tasks, capability, dot2, cudnn, winograd] =
+      wish().target;  // does not compile with one more
   std::map<std::string, const char*> seen = {{wish().target.str(), "avx2"}};
   const auto expect_new = [&](const char* what, auto&& change) {
     PlanWish w = wish();

@@ -24,7 +24,8 @@ Found convolution(const std::string& graph, const char* target) {
 
 std::string of_images(int images, int size, int channels) {
   return fmt::format(
-      "graph @c(%x: f32[{0},{2},{1},{1}]:nhwc, %w: f32[{2},{2},1,1]) {{ %0 = conv2d(%x, %w) : f32[{0},{2},{1},{1}]:nhwc "
+      "graph @c(%x: f32[{0},{2},{1},{1}]:nhwc, %w: f32[{2},{2},1,1]) {{ %0 = conv2d(%x, %w) : "
+      "f32[{0},{2},{1},{1}]:nhwc "
       "return %0 }}",
       images, size, channels);
 }
@@ -58,11 +59,12 @@ TEST(Fetch, WhatAnEpilogueReadsComesARunForEachBlockOfOutputs) {
 // One task has all that is added up for its outputs: it finishes them, and no partial result goes to memory.
 TEST(ResultsOfTasks, AreFinishedThere) {
   const auto weight_gradient = [](int outputs, int images) {
-    return convolution(fmt::format("graph @g(%x: f32[{1},32,14,14]:nhwc, %y: f32[{1},{0},14,14]:nhwc) {{ %0 = "
-                                   "conv2d_weight_grad(%x, %y) {{kernel_size=[3,3], padding=[1,1,1,1]}} : f32[{0},32,3,3] "
-                                   "return %0 }}",
-                                   outputs, images),
-                       "x86:avx512,tasks=2");
+    return convolution(
+        fmt::format("graph @g(%x: f32[{1},32,14,14]:nhwc, %y: f32[{1},{0},14,14]:nhwc) {{ %0 = "
+                    "conv2d_weight_grad(%x, %y) {{kernel_size=[3,3], padding=[1,1,1,1]}} : f32[{0},32,3,3] "
+                    "return %0 }}",
+                    outputs, images),
+        "x86:avx512,tasks=2");
   };
   const Found whole = weight_gradient(512, 4);
   EXPECT_NE(whole.schedule.find("combine c*r*s"), std::string::npos) << whole.schedule;
@@ -74,12 +76,13 @@ TEST(ResultsOfTasks, AreFinishedThere) {
 
 TEST(Pairs, ThatLieSideBySideAreWords) {
   const auto kernel = [](const std::string& result) {
-    return convolution("graph @c(%image: bf16[1,64,24,24]:nhwc, %w: bf16[64,64,3,3]) {\n"
-                       "  %x = maximum(%image, 0.5) : bf16[1,64,24,24]:nhwc\n  %s = sum(%x) {dim=[2,3]} : bf16[1,64]\n"
-                       "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : bf16[1,64,24,24]:nhwc\n"
-                       "  %1 = add(%0, %x) : bf16[1,64,24,24]:nhwc\n  return %x, " +
-                           result + "\n}",
-                       "x86:avx512bf16,dot2=1")
+    return convolution(
+               "graph @c(%image: bf16[1,64,24,24]:nhwc, %w: bf16[64,64,3,3]) {\n"
+               "  %x = maximum(%image, 0.5) : bf16[1,64,24,24]:nhwc\n  %s = sum(%x) {dim=[2,3]} : bf16[1,64]\n"
+               "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : bf16[1,64,24,24]:nhwc\n"
+               "  %1 = add(%0, %x) : bf16[1,64,24,24]:nhwc\n  return %x, " +
+                   result + "\n}",
+               "x86:avx512bf16,dot2=1")
         .kernel;
   };
   EXPECT_NE(kernel("%0").find(": u32[1,24,24,32] read"), std::string::npos) << kernel("%0");
