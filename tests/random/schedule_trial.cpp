@@ -41,7 +41,8 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const Draw& dr
   try {
     trial.plan = scheduler::make_plan(graph, options);
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find(" is no schedule of "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(" is no schedule of "), std::string::npos) << error.what() << '\n'
+                                                                                        << trial.tried;
     trial.legal = false;
     return trial;
   } catch (const std::exception& error) {

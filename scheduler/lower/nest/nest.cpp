@@ -186,7 +186,8 @@ void Nest::one(int d, const Index& value, const std::function<void()>& body) {
   if (!is_together(d)) return with(d, {value, 1, false, 1}, body);
   const std::vector<int>& dims = together_[static_cast<std::size_t>(d) - c_.dims.size()];
   std::vector<std::int64_t> counts;
-  for (const int of : dims) counts.push_back(ir::ceil_divide(dim(of).extent, held(of)));
+  for (const int of : dims)  // of a dim without elements there is none, and its loop has no turn
+    counts.push_back(std::max<std::int64_t>(1, ir::ceil_divide(dim(of).extent, held(of))));
   const std::vector<Index> at = cuda::decode(value, counts);
   const std::function<void(std::size_t)> set = [&](std::size_t n) {
     if (n == dims.size()) return body();
