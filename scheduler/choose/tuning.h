@@ -30,7 +30,7 @@ inline constexpr std::int64_t kFewProducts = 256;
 inline constexpr std::int64_t kLongProduct = 64;
 
 // Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead:
-// one image of ResNet-50 reads 100 MB of weights (Zen 5, below).
+// one image of ResNet-50 reads 100 MB of weights (Zen 5).
 inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 
 // --- x86, weight gradients
@@ -41,7 +41,7 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 inline constexpr double kPanelOfL1 = 0.3;
 inline constexpr double kImageOfL1 = 0.53;
 // What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
-// do take 0.74 to 0.91 of the time when nothing is fetched into it (Zen 5); all others need that, up to 1.5 without.
+// do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5 (Zen 5).
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
