@@ -263,6 +263,7 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
     e.registers[s.memory].assign(static_cast<std::size_t>(memory.elements() / rows), init);
     return;
   }
+  if (e.turned.memory == s.memory) e.turned.block = nullptr;
   if (memory.has_init) fill_scratch(e, s.memory);
 }
 

@@ -98,6 +98,7 @@ class ContractionLoops {
   OfTask of_task(int d) const {
     return task_.empty() ? OfTask{0, contraction_dim(d).extent, false} : task_[static_cast<std::size_t>(d)];
   }
+  std::int64_t left_by_tasks(int d) const;
   std::vector<std::int64_t> partial_extents() const;
   void finish_parts(const ir::Index& block, const ir::Index& in_block);
   void over_dims(const std::vector<int>& dims, std::size_t n, const std::function<void()>& body);

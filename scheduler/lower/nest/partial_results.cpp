@@ -66,28 +66,28 @@ std::vector<Index> ContractionLoops::partial_place(const Index& part, const Inde
 // what they run along, of which it would not be provable that no other task has it.
 bool ContractionLoops::combines_in_tasks() const {
   if (s_.combine.empty() || s_.by_threads() || parts() > 1) return false;
+  for (const ScheduledLoop& task : s_.tasks)  // blocks of combinations are no range of each of their dims
+    if (task.dims.size() > 1 && task.step > 0) return false;
   std::int64_t results = bytes(compute_) * s_.block();
+  results *= ir::ceil_divide(left_by_tasks(vector_), s_.block());
   for (const int d : partial_dims()) {
     if (has_idle_lanes() && c_.lies_behind(d, vector_)) return false;
-    results *= contraction_dim(d).extent;
+    results *= left_by_tasks(d);
   }
-  std::int64_t lanes = 1;  // that a task has side by side
-  bool cut = false;
-  for (const std::string& name : s_.combine) lanes *= c_.dim(name).extent;
-  for (const ScheduledLoop& loop : s_.tasks) {
-    for (const std::string& name : loop.dims) {
-      if (name == s_.vector || c_.dim(name).reduced) continue;
-      const std::int64_t extent = c_.dim(name).extent, left = loop.step > 0 ? loop.step : s_.held(name);
-      if (loop.dims.size() == 1) results = ir::ceil_divide(results * left, extent);
-      if (std::find(s_.combine.begin(), s_.combine.end(), name) == s_.combine.end()) continue;
-      lanes = ir::ceil_divide(lanes * left, extent), cut = true;
-    }
-  }
-  if (cut && lanes % s_.lanes != 0) return false;
-  const auto of_vector = std::find_if(s_.tasks.begin(), s_.tasks.end(),
-                                      [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; });
-  const std::int64_t at_once = of_vector == s_.tasks.end() ? contraction_dim(vector_).extent : of_vector->step;
-  return results * ir::ceil_divide<std::int64_t>(std::max<std::int64_t>(at_once, 1), s_.block()) <= kMostResultsOfTask;
+  std::int64_t lanes = 1, all = 1;  // side by side, of a task and of all
+  for (const std::string& name : s_.combine) lanes *= left_by_tasks(c_.find(name)), all *= c_.dim(name).extent;
+  const bool cut = lanes < all && s_.combine != std::vector{s_.vector};
+  return results <= kMostResultsOfTask && (!cut || lanes % s_.lanes == 0);
+}
+
+// Of a dim, in each of them.
+std::int64_t ContractionLoops::left_by_tasks(int d) const {
+  const std::string& name = contraction_dim(d).name;
+  std::int64_t left = contraction_dim(d).extent;
+  for (const ScheduledLoop& task : s_.tasks)
+    if (std::find(task.dims.begin(), task.dims.end(), name) != task.dims.end())
+      left = std::min(left, task.step > 0 ? task.step : s_.held(name));
+  return left;
 }
 
 void ContractionLoops::in_task(std::vector<OfTask> dims, const std::function<void()>& body) {
