@@ -65,7 +65,7 @@ int main(int argc, char** argv) {
   Workers workers(threads);
   scheduler::PlanOptions options{machine, scheduler::Rules::all, {}};
   if (!schedule.empty())
-    options.reschedule.anchor = [&](const auto&, const auto&, const auto&) {
+    options.reschedule.anchor = [&](const auto&, const auto&) {
       return scheduler::parse_schedule(schedule);
     };
   FmaPeak peak(machine);

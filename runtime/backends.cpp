@@ -16,7 +16,7 @@ constexpr int kTimedEngines = 4;
 std::shared_ptr<CudaBackend> open(const SessionOptions& options, const Device& device) {
   CudaBackendOptions wanted;
   wanted.cudnn = options.cudnn != CudnnMode::off;
-  wanted.timed_engines = options.tune == Tune::any ? kTimedEngines : 1;
+  wanted.timed_engines = options.tune == Tune::full ? kTimedEngines : 1;
   wanted.disk = options.disk, wanted.frozen = options.frozen;
   return CudaBackend::open(device, wanted);
 }
@@ -35,6 +35,7 @@ std::unique_ptr<Backend> host_backend(const SessionOptions& options) {
   wanted.threads = has_plans_on_device(options) ? 1 : thread_count(options);
   wanted.kernels = options.kernels, wanted.disk = options.disk, wanted.frozen = options.frozen;
   wanted.checks = options.checks;
+  wanted.tune = options.tune, wanted.log = options.log;
   wanted.checks.kernel_interpreter |= options.engine == Engine::kernel_interpreter;
   return std::make_unique<CpuBackend>(std::move(wanted));
 }

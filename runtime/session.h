@@ -14,6 +14,7 @@
 #include "runtime/buffer.h"
 #include "runtime/executor.h"
 #include "runtime/memory_statistics.h"
+#include "runtime/tune.h"
 
 namespace fusejit::runtime {
 
@@ -21,13 +22,6 @@ enum class Engine : std::uint8_t {
   compiled,           // plans and machine code
   graph_interpreter,  // ir/interp.h on the graph
   kernel_interpreter  // plans, every kernel on ir/kernel/interp/interp.h
-};
-
-// Whether what runs is chosen by its time.
-enum class Tune : std::uint8_t {
-  none,
-  any  // of the engines that cuDNN offers for a call the first few: another run may choose one that sums in another
-       // order
 };
 
 class Backend;
@@ -56,7 +50,7 @@ struct SessionOptions {
   // bits are those of one plan at first and of the other later.
   bool compile_in_background = false;
   CudnnMode cudnn = CudnnMode::precompiled;  // the most, where the target is the device's own
-  Tune tune = Tune::none;
+  Tune tune = Tune::off;  // kept with plans on disk
   // What cannot be compiled as planned is compiled in parts, and what cannot be compiled at all is interpreted: slower,
   // with the same results. False: UnsupportedError instead, as in strict mode and with a `reschedule`.
   bool fall_back = true;

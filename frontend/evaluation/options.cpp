@@ -77,7 +77,7 @@ runtime::SessionOptions session_options(const Options& options) {
   result.log_fusions = options.log_fusions || context().logs_fusions;
   result.disk = runtime::disk::user_cache(options.cache, result.log);
   result.frozen = options.freeze || runtime::disk::is_frozen();
-  result.tune = one_of<Tune>("tune", options.tune, {{"none", Tune::none}, {"any", Tune::any}});
+  result.tune = one_of<Tune>("tune", options.tune, {{"off", Tune::off}, {"quick", Tune::quick}, {"full", Tune::full}});
   return result;
 }
 

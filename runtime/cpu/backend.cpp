@@ -1,6 +1,7 @@
 #include "runtime/cpu/backend.h"
 
 #include "runtime/cpu/memory.h"
+#include "runtime/cpu/tuner.h"
 #include "runtime/cudnn/step.h"
 
 namespace fusejit::runtime {
@@ -13,14 +14,22 @@ constexpr std::size_t kMostKernels = 4096;
 CpuBackend::CpuBackend(CpuBackendOptions options)
     : frozen_(options.frozen),
       checks_(options.checks),
+      tune_(options.tune),
+      log_(options.log),
+      threads_(options.threads),
       kernels_(options.kernels ? options.kernels : std::make_shared<KernelCache>(kMostKernels, options.disk)),
       store_(checks_.refused_kernel.empty() ? options.disk : nullptr, frozen_),
       workers_(options.threads) {}
 
 std::optional<Planned> CpuBackend::plan(const ir::Graph& graph, scheduler::PlanOptions wanted, const std::stop_token&) {
   wanted.supports = cudnn::supports_step;  // plans for CUDA devices are interpreted as they would be made there
-  disk::PlanStore::Planned planned = store_.schedule(graph, wanted);
-  if (!planned.was_kept) store_.put(graph, wanted, planned.plan);
+  disk::PlanMaker maker;
+  if (tune_ != Tune::off && !wanted.reschedule && wanted.target.isa != Isa::cuda && !checks_.kernel_interpreter) {
+    maker.tune = name(tune_);
+    maker.make = [&] { return tuned_plan(graph, wanted, {tune_, threads_, kernels_, log_}, workers_); };
+  }
+  disk::PlanStore::Planned planned = store_.schedule(graph, wanted, maker);
+  if (!planned.was_kept) store_.put(graph, wanted, planned.plan, maker);
   return Planned{std::make_shared<const scheduler::Plan>(std::move(planned.plan)), planned.was_kept};
 }
 

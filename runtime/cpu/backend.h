@@ -7,6 +7,7 @@
 #include "runtime/cpu/executor.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/disk/plan_store.h"
+#include "runtime/tune.h"
 
 namespace fusejit::runtime {
 
@@ -16,6 +17,8 @@ struct CpuBackendOptions {
   std::shared_ptr<disk::DiskCache> disk = nullptr;  // where plans, and kernels of that one, outlive the process
   bool frozen = false;                              // what is in no cache is a UserError
   Checks checks = {};
+  Tune tune = Tune::off;
+  std::function<void(const std::string& line)> log = {};  // what tuning did
 };
 
 class CpuBackend : public Backend {
@@ -40,6 +43,9 @@ class CpuBackend : public Backend {
  private:
   const bool frozen_;
   const Checks checks_;
+  const Tune tune_;
+  const std::function<void(const std::string& line)> log_;
+  const int threads_;
   const std::shared_ptr<KernelCache> kernels_;
   const disk::PlanStore store_;
   Workers workers_;

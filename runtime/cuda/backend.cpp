@@ -198,7 +198,7 @@ std::optional<Planned> CudaBackend::plan(const ir::Graph& graph, scheduler::Plan
   StepCalls calls;
   for (int round = 0; round < kMostRounds; ++round) {
     if (round == 0) {
-      planned = store_.schedule(graph, wanted, library);
+      planned = store_.schedule(graph, wanted, {library});
     } else {
       planned = {scheduler::make_plan(graph, wanted)};
     }
@@ -206,7 +206,7 @@ std::optional<Planned> CudaBackend::plan(const ir::Graph& graph, scheduler::Plan
     if (stop.stop_requested()) return std::nullopt;
     if (!calls.plan_again) break;
   }
-  if (!planned.was_kept) store_.put(graph, wanted, planned.plan, library);
+  if (!planned.was_kept) store_.put(graph, wanted, planned.plan, {library});
   return Planned{std::make_shared<const scheduler::Plan>(std::move(planned.plan)), planned.was_kept,
                  std::move(calls.by_step)};
 }

@@ -7,20 +7,20 @@
 namespace fusejit::runtime::disk {
 namespace {
 
-CacheKey key_of(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const std::string& library) {
-  return plan_key(graph, {wanted.target, wanted.rules, wanted.donated, wanted.fixed, library});
+CacheKey key_of(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const PlanMaker& maker) {
+  return plan_key(graph, {wanted.target, wanted.rules, wanted.donated, wanted.fixed, maker.library, maker.tune});
 }
 
 }  // namespace
 
 PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::PlanOptions& wanted,
-                                       const std::string& library) const {
+                                       const PlanMaker& maker) const {
   const auto make = [&] {
     const ProfileScope scope("schedule", graph.name());
-    return scheduler::make_plan(graph, wanted);
+    return maker.make ? maker.make() : scheduler::make_plan(graph, wanted);
   };
   if (wanted.reschedule || (!disk_ && !frozen_)) return {make()};
-  const CacheKey key = key_of(graph, wanted, library);
+  const CacheKey key = key_of(graph, wanted, maker);
   const ProfileScope scope("disk", graph.name());
   if (const auto entry = disk_ ? disk_->find(key) : std::nullopt) {
     if (auto plan = plan_in(*entry, graph)) return {*std::move(plan), true};
@@ -37,9 +37,9 @@ PlanStore::Planned PlanStore::schedule(const ir::Graph& graph, const scheduler::
 }
 
 void PlanStore::put(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const scheduler::Plan& plan,
-                    const std::string& library) const {
+                    const PlanMaker& maker) const {
   if (!disk_ || wanted.reschedule || !plan.fallbacks.empty()) return;
-  disk_->put(key_of(graph, wanted, library), plan_sections(graph, plan));
+  disk_->put(key_of(graph, wanted, maker), plan_sections(graph, plan));
 }
 
 }  // namespace fusejit::runtime::disk

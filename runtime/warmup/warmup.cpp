@@ -66,10 +66,10 @@ struct Walk {
     ++found.plans;
     try {
       keys.push_back(disk::plan_key(graph, {target, wanted.rules, wanted.donated, wanted.fixed, library}));
-      const disk::PlanStore::Planned planned = store.schedule(graph, wanted, library);
+      const disk::PlanStore::Planned planned = store.schedule(graph, wanted, {library});
       if (!planned.was_kept) {
         ++found.plans_made;
-        store.put(graph, wanted, planned.plan, library);
+        store.put(graph, wanted, planned.plan, {library});
       }
       note(planned.plan);
     } catch (const scheduler::NoKernel& no_kernel) {

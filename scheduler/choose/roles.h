@@ -32,8 +32,12 @@ bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 // Largest power of two up to `most` that divides n.
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);
 
-// Nothing where the target does not allow it, the contraction has another form, or the direct algorithm is faster.
-std::optional<Schedule> x86_winograd(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
+// Nothing where the target does not allow it, or the contraction has another form.
+struct WinogradCandidate {
+  Schedule schedule;
+  bool pays;  // expected to be faster than the direct algorithm, or wanted whether it is or not
+};
+std::optional<WinogradCandidate> x86_winograd(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const Domain& domain, const Target& target, const DomainElements& elements);
 std::vector<Schedule> cuda_candidates(const Domain& domain, const DomainElements& elements);

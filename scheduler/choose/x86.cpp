@@ -493,8 +493,10 @@ class Chooser {
 }  // namespace
 
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
-  if (std::optional<Schedule> winograd = x86_winograd(contraction, target, fused)) return {*std::move(winograd)};
-  return {Chooser(contraction, target, fused).run()};
+  std::vector<Schedule> list{Chooser(contraction, target, fused).run()};
+  if (const std::optional<WinogradCandidate> winograd = x86_winograd(contraction, target, fused))
+    list.insert(winograd->pays ? list.begin() : list.end(), winograd->schedule);
+  return list;
 }
 
 }  // namespace fusejit::scheduler

@@ -1,4 +1,4 @@
-// Where a convolution of 3 x 3 taps goes through Winograd's F(4x4, 3x3), and with which patches a task.
+// How a convolution of 3 x 3 taps goes through Winograd's F(4x4, 3x3), with which patches a task, and whether that pays.
 #include <algorithm>
 
 #include "scheduler/choose/roles.h"
@@ -137,14 +137,13 @@ class WinogradChooser {
 
 }  // namespace
 
-std::optional<Schedule> x86_winograd(const ir::Contraction& c, const Target& target, const FusedWork& fused) {
+std::optional<WinogradCandidate> x86_winograd(const ir::Contraction& c, const Target& target, const FusedWork& fused) {
   if (target.winograd == WinogradMode::off || fused.compute != DType::f32) return std::nullopt;
   const std::optional<WinogradDims> dims = winograd_dims(c);
   if (!dims || c.outputs() == 0 || c.terms() == 0) return std::nullopt;
   const WinogradChooser chooser(c, *dims, target, fused);
   if (!check_winograd(c, chooser.schedule()).empty()) return std::nullopt;
-  if (target.winograd == WinogradMode::automatic && !chooser.pays()) return std::nullopt;
-  return chooser.schedule();
+  return WinogradCandidate{chooser.schedule(), target.winograd != WinogradMode::automatic || chooser.pays()};
 }
 
 }  // namespace fusejit::scheduler

@@ -49,9 +49,7 @@ Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
     const ir::Graph one =
         ir::optimise(ir::capture(std::string(ir::name(node.op)), parameters, {alone}), options.target);
     const auto by_its_name = [op = label(graph, v)](const auto& reschedule) {
-      return [&reschedule, op](const std::string&, const auto& work, const Schedule& chosen) {
-        return reschedule(op, work, chosen);
-      };
+      return [&reschedule, op](const std::string&, const auto&... of) { return reschedule(op, of...); };
     };
     if (options.reschedule.anchor) of_one.reschedule.anchor = by_its_name(options.reschedule.anchor);
     if (options.reschedule.domain) of_one.reschedule.domain = by_its_name(options.reschedule.domain);

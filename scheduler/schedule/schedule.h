@@ -143,10 +143,18 @@ std::string sum_order(const ir::Contraction& contraction, const Schedule& schedu
 
 struct Domain;
 
-// Other schedules than the chosen ones: for experiments and tests. `op`: one of the ops of its step (PlanStep::ops),
-// the anchor, or, where there is none, the last.
+// What there is to choose from for one contraction of an anchor.
+struct AnchorChoice {
+  const ir::Contraction& contraction;
+  const std::vector<Schedule>& candidates;  // best first
+  bool sums;                                // the group reduces over the results
+  const Schedule& chosen() const { return candidates.front(); }
+};
+
+// Other schedules than the chosen ones: for tuning, experiments and tests. `op`: one of the ops of its step
+// (PlanStep::ops), the anchor, or, where there is none, the last.
 struct Reschedule {
-  std::function<Schedule(const std::string& op, const ir::Contraction& contraction, const Schedule& chosen)> anchor;
+  std::function<Schedule(const std::string& op, const AnchorChoice& choice)> anchor;
   std::function<Schedule(const std::string& op, const Domain& domain, const Schedule& chosen)> domain;
   explicit operator bool() const { return anchor || domain; }
 };

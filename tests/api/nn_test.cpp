@@ -218,7 +218,7 @@ TEST_F(Nn, RefusesWithOneSentence) {
       {[&] { set_options({.cudnn = "fused"}); }, "cudnn 'fused' is not known (off, precompiled, compiled)"},
       {[&] { set_options({.winograd = "on"}); }, "winograd 'on' is not known (off, auto, always)"},
       {[&] { set_options({.compile = "later"}); }, "compile 'later' is not known (foreground, background)"},
-      {[&] { set_options({.tune = "all"}); }, "tune 'all' is not known (none, any)"},
+      {[&] { set_options({.tune = "all"}); }, "tune 'all' is not known (off, quick, full)"},
       {[&] { x.to("tpu"); }, "device 'tpu'"},
       {[&] {
          cross_entropy(ones({2, 3}), ones({2}));

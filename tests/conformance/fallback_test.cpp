@@ -155,10 +155,11 @@ TEST_P(Fallback, IsAnErrorWhereSchedulesAreGiven) {
   };
   SessionOptions refused = options(fused_kernel(graph));
   EXPECT_EQ(error_of(refused), "") << "the chosen ones fall back";
-  refused.reschedule.anchor = [](const auto&, const auto&, const scheduler::Schedule& chosen) { return chosen; };
+  refused.reschedule.anchor = [](const auto&, const auto& choice) { return choice.chosen(); };
   EXPECT_NE(error_of(refused).find("is refused"), std::string::npos) << error_of(refused);
   SessionOptions illegal = options("");
-  illegal.reschedule.anchor = [](const auto&, const auto&, scheduler::Schedule chosen) {
+  illegal.reschedule.anchor = [](const auto&, const auto& choice) {
+    scheduler::Schedule chosen = choice.chosen();
     chosen.tasks.clear();
     return chosen;
   };

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "scheduler/choose/neighbours.h"
 #include "tests/random/schedule_trial.h"
 
 namespace fusejit::testing {
@@ -13,10 +16,18 @@ using ir::Contraction;
 using ir::Graph;
 using scheduler::Schedule;
 
+// What a schedule is drawn for.
+struct Wish {
+  const Contraction& contraction;
+  const Schedule& chosen;
+  const Target& target;
+  bool sums;
+};
+
 struct Tried {
   int wanted;
   std::vector<const char*> targets;
-  Schedule (*draw)(Random&, const Contraction&, const Schedule&);
+  Schedule (*draw)(Random&, const Wish&);
 };
 
 void expect_right_numbers(const Tried& tried) {
@@ -28,10 +39,12 @@ void expect_right_numbers(const Tried& tried) {
     const std::string text = random_anchor(random, target.dot2_is_faster ? "bf16" : "f32");
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const Graph graph = ir::parse_graph(text);
+    const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                                  [](const ir::Value& value) { return value->op == ir::Op::sum; });
     Trial trial;
     try {
       trial = planned(graph, target, [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
-        return tried.draw(random, contraction, chosen);
+        return tried.draw(random, {contraction, chosen, target, sums});
       });
       if (!trial.legal) {
         ++refused;
@@ -54,17 +67,34 @@ constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l
 constexpr const char* kDevices[] = {"cuda:sm_90", "cuda:sm_80"};
 
 TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers({by_night() ? 20000 : 2000, {std::begin(kProcessors), std::end(kProcessors)}, random_schedule});
+  expect_right_numbers({by_night() ? 20000 : 2000, {std::begin(kProcessors), std::end(kProcessors)},
+                        [](Random& random, const Wish& of) { return random_schedule(random, of.contraction, of.chosen); }});
 }
 
 TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers({by_night() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, random_cuda_schedule});
+  expect_right_numbers({by_night() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {
+                          return random_cuda_schedule(random, of.contraction, of.chosen);
+                        }});
 }
 
 TEST(RandomSchedules, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
-  const auto chosen_one = [](Random&, const Contraction&, const Schedule& chosen) { return chosen; };
+  const auto chosen_one = [](Random&, const Wish& of) { return of.chosen; };
   expect_right_numbers(
       {by_night() ? 10000 : 300, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, chosen_one});
+}
+
+// As tuning goes: a few steps, each to a legal neighbour.
+TEST(RandomSchedules, NeighboursOfChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
+  const auto walk = [](Random& random, const Wish& of) {
+    Schedule schedule = of.chosen;
+    for (auto steps = random.from(1, 3); steps > 0; --steps) {
+      const std::vector<Schedule> near = neighbours(of.contraction, schedule, of.target, of.sums);
+      if (near.empty()) break;
+      schedule = random.of(near);
+    }
+    return schedule;
+  };
+  expect_right_numbers({by_night() ? 10000 : 500, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, walk});
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace fusejit::testing {
 // FUSEJIT_NIGHTLY is set.
 bool by_night();
 
-using Draw = decltype(scheduler::Reschedule::anchor);
+using Draw = std::function<scheduler::Schedule(const std::string& op, const ir::Contraction& contraction,
+                                               const scheduler::Schedule& chosen)>;
 
 struct Trial {
   scheduler::Plan plan;

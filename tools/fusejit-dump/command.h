@@ -10,6 +10,7 @@
 
 #include "frontend/io/graph_file.h"
 #include "fusejit/target.h"
+#include "runtime/tune.h"
 #include "scheduler/fuse/rules.h"
 #include "tools/exit_code.h"
 
@@ -86,6 +87,8 @@ int diff(const DiffOptions& options, Invocation& invocation);
 
 struct TimeOptions : PlanOptions {
   int steps = 10, threads = 0;  // 0: every processor
+  runtime::Tune tune = runtime::Tune::off;
+  std::string output;  // a file for the schedules of what was timed; empty: none
 };
 int time_kernels(const TimeOptions& options, Invocation& invocation);
 

@@ -9,6 +9,7 @@
 
 #include "tools/output.h"
 #include "tools/rules_option.h"
+#include "tools/tune_option.h"
 
 namespace fusejit::tools {
 namespace {
@@ -205,6 +206,9 @@ void add_time(CLI::App& program, Invocation& invocation) {
   add_plan_options(command, *options);
   add_format(command, *options);
   add_steps(command, options->steps, options->threads);
+  add_tune(command, options->tune,
+           "quick or full: with schedules chosen by their time (Options::tune), beside the plan as it is without");
+  add_output(command, options->output, "A file to write the schedules to that were timed, as --schedule reads them");
   on_call(command, options, invocation, time_kernels);
 }
 

@@ -127,7 +127,10 @@ scheduler::Reschedule reschedule_of(const ScheduleFile& file, const ir::Graph& g
     const auto found = schedules.find({op, str(work)});
     return found == schedules.end() ? otherwise : found->second;
   };
-  return {wanted, wanted};
+  const auto anchor = [wanted](const std::string& op, const scheduler::AnchorChoice& choice) {
+    return wanted(op, choice.contraction, choice.chosen());
+  };
+  return {anchor, wanted};
 }
 
 }  // namespace fusejit::tools

@@ -59,7 +59,8 @@ Measured time_model(const BenchOptions& options, DType dtype) {
   set_options({.target = options.target,
                .rules = std::string(name(options.rules)),
                .threads = options.threads,
-               .device = options.device});
+               .device = options.device,
+               .tune = std::string(runtime::name(options.tune))});
   manual_seed(1);
   const models::NamedNetwork model = models::named_network(options.source, dtype);
   const Device device(options.device);
@@ -98,7 +99,7 @@ Measured time_graph(const BenchOptions& options) {
   const ir::Graph graph = io::read_graph(options.source);
   runtime::SessionOptions wanted;
   wanted.target = Target::parse(options.target);
-  wanted.rules = options.rules, wanted.threads = options.threads;
+  wanted.rules = options.rules, wanted.threads = options.threads, wanted.tune = options.tune;
   wanted.disk = runtime::disk::user_cache("on", {});
   wanted.frozen = runtime::disk::is_frozen();
   const Device device(options.device);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/tune.h"
 #include "scheduler/fuse/rules.h"
 #include "tools/exit_code.h"
 
@@ -35,6 +36,7 @@ struct BenchOptions {
   std::string source;  // MODEL@SHAPE[:train] or a .fj graph
   std::string dtype, target = "host", device = "cpu";
   scheduler::Rules rules = scheduler::Rules::all;
+  runtime::Tune tune = runtime::Tune::off;
   int threads = 0, steps = 10;
   bool json = false;
 };

@@ -6,6 +6,7 @@
 #include "tools/fusejit/command.h"
 #include "tools/output.h"
 #include "tools/rules_option.h"
+#include "tools/tune_option.h"
 
 namespace fusejit::tools {
 namespace {
@@ -121,6 +122,7 @@ void add_bench(CLI::App& program, std::function<int()>& chosen) {
   command->add_option("--steps", options->steps, "So many after the first (default 10)")->check(CLI::Range(1, 1000000));
   command->add_option("--threads", options->threads, "Default: one a processor")->check(CLI::Range(0, 1024));
   add_rules(*command, "--rules", options->rules, "Fusion: all or none");
+  add_tune(*command, options->tune, "Schedules chosen by their time, in the first step: off, quick or full");
   command->add_option("--target", options->target, "Such as x86:avx2 (default: this processor)");
   command->add_option("--device", options->device, "cpu or cuda:0");
   command->add_flag("--json", options->json, "JSON instead of sentences");

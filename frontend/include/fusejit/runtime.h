@@ -31,9 +31,13 @@ struct Options {
   // "precompiled" until its engines are there, and results may change in the last bits then. finish_compiling() waits
   // for it. The end of the process waits for the kernel or engine that is being compiled.
   std::string compile = "foreground";
-  // "any": of the engines that cuDNN offers for a call the first few are timed, and the fastest is kept: another run
-  // may choose another one, which sums in another order.
-  std::string tune = "none";
+  // Schedules of kernels chosen by their time, before a trace runs for the first time, and kept in the cache on disk
+  // with its plan. "quick": the first few other ones of each kernel, with the same bits, in about the time of fifty
+  // steps and of compiling five times. "full": all that are near, also those that sum in another order, for as long as
+  // it helps, in some ten times as long. On CUDA devices "full" times the first few engines that cuDNN offers for a
+  // call. Another machine, or another run without the cache, may choose others: with "full" in the last bits too. It
+  // takes memory for the trace's arguments twice while it runs.
+  std::string tune = "off";
   // "allow": what cannot be compiled as planned is compiled in parts, and an op that cannot be compiled at all is
   // interpreted: slower, with right results; counted in stats().fallbacks, and the log says why. "error": such a trace
   // is an UnsupportedError.

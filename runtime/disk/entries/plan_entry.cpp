@@ -79,6 +79,7 @@ CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view
                            {"target", wish.target.str()},
                            {"rules", std::string(name(wish.rules))},
                            {"library", wish.library},
+                           {"tune", wish.tune},
                            {"planner", std::string(planner)}});
 }
 

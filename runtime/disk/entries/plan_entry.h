@@ -17,9 +17,10 @@ struct PlanWish {
   scheduler::Rules rules = scheduler::Rules::all;
   std::vector<bool> donated, fixed;  // per parameter; empty: none
   std::string library;               // whose calls stand in for kernels, with its version and its choices; "": none
+  std::string tune = "off";          // how much of it was chosen by its time
 };
 
-// Parts: ops, shapes, dtypes, layouts, attributes, donated, fixed, target, rules, library, planner. Names of graph and
+// Parts: ops, shapes, dtypes, layouts, attributes, donated, fixed, target, rules, library, tune, planner. Names of graph and
 // parameters are in none.
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view planner);
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish);  // by this build

@@ -75,13 +75,14 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     fused.lie_together = lie_together(contraction, node.type);
-    Schedule schedule = candidates(contraction, context.target, fused).front();
+    const std::vector<Schedule> known = candidates(contraction, context.target, fused);
+    Schedule schedule = known.front();
     std::string broken = check(contraction, schedule, context.target, fused.sums);
     if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
     FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(contraction), broken);
     if (context.reschedule.anchor) {
       const int chosen_lanes = schedule.lanes;
-      schedule = context.reschedule.anchor(label(context.graph, group.anchor), contraction, schedule);
+      schedule = context.reschedule.anchor(label(context.graph, group.anchor), {contraction, known, fused.sums});
       broken = check(contraction, schedule, context.target, fused.sums);
       if (broken.empty() && cuda && schedule.lanes != chosen_lanes) {
         if (lanes > 1) return std::nullopt;

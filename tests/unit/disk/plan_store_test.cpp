@@ -21,7 +21,7 @@ TEST(PlanStore, NeitherKeepsNorTakesAPlanWithOtherSchedules) {
       scheduler::parse_schedule("schedule { vector k 8 x 1 tile q 3 task n, p outer k inner q, c }");
   const scheduler::PlanOptions chosen{Target::parse("x86:avx2"), scheduler::Rules::all, {}};
   scheduler::PlanOptions replaced = chosen;
-  replaced.reschedule.anchor = [&](const std::string&, const ir::Contraction&, const scheduler::Schedule&) {
+  replaced.reschedule.anchor = [&](const std::string&, const scheduler::AnchorChoice&) {
     return other;
   };
   const auto schedule_of = [](const PlanStore::Planned& planned) {

@@ -34,7 +34,8 @@ TEST(Registers, OfATileAreItsSchedules) {
   PlanOptions options;
   options.target = Target::parse("cuda:sm_90");
   const auto phases = [&](std::int64_t registers) {
-    options.reschedule.anchor = [=](const auto&, const auto&, Schedule chosen) {
+    options.reschedule.anchor = [=](const auto&, const auto& choice) {
+      Schedule chosen = choice.chosen();
       if (registers >= 0) chosen.registers = registers;
       return chosen;
     };

@@ -22,9 +22,9 @@ Plan with(const std::string& wanted, const std::string& text, Rules rules = Rule
           std::vector<std::string>* asked = nullptr) {
   PlanOptions options;
   options.target = Target::parse(target), options.rules = rules;
-  options.reschedule.anchor = [&](const std::string& op, const ir::Contraction&, const Schedule& chosen) {
+  options.reschedule.anchor = [&](const std::string& op, const AnchorChoice& choice) {
     if (asked != nullptr && (asked->empty() || asked->back() != op)) asked->push_back(op);
-    return op == wanted ? parse_schedule("schedule { " + text + " }") : chosen;
+    return op == wanted ? parse_schedule("schedule { " + text + " }") : choice.chosen();
   };
   return make_plan(kGraph, options);
 }

@@ -1,6 +1,7 @@
 #include "tools/fusejit-dump/measure/running.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "runtime/backends.h"
 #include "runtime/cudnn/step.h"
@@ -12,12 +13,15 @@ namespace fusejit::tools {
 namespace {
 
 runtime::SessionOptions session_options(const Source& source, const PlanOptions& options, int threads,
-                                        runtime::Checks checks) {
+                                        runtime::Checks checks, runtime::Tune tune) {
   runtime::SessionOptions wanted;
   wanted.target = parse_target(options.target);
   wanted.rules = options.rules;
   wanted.threads = threads;
   wanted.checks = std::move(checks);
+  wanted.tune = tune;
+  if (tune != runtime::Tune::off)
+    wanted.log = [](const std::string& line) { std::fprintf(stderr, "fusejit-dump: %s\n", line.c_str()); };
   wanted.disk = runtime::disk::user_cache("on", {});
   if (wanted.target.isa == Isa::cuda) wanted = runtime::on_device(std::move(wanted), Device("cuda:0"));
   wanted.reschedule = reschedule_of(source.schedules, source.graph,
@@ -33,10 +37,11 @@ std::unique_ptr<bool[]> flags(const std::vector<bool>& donated, std::size_t coun
 
 }  // namespace
 
-Running::Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks)
+Running::Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks,
+                 runtime::Tune tune)
     : source_(std::move(source)),
       donated_(flags(source_.donated, source_.graph.parameters().size())),
-      session_(session_options(source_, options, threads, std::move(checks))) {
+      session_(session_options(source_, options, threads, std::move(checks), tune)) {
   source_.fixed.clear();
 }
 

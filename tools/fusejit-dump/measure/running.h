@@ -13,7 +13,8 @@ class Running {
  public:
   // Nothing counts as fixed, so that every step runs every time. UnsupportedError, DeviceError where this machine
   // cannot run the plan.
-  Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks = {});
+  Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks = {},
+          runtime::Tune tune = runtime::Tune::off);
   // Plans and compiles.
   void prepare();
   // Plans and compiles at first. What a step gives new values to has them in the next one, as in a training loop.

@@ -1,5 +1,5 @@
 // time: how long each kernel of a SOURCE takes on this machine, and how near that is to what the machine can do; with
-// --schedule, beside the plan with the chosen schedules.
+// --schedule or --tune, beside the plan with the chosen schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,17 +92,18 @@ std::string table_text(const Running& running, const scheduler::Plan& plan, cons
 int time_kernels(const TimeOptions& options, Invocation& invocation) {
   Source source = read_source(invocation, options);
   std::optional<Running> chosen;
-  if (!source.schedules.empty()) {
+  if (!source.schedules.empty() || options.tune != runtime::Tune::off) {
     Source plain = source;
     plain.schedules.clear();
     chosen.emplace(std::move(plain), options, options.threads);
   }
-  Running running(std::move(source), options, options.threads);
+  Running running(std::move(source), options, options.threads, {}, options.tune);
   std::vector<Running*> both{&running};
   if (chosen) both.insert(both.begin(), &*chosen);
   const std::vector<Measured> all = measure(both, options.steps);
   const Measured& measured = all.back();
   const scheduler::Plan& plan = running.plan();
+  if (!options.output.empty()) put_into(options.output, print_schedules(plan, select_steps(plan, "")));
   const int threads =
       options.threads > 0 ? options.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   // Of a CUDA device it is not known.
