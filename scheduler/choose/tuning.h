@@ -10,12 +10,14 @@ namespace fusejit::scheduler::tuning {
 
 // Pixels of a tile that is two vectors wide. With two FMAs a cycle the weights stream from L2 at 128 / pixels bytes a
 // cycle, so more is better up to what LLVM keeps without spilling (14 x 2: Sapphire Rapids); with one, 8 x 2 is within
-// a point of the best tile on every layer (Zen 4).
+// a point of the best tile on every layer (Zen 4). With two and an L2 that is fast enough, 8 x 2 takes 0.92 to 1.01 of
+// the time of 14 x 2 in f32; in pairs of bf16, at twice the rate, 1.0 to 1.04 (Zen 5, told by its dot product).
 inline constexpr std::int64_t kMostPixels = 14;
 inline constexpr std::int64_t kFewPixels = 8;
 // Fewer channels: every product has an address of its own, and what LLVM keeps of them takes registers (stem, Zen 4).
 inline constexpr std::int64_t kFewChannels = 8;
 // Channels without a loop: 8 lose up to one point on 3x3, 2 are as good below 28 accumulators (Sapphire Rapids).
+// Pairs of them have twice as many; four times is the same within two points, better or worse (Zen 5).
 inline constexpr std::int64_t kUnrolledChannels = 4;
 // Terms of a window's row that are unrolled where neighbouring results share inputs: along groups; in a tile of 16
 // registers, which has so many pixels then. There one channel takes 0.8 of the time, three take 1.2 (Zen 3).
@@ -41,7 +43,8 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 inline constexpr double kPanelOfL1 = 0.3;
 inline constexpr double kImageOfL1 = 0.53;
 // What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
-// do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5 (Zen 5).
+// do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5; where they lie half as far
+// apart, half as many pixels that pass by take 0.93 to 1.0, pairs the same (Zen 5).
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
@@ -50,8 +53,9 @@ inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 inline constexpr std::int64_t kSumsOfPanelInL2 = 16;
 // Where weights leave L2 and operands are copied, tasks share out outputs and channels: this part of L2 holds a task's
 // sums, and fewer channels are too few tiles. With 128 x 128 or 256 x 256 of a task 1x1 layers take 0.86 to 0.95 of the
-// time in pairs, 0.88 to 1.01 with a prologue (Zen 5).
-inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 64;
+// time in pairs, 0.88 to 1.01 with a prologue; 3x3 of stride 2, whose operands are four times as large, 0.8 with as few
+// channels and more outputs. One block of outputs is too little for several taps: 1.25 (Zen 5).
+inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 32;
 // Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice.
 // With 16 in place of 64 a step of ResNet-50 at batch 16 moves 0.8 GiB less.
 inline constexpr int kTasksOfSums = 16;

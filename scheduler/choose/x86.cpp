@@ -96,7 +96,7 @@ class Chooser {
     // Along groups an epilogue comes after few products, and its own registers count for more.
     const int registers = target_.vector_registers();
     const bool few = along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
-                     (registers == 32 && target_.fma_per_cycle < 2);
+                     (registers == 32 && small_tiles_win(channel_dims));
     const bool shares = !along_groups_ && shares_inputs(columns, channels);
     const std::int64_t most =
         std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, shares ? tuning::kSharingPixels
@@ -252,6 +252,12 @@ class Chooser {
            extent(channel) % 2 == 0;
   }
 
+  // Where tuning::kFewPixels are as good as any tile, or better.
+  bool small_tiles_win(const std::vector<int>& channel_dims) const {
+    const bool pairs = !channel_dims.empty() && channel_dims.back() == c_last() && multiplies_pairs(c_last());
+    return target_.fma_per_cycle < 2 || (target_.dot2_is_faster && !pairs);
+  }
+
   // So little arithmetic for each output that memory is what the tile waits for.
   bool does_little(int p, std::int64_t block) const {
     if (extent(p) == 1) return false;
@@ -276,18 +282,20 @@ class Chooser {
     const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups), channels = extent(channel);
     s_.vectors =
         outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
-    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
-                       registers = target_.vector_registers();
+    const int registers = target_.vector_registers();
+    const bool few = channels < tuning::kFewChannels;
+    if (few && groups == 1 && registers == 32 && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0)
+      s_.vectors = 4;
+    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block());
     const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
-
-    const bool few = channels < tuning::kFewChannels, dot = !few && groups == 1 && multiplies_pairs(n);
+    const bool dot = !few && groups == 1 && multiplies_pairs(n);
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
     const bool in_panel = dot || (fused_.prologue && !few);
     // Tasks that share out outputs and channels where those are many, else outputs and images.
     const std::optional<Shares> shares =
-        in_panel && groups == 1 ? shares_of_weights(blocks, channels, product(taps)) : std::nullopt;
+        in_panel && groups == 1 ? shares_of_weights(blocks, channels, product(taps), area_of_pixel(p, q)) : std::nullopt;
     const std::int64_t together = shares     ? shares->blocks
                                   : in_panel ? blocks_of_panel(blocks, channels, product(taps), dot)
                                              : 1;
@@ -317,7 +325,11 @@ class Chooser {
           1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * part_of_l1) / row_bytes);
     };
     const std::int64_t most_rows = rows_in(tuning::kImageOfL1),
-                       wanted = extent(p) <= most_rows ? most_rows : rows_in(tuning::kPanelOfL1);
+                       fit = extent(p) <= most_rows ? most_rows : rows_in(tuning::kPanelOfL1),
+                       wanted = !dot && shares_sets(q, channel, tuning::kBytesOfSets / 2) &&
+                                        !shares_sets(q, channel, tuning::kBytesOfSets)
+                                    ? std::max<std::int64_t>(1, fit / 2)
+                                    : fit;
     const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
     std::int64_t images = at_once;  // that pass by
     if (row_blocks.chunks == 1 && product(planes) == 1) {
@@ -338,18 +350,18 @@ class Chooser {
       for (const int d : taps)
         if (d != taps.back()) add_if_any(s_.outer, d);
       const std::int64_t pairs = extent(taps.back()) * channels;
-      s_.tile = {{{name(taps.back()), name(channel)}, std::min(most, pairs)}};
+      s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
     } else {
       for (const int d : taps) add_if_any(s_.outer, d);
       const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (shares_sets(q, channel)) {
+      if (shares_sets(q, channel, tuning::kBytesOfSets)) {
         // what is fetched for the next turn would take the place of what is read in this one
       } else if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
-      } else if (product(taps) == 1) {  // else tiles pass over a small image often enough
+      } else if (product(taps) == 1 || images == at_once) {  // else tiles pass over small images often enough
         s_.fetch = {{name(n)}, images};
       }
     }
@@ -359,10 +371,16 @@ class Chooser {
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
     if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
   }
-  // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.
-  bool shares_sets(int q, int channel) const {
+  // Neighbouring pixels of the first operand, channels innermost, lie so far apart: in one set of L1, or in every other
+  // one's.
+  bool shares_sets(int q, int channel, std::int64_t bytes_of_sets) const {
     const std::int64_t pixel = window_of(q).stride * extent(channel) * bytes(c_.a.dtype);
-    return pixel % tuning::kBytesOfSets == 0;
+    return pixel % bytes_of_sets == 0;
+  }
+  // Elements of the first operand that are copied for each pixel: single taps skip those between.
+  std::int64_t area_of_pixel(int p, int q) const {
+    const std::int64_t stride = window_of(p).stride * window_of(q).stride;
+    return product(taps_and_channel().taps) == 1 ? 1 : stride;
   }
   // What a task has of weights that leave L2: blocks of outputs, channels.
   struct Shares {
@@ -370,7 +388,8 @@ class Chooser {
   };
   // Each share of the outputs copies all of its channels' first operand, each share of the channels the second. As few
   // copies as enough tasks allow, whose sums L2 keeps beside panels.
-  std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps) const {
+  std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps,
+                                          std::int64_t area) const {
     if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
     const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
                        tasks =
@@ -380,9 +399,10 @@ class Chooser {
     for (std::int64_t parts = 1; channels % (parts * s_.lanes) == 0; parts *= 2) {
       const Shares one{power_of_two_in(blocks, blocks * parts / tasks), channels / parts};
       if (one.channels < tuning::kLeastChannelsOfTask && parts > 1) break;
-      if (blocks * parts < tasks || one.blocks * s_.block() * one.channels * taps * bytes(fused_.compute) > most_bytes)
+      if (blocks * parts < tasks || (one.blocks == 1 && taps > 1) ||
+          one.blocks * s_.block() * one.channels * taps * bytes(fused_.compute) > most_bytes)
         continue;
-      const std::int64_t copies = channels * (blocks / one.blocks) + extent(roles_.outputs) * parts;
+      const std::int64_t copies = channels * (blocks / one.blocks) * area + extent(roles_.outputs) * parts;
       if (!best || copies < least) best = one, least = copies;
     }
     return best;
