@@ -40,11 +40,9 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 // The parts of L1 that a block of the second operand takes, which every tile of weights passes over: 112 pixels of a
 // large image, or up to 196 where whole images fit, are best on the layers of ResNet-50 (Zen 5, 48 KiB). With more, the
 // first operand pushes it out; with less, reading and writing the tile shows.
-inline constexpr double kPanelOfL1 = 0.3;
-inline constexpr double kImageOfL1 = 0.53;
+inline constexpr double kPanelOfL1 = 0.27;
 // What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
-// do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5; where they lie half as far
-// apart, half as many pixels that pass by take 0.93 to 1.0, pairs the same (Zen 5).
+// do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5 (Zen 5).
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;

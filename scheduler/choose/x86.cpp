@@ -91,6 +91,7 @@ class Chooser {
     // Along groups a lane without a group costs a masked access at every tap.
     const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
     s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
+    if (!along_groups_ && whole && across % (3 * s_.lanes) == 0 && target_.vector_registers() == 32) s_.vectors = 3;
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block);
 
     // Along groups an epilogue comes after few products, and its own registers count for more.
@@ -100,6 +101,7 @@ class Chooser {
     const bool shares = !along_groups_ && shares_inputs(columns, channels);
     const std::int64_t most =
         std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, shares ? tuning::kSharingPixels
+                                                                          : along_groups_ && columns.stride == 1 && width <= 28 && registers == 32 && extent(columns.other) > 2 && shares_inputs(columns, channels) ? 4
                                                                           : few  ? tuning::kFewPixels
                                                                                  : tuning::kMostPixels);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
@@ -132,6 +134,8 @@ class Chooser {
       s_.fetch = {{name(p)}, row_blocks.chunk};
     } else if (does_little(p, block)) {
       s_.fetch = {{name(p)}, 1};
+    } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 && pixels < width) {
+      s_.fetch = {{name(q)}, pixels};
     }
     stream_weights(image_count * extent(p) * tiles);
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
@@ -308,6 +312,11 @@ class Chooser {
               shares ? 1
                      : std::min(wanted_parts,
                                 std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
+    if (extent(n) % (parts.chunk * at_once) != 0) {
+      std::int64_t even = parts.chunk;
+      while (extent(n) % (even * at_once) != 0) ++even;
+      parts = split(extent(n) / at_once, extent(n) / (even * at_once));
+    }
     parts.chunk *= at_once;
     if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
     add_together(s_.tasks, roles_.groups);
@@ -319,18 +328,10 @@ class Chooser {
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
-    const std::int64_t row_bytes = extent(q) * s_.block() * 4;
-    const auto rows_in = [&](double part_of_l1) {
-      return std::max<std::int64_t>(
-          1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * part_of_l1) / row_bytes);
-    };
-    const std::int64_t most_rows = rows_in(tuning::kImageOfL1),
-                       fit = extent(p) <= most_rows ? most_rows : rows_in(tuning::kPanelOfL1),
-                       wanted = !dot && shares_sets(q, channel, tuning::kBytesOfSets / 2) &&
-                                        !shares_sets(q, channel, tuning::kBytesOfSets)
-                                    ? std::max<std::int64_t>(1, fit / 2)
-                                    : fit;
-    const Split row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(extent(p), wanted));
+    const std::int64_t row_bytes = extent(q) * s_.block() * (dot ? 2 : bytes(fused_.compute)),
+                       panel_bytes = static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1),
+                       wanted = std::max<std::int64_t>(1, panel_bytes / row_bytes);
+    const Split row_blocks = split(extent(p), ir::ceil_divide(extent(p), evenly(extent(p), wanted)));
     std::int64_t images = at_once;  // that pass by
     if (row_blocks.chunks == 1 && product(planes) == 1) {
       images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
@@ -357,7 +358,7 @@ class Chooser {
       const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (shares_sets(q, channel, tuning::kBytesOfSets)) {
+      if (shares_sets(q, channel)) {
         // what is fetched for the next turn would take the place of what is read in this one
       } else if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
@@ -371,11 +372,17 @@ class Chooser {
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
     if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
   }
-  // Neighbouring pixels of the first operand, channels innermost, lie so far apart: in one set of L1, or in every other
-  // one's.
-  bool shares_sets(int q, int channel, std::int64_t bytes_of_sets) const {
+  // As many as divide the extent, if those are half of the most at least.
+  static std::int64_t evenly(std::int64_t extent, std::int64_t most) {
+    if (most >= extent) return extent;
+    std::int64_t even = most;
+    while (even > 1 && extent % even != 0) --even;
+    return 2 * even > most ? even : most;
+  }
+  // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.
+  bool shares_sets(int q, int channel) const {
     const std::int64_t pixel = window_of(q).stride * extent(channel) * bytes(c_.a.dtype);
-    return pixel % bytes_of_sets == 0;
+    return pixel % tuning::kBytesOfSets == 0;
   }
   // Elements of the first operand that are copied for each pixel: single taps skip those between.
   std::int64_t area_of_pixel(int p, int q) const {
@@ -463,6 +470,8 @@ class Chooser {
     const auto [tap_dims, channel] = taps_and_channel();
     const std::int64_t registers = target_.vector_registers() - 1, taps = product(tap_dims), groups = extent(vector_);
     s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
+    if (registers == 31 && groups % (4 * s_.lanes) == 0) s_.vectors = 4;
+    else if (registers == 31 && groups % (3 * s_.lanes) == 0) s_.vectors = 3;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(groups, s_.block());
     const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
     const std::int64_t wanted = ir::ceil_divide<std::int64_t>(target_.tasks, blocks);
@@ -477,7 +486,7 @@ class Chooser {
     add_if_any(s_.outer, roles_.outputs);
     add_if_any(s_.outer, channel);
     if (taps > 1) {
-      s_.tile = {{names(tap_dims), std::min(most, taps)}};
+      s_.tile = {{names(tap_dims), ir::ceil_divide(taps, ir::ceil_divide(taps, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
     }
     if (images.chunk > 1 && !panel) add(s_.inner, name(n));
