@@ -14,6 +14,9 @@ namespace fusejit::scheduler::tuning {
 // the time of 14 x 2 in f32; in pairs of bf16, at twice the rate, 1.0 to 1.04 (Zen 5, told by its dot product).
 inline constexpr std::int64_t kMostPixels = 14;
 inline constexpr std::int64_t kFewPixels = 8;
+// Depthwise, three taps of stride 1 on rows that are no longer than this: inputs that taps share take registers too,
+// and an epilogue's. 0.67 to 0.9 of the time at 14x14 and 28x28; longer rows wait for memory (Zen 5).
+inline constexpr std::int64_t kNarrowRow = 28, kNarrowRowPixels = 4;
 // Fewer channels: every product has an address of its own, and what LLVM keeps of them takes registers (stem, Zen 4).
 inline constexpr std::int64_t kFewChannels = 8;
 // Channels without a loop: 8 lose up to one point on 3x3, 2 are as good below 28 accumulators (Sapphire Rapids).
@@ -37,9 +40,9 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 
 // --- x86, weight gradients
 
-// The parts of L1 that a block of the second operand takes, which every tile of weights passes over: 112 pixels of a
-// large image, or up to 196 where whole images fit, are best on the layers of ResNet-50 (Zen 5, 48 KiB). With more, the
-// first operand pushes it out; with less, reading and writing the tile shows.
+// The part of L1 that a block of the second operand takes, which every tile of weights passes over, as rows that divide
+// an image or as whole images: a row at 56x56, half an image at 14x14, two at 7x7. With twice as much 1x1 layers take up
+// to 1.05 of the time on ResNet-50 and 1.06 to 1.15 on MobileNet-v2, with half of it 1.04 at 14x14 (Zen 5, 48 KiB).
 inline constexpr double kPanelOfL1 = 0.27;
 // What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
 // do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5 (Zen 5).
@@ -67,6 +70,8 @@ inline constexpr int kTasksOfPanels = 16;
 
 // Patches of a task: as many as L2 holds, from two tiles, for which the weights are read once, to what two cores share.
 inline constexpr std::int64_t kLeastPatches = 28, kMostPatches = 64;
+// The part of L2 for rows of patches: 0.9 of the time with 28 patches at 64 channels, where 56 take 0.74 (Zen 5).
+inline constexpr double kRowsOfL2 = 0.55;
 // Tasks at least; blocks of outputs that a task has at least where they are shared out, and those of a weight gradient.
 inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWeights = 2;
 // The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the

@@ -91,19 +91,9 @@ class Chooser {
     // Along groups a lane without a group costs a masked access at every tap.
     const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
     s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
-    if (!along_groups_ && whole && across % (3 * s_.lanes) == 0 && target_.vector_registers() == 32) s_.vectors = 3;
-    const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block);
-
-    // Along groups an epilogue comes after few products, and its own registers count for more.
-    const int registers = target_.vector_registers();
-    const bool few = along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
-                     (registers == 32 && small_tiles_win(channel_dims));
-    const bool shares = !along_groups_ && shares_inputs(columns, channels);
-    const std::int64_t most =
-        std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, shares ? tuning::kSharingPixels
-                                                                          : along_groups_ && columns.stride == 1 && width <= 28 && registers == 32 && extent(columns.other) > 2 && shares_inputs(columns, channels) ? 4
-                                                                          : few  ? tuning::kFewPixels
-                                                                                 : tuning::kMostPixels);
+    if (!has_groups && whole && across % (3 * s_.lanes) == 0 && has_many_registers()) s_.vectors = 3;
+    const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
+                       most = most_pixels(columns, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
                        pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
     if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
@@ -140,6 +130,26 @@ class Chooser {
     stream_weights(image_count * extent(p) * tiles);
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) s_.pack_b = s_.block();
+  }
+
+  bool has_many_registers() const { return target_.vector_registers() == 32; }
+  std::int64_t vectors_in_registers() const { return (target_.vector_registers() - 2 - s_.vectors) / s_.vectors; }
+  // Of a tile.
+  std::int64_t most_pixels(const Window& columns, int p, const std::vector<int>& channel_dims) const {
+    const std::int64_t channels = product(channel_dims);
+    const bool shares = shares_inputs(columns, channels);
+    std::int64_t most = tuning::kMostPixels;
+    if (shares && !along_groups_) {
+      most = tuning::kSharingPixels;
+    } else if (shares && has_many_registers() && columns.stride == 1 && extent(columns.other) > 2 &&
+               columns.in <= tuning::kNarrowRow) {
+      most = tuning::kNarrowRowPixels;
+    } else if (along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
+               (has_many_registers() && small_tiles_win(channel_dims))) {
+      // Along groups an epilogue comes after few products, and its own registers count for more.
+      most = tuning::kFewPixels;
+    }
+    return std::min(vectors_in_registers(), most);
   }
 
   // What the rows of a task read, unless tasks that share out the outputs would each compute it, or pairs of a group's
@@ -286,12 +296,11 @@ class Chooser {
     const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups), channels = extent(channel);
     s_.vectors =
         outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
-    const int registers = target_.vector_registers();
     const bool few = channels < tuning::kFewChannels;
-    if (few && groups == 1 && registers == 32 && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0)
+    if (few && groups == 1 && has_many_registers() && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0)
       s_.vectors = 4;
-    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block());
-    const std::int64_t most = std::min<std::int64_t>((registers - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
+    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
+                       most = std::min(vectors_in_registers(), tuning::kMostPixels);
     const bool dot = !few && groups == 1 && multiplies_pairs(n);
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
@@ -312,11 +321,7 @@ class Chooser {
               shares ? 1
                      : std::min(wanted_parts,
                                 std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
-    if (extent(n) % (parts.chunk * at_once) != 0) {
-      std::int64_t even = parts.chunk;
-      while (extent(n) % (even * at_once) != 0) ++even;
-      parts = split(extent(n) / at_once, extent(n) / (even * at_once));
-    }
+    parts = of_one_size(parts);
     parts.chunk *= at_once;
     if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
     add_together(s_.tasks, roles_.groups);
@@ -329,8 +334,9 @@ class Chooser {
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
     const std::int64_t row_bytes = extent(q) * s_.block() * (dot ? 2 : bytes(fused_.compute)),
-                       panel_bytes = static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1),
-                       wanted = std::max<std::int64_t>(1, panel_bytes / row_bytes);
+                       wanted = std::max<std::int64_t>(
+                           1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) /
+                                  row_bytes);
     const Split row_blocks = split(extent(p), ir::ceil_divide(extent(p), evenly(extent(p), wanted)));
     std::int64_t images = at_once;  // that pass by
     if (row_blocks.chunks == 1 && product(planes) == 1) {
@@ -371,6 +377,12 @@ class Chooser {
     add_inner_window(q);
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
     if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
+  }
+  // Fewer parts, if they can be of one size and are no more than twice as large.
+  static Split of_one_size(const Split& parts) {
+    Split even = parts;
+    while (even.count % even.chunk != 0) even = split(even.count, even.chunks - 1);
+    return even.chunk <= 2 * parts.chunk ? even : parts;
   }
   // As many as divide the extent, if those are half of the most at least.
   static std::int64_t evenly(std::int64_t extent, std::int64_t most) {
@@ -470,8 +482,9 @@ class Chooser {
     const auto [tap_dims, channel] = taps_and_channel();
     const std::int64_t registers = target_.vector_registers() - 1, taps = product(tap_dims), groups = extent(vector_);
     s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
-    if (registers == 31 && groups % (4 * s_.lanes) == 0) s_.vectors = 4;
-    else if (registers == 31 && groups % (3 * s_.lanes) == 0) s_.vectors = 3;
+    // More neighbours side by side, for a part of the taps, read longer pieces of each pixel.
+    for (const int vectors : {3, 4})
+      if (has_many_registers() && groups % (vectors * s_.lanes) == 0) s_.vectors = vectors;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(groups, s_.block());
     const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
     const std::int64_t wanted = ir::ceil_divide<std::int64_t>(target_.tasks, blocks);

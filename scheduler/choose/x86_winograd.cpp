@@ -52,14 +52,17 @@ class WinogradChooser {
   std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
 
   // Rows of patches, or whole images of `most`: as many as L2 holds at all points beside each other, but enough that
-  // what is as large as the weights, and passes by once for them, is little.
+  // what is as large as the weights, and passes by once for them, is little. Where no cache holds that, rather more.
   void take_patches(std::int64_t lanes_of_patch, std::int64_t most) {
-    const std::int64_t fit = target_.l2_bytes / (kPoints * 4 * lanes_of_patch),
-                       wanted = std::clamp(fit, tuning::kLeastPatches, tuning::kMostPatches);
-    rows_ = std::clamp<std::int64_t>(wanted / columns(), 1, rows());
+    const auto wanted = [&](double of_l2) {
+      const double fit = of_l2 * at(target_.l2_bytes) / at(kPoints * 4 * lanes_of_patch);
+      return std::clamp(static_cast<std::int64_t>(fit), tuning::kLeastPatches, tuning::kMostPatches);
+    };
+    rows_ = std::clamp<std::int64_t>(wanted(dims_.of_weights ? 1 : tuning::kRowsOfL2) / columns(), 1, rows());
     rows_ = ir::ceil_divide(rows(), ir::ceil_divide(rows(), rows_));
-    if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted / (rows() * columns()), 1, most);
-    while (most % images_ != 0) --images_;
+    if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted(1) / (rows() * columns()), 1, most);
+    const bool from_memory = kPoints * 4 * extent(dims_.c) * extent(dims_.k) > target_.l3_bytes;
+    while (most % images_ != 0) images_ += from_memory ? 1 : -1;
   }
 
   // Where the patches are few tasks, outputs are shared out too; their tasks take the same inputs to the points again.
@@ -91,7 +94,7 @@ class WinogradChooser {
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
     if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
-    s_.tile = {{{name(dims_.c)}, held(extent(dims_.c) / channel_shares_)}};
+    s_.tile = {{{name(dims_.c)}, held(extent(dims_.c) / channel_shares_, tuning::kFewPixels)}};
     s_.combine = {name(extent(dims_.c) < s_.lanes ? dims_.k : dims_.c)};
     if (!fused.lie_together.empty()) {
       s_.combine.clear();
@@ -121,9 +124,9 @@ class WinogradChooser {
   }
 
   // As many tiles as it takes, all of one size if it can be.
-  std::int64_t held(std::int64_t count) const {
+  std::int64_t held(std::int64_t count, std::int64_t wanted = tuning::kMostPixels) const {
     const std::int64_t most =
-        std::min<std::int64_t>((target_.vector_registers() - 2 - s_.vectors) / s_.vectors, tuning::kMostPixels);
+        std::min<std::int64_t>((target_.vector_registers() - 2 - s_.vectors) / s_.vectors, wanted);
     return ir::ceil_divide(count, ir::ceil_divide(count, most));
   }
 
