@@ -37,7 +37,11 @@ struct WinogradCandidate {
   Schedule schedule;
   bool pays;  // expected to be faster than the direct algorithm, or wanted whether it is or not
 };
-std::optional<WinogradCandidate> x86_winograd(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
+std::optional<WinogradCandidate> x86_winograd(const ir::Contraction& contraction, const Target& target,
+                                              const FusedWork& fused);
+// The direct algorithm of what has weights, and of weight gradients.
+Schedule x86_pixels(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
+Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const Domain& domain, const Target& target, const DomainElements& elements);
 std::vector<Schedule> cuda_candidates(const Domain& domain, const DomainElements& elements);

@@ -1,0 +1,227 @@
+// Contractions with weights, forward and by input: a tile of pixels times vectors of outputs, over the whole sum.
+#include <algorithm>
+
+#include "scheduler/choose/x86_chooser.h"
+#include "scheduler/lower/long_sum.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+class TilesOfPixels : X86Chooser {
+ public:
+  TilesOfPixels(const ir::Contraction& contraction, const Target& target, const FusedWork& fused)
+      : X86Chooser(contraction, target, fused) {}
+
+  Schedule run() {
+    tiles_of_pixels();
+    return s_;
+  }
+
+ private:
+  // Weights are read for many pixels: a tile of pixels times vectors of outputs, over the whole sum.
+  void tiles_of_pixels() {
+    std::vector<int> images = roles_.pixels;
+    const auto innermost = [&]() {
+      const int d = images.empty() ? -1 : images.back();
+      if (!images.empty()) images.pop_back();
+      return d;
+    };
+    const int q = innermost(), p = innermost();
+    const Window columns = window_of(q), rows = window_of(p);
+    const std::vector<int> channel_dims = by_window(roles_.sums, roles_.pixels, c_).others;
+    const std::int64_t channels = product(channel_dims), across = extent(vector_), width = extent(q);
+    const bool has_groups = product(roles_.groups) > 1;
+
+    // Along groups a lane without a group costs a masked access at every tap.
+    const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
+    s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
+    if (!has_groups && whole && across % (3 * s_.lanes) == 0 && has_many_registers()) s_.vectors = 3;
+    const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
+                       most = most_pixels(columns, p, channel_dims);
+    const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
+                       pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
+    if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
+
+    // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
+    const std::int64_t image_count = product(images);
+    const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
+    const Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
+    const Split column_blocks =
+        matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, blocks)) : Split{tiles, tiles, 1};
+    if (matrix) {
+      if (column_blocks.chunks > 1) add(s_.tasks, name(q), column_blocks.chunk * pixels);
+    } else {
+      add_together(s_.tasks, images);
+      if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk == 1 ? 0 : row_blocks.chunk);
+    }
+    outputs_loops(image_count * row_blocks.chunks * column_blocks.chunks);
+
+    if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
+    add_if_any(s_.inner, q);
+    sums_of_pixels(columns, rows, channel_dims, channels);
+    // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
+    const bool spills_at_edges =
+        columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
+    if ((fused_.prologue || spills_at_edges) && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
+    // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
+    if (reads_with_results(p)) {
+      s_.fetch = {{name(p)}, row_blocks.chunk};
+    } else if (does_little(p, block)) {
+      s_.fetch = {{name(p)}, 1};
+    } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 && pixels < width) {
+      s_.fetch = {{name(q)}, pixels};
+    }
+    stream_weights(image_count * extent(p) * tiles);
+    s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
+    if (c_.terms() > 0) s_.pack_b = s_.block();
+  }
+
+  // Of a tile.
+  std::int64_t most_pixels(const Window& columns, int p, const std::vector<int>& channel_dims) const {
+    const std::int64_t channels = product(channel_dims);
+    const bool shares = shares_inputs(columns, channels);
+    std::int64_t most = tuning::kMostPixels;
+    if (shares && !along_groups_) {
+      most = tuning::kSharingPixels;
+    } else if (shares && has_many_registers() && columns.stride == 1 && extent(columns.other) > 2 &&
+               columns.in <= tuning::kNarrowRow) {
+      most = tuning::kNarrowRowPixels;
+    } else if (along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
+               (has_many_registers() && small_tiles_win(channel_dims))) {
+      // Along groups an epilogue comes after few products, and its own registers count for more.
+      most = tuning::kFewPixels;
+    }
+    return std::min(vectors_in_registers(), most);
+  }
+
+  // What the rows of a task read, unless tasks that share out the outputs would each compute it, or pairs of a group's
+  // channels are no index of their own.
+  void panel_of_pixels(const Window& rows, const Window& columns, std::int64_t rows_of_task) {
+    const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; };
+    const bool shared_out = std::any_of(s_.tasks.begin(), s_.tasks.end(), over_outputs),
+               pairs_in_groups = !s_.dot.empty() && product(roles_.groups) > 1;
+    if ((shared_out && !along_groups_) || pairs_in_groups) return;
+    if (panel_bytes(rows, columns, rows_of_task) > target_.l2_bytes / 2) return;
+    s_.panel_a = along_groups_ && !shared_out ? s_.outer.back().dims[0] : Schedule::kTask;
+  }
+
+  // Groups and blocks of outputs: parallel where the rest gives too few tasks.
+  void outputs_loops(std::int64_t parts) {
+    std::vector<int> apart = roles_.groups;
+    if (along_groups_) apart = {roles_.outputs};
+    const bool copies =
+        roles_.adjoin && !along_groups_ && product(apart) > 1 && extent(roles_.outputs) % s_.block() != 0;
+    const bool parallel = (along_groups_ || parts * 2 < wanted_tasks()) && !copies;
+    const bool by_groups = parallel && product(apart) > 1;
+    add_together(by_groups ? s_.tasks : s_.outer, apart);
+    add_if_any(parallel && !by_groups ? s_.tasks : s_.outer, vector_);
+  }
+
+  // Weights that L2 does not hold, for few tiles of pixels: tasks are sorted by blocks of outputs, so that a block's
+  // weights come from far once, while the tiles of the block before it are computed.
+  void stream_weights(std::int64_t tiles) {
+    const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; };
+    const auto outputs = std::find_if(s_.tasks.begin(), s_.tasks.end(), over_outputs);
+    const std::int64_t weights = c_.terms() * extent(vector_) * bytes(fused_.compute) / (s_.dot.empty() ? 1 : 2);
+    if (along_groups_ || outputs == s_.tasks.end() || product(roles_.groups) > 1) return;
+    if (weights < target_.l2_bytes / tuning::kStreamedWeightsOfL2 || tiles > tuning::kMostTilesOfStream) return;
+    std::rotate(s_.tasks.begin(), outputs, outputs + 1);
+    s_.fetch = {{s_.vector}, s_.block()};
+  }
+
+  // A panel has what the next task's has too, so that fewer tasks compute less.
+  std::int64_t wanted_tasks() const {
+    return fused_.prologue ? std::min(target_.tasks, tuning::kTasksOfPanels) : target_.tasks;
+  }
+
+  // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2. Groups share no input, so
+  // there each block of them may be a task.
+  std::int64_t rows_wanted(int p, int q, std::int64_t images, std::int64_t channels, std::int64_t blocks) const {
+    if (along_groups_) {
+      const std::int64_t outputs = extent(roles_.outputs), without = images * (outputs > 1 ? outputs : blocks),
+                         for_tasks = ir::ceil_divide<std::int64_t>(target_.tasks, without);
+      const std::int64_t of_panel = extent(p) * window_of(p).stride * window_of(q).in * s_.block() * 4,
+                         for_panel =
+                             fused_.prologue ? of_panel / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1 : 1;
+      return std::min(extent(p), std::max(for_tasks, for_panel));
+    }
+    const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
+    const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
+    // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
+    // those that are fetched for the next task.
+    const std::int64_t touched = extent(q) * extent(vector_) * bytes(c_.a.dtype) * (1 + fused_.elements_read);
+    const std::int64_t of_l2 = reads_with_results(p) ? target_.l2_bytes / 4 : target_.l2_bytes;
+    const std::int64_t for_epilogue =
+        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
+    return std::min(extent(p),
+                    std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(wanted_tasks(), images)}));
+  }
+
+  // Taps, row by row, then channels.
+  void sums_of_pixels(const Window& columns, const Window& rows, const std::vector<int>& channel_dims,
+                      std::int64_t channels) {
+    for (const int d : roles_.sums) {
+      if (std::find(channel_dims.begin(), channel_dims.end(), d) != channel_dims.end()) continue;
+      if (d == columns.other && shares_inputs(columns, channels)) {
+        if (extent(d) > 1) s_.unroll.push_back({{name(d)}, extent(d)});
+        continue;
+      }
+      const bool bounds = d == rows.other && rows.leaves;  // a loop of one tap has bounds that may be empty
+      if (extent(d) > 1 || bounds) add(s_.inner, name(d));
+    }
+    for (const int d : channel_dims) {
+      const bool dot = d == c_last() && multiplies_pairs(d);
+      if (dot) s_.dot = name(d);
+      const std::int64_t most = tuning::kUnrolledChannels * (dot ? 2 : 1);
+      const bool all = extent(d) < 2 * most;
+      const std::int64_t unrolled = all ? extent(d) : most;
+      if (unrolled > 1) s_.unroll.push_back({{name(d)}, unrolled});
+      if (!all) add(s_.inner, name(d));
+    }
+    const int last = channel_dims.empty() ? -1 : channel_dims.back();
+    const bool one_tap = c_.terms() == channels;
+    if (last >= 0 && one_tap && is_long_sum(channels / tuning::kLongProduct, fused_.compute))
+      s_.flush = {{name(last)}, kBlockTerms};
+  }
+
+  // Neighbouring outputs share inputs where the taps of a row are unrolled. Along lanes that saves loads, and small
+  // tiles of one channel gain. Elsewhere LLVM keeps every broadcast for the next tap, which spills: half the speed of a
+  // 7x7 stem.
+  bool shares_inputs(const Window& columns, std::int64_t channels) const {
+    if (columns.other < 0 || extent(columns.other) == 1) return false;
+    const std::int64_t terms = extent(columns.other) * channels;
+    if (along_groups_) return channels < tuning::kFewChannels && terms <= tuning::kMostUnrolledTerms;
+    return target_.vector_registers() == 16 && terms <= tuning::kMostSharedTerms;
+  }
+
+  // Where tuning::kFewPixels are as good as any tile, or better.
+  bool small_tiles_win(const std::vector<int>& channel_dims) const {
+    const bool pairs = !channel_dims.empty() && channel_dims.back() == c_last() && multiplies_pairs(c_last());
+    return target_.fma_per_cycle < 2 || (target_.dot2_is_faster && !pairs);
+  }
+
+  // So little arithmetic for each output that memory is what the tile waits for.
+  bool does_little(int p, std::int64_t block) const {
+    if (extent(p) == 1) return false;
+    const bool adjoin = extent(roles_.outputs) <= block;  // the pixels of a row, in one stream
+    if (!along_groups_ && (product(roles_.groups) > 1 || adjoin)) return false;
+    return c_.terms() <= tuning::kFewProducts;
+  }
+
+  // What the epilogue reads beside each result: fetched for the next task by all blocks of outputs of this one, run by
+  // run, it comes while products are added up.
+  bool reads_with_results(int p) const {
+    const bool adjoin = extent(roles_.outputs) <= s_.block();
+    return !along_groups_ && fused_.elements_read > 0 && !fused_.prologue && extent(p) > 1 &&
+           product(roles_.groups) == 1 && !adjoin && extent(vector_) % s_.block() == 0;
+  }
+};
+
+}  // namespace
+
+Schedule x86_pixels(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
+  return TilesOfPixels(contraction, target, fused).run();
+}
+
+}  // namespace fusejit::scheduler

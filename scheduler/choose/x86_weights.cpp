@@ -1,0 +1,265 @@
+// Weight gradients: a tile of weights stays in registers while pixels pass.
+#include <algorithm>
+
+#include "ir/base/check.h"
+#include "scheduler/choose/x86_chooser.h"
+#include "scheduler/lower/split.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+class TilesOfWeights : X86Chooser {
+ public:
+  TilesOfWeights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused)
+      : X86Chooser(contraction, target, fused) {}
+
+  Schedule run() {
+    along_groups_ ? sums_along_groups() : tiles_of_weights();
+    return s_;
+  }
+
+ private:
+  // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image
+  // blocks are added in a fixed order.
+  void tiles_of_weights() {
+    const auto [n, planes, p, q] = summed_images();
+    const auto [taps, channel] = taps_and_channel();
+    const std::int64_t outputs = extent(roles_.outputs), groups = product(roles_.groups), channels = extent(channel);
+    s_.vectors =
+        outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
+    const bool few = channels < tuning::kFewChannels;
+    if (few && groups == 1 && has_many_registers() && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0)
+      s_.vectors = 4;
+    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
+                       most = std::min(vectors_in_registers(), tuning::kMostPixels);
+    const bool dot = !few && groups == 1 && multiplies_pairs(n);
+    const std::int64_t at_once = dot ? 2 : 1;
+    if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
+
+    const bool in_panel = dot || (fused_.prologue && !few);
+    // Tasks that share out outputs and channels where those are many, else outputs and images.
+    const std::optional<Shares> shares = in_panel && groups == 1
+                                             ? shares_of_weights(blocks, channels, product(taps), area_of_pixel(p, q))
+                                             : std::nullopt;
+    const std::int64_t together = shares     ? shares->blocks
+                                  : in_panel ? blocks_of_panel(blocks, channels, product(taps), dot)
+                                             : 1;
+    const std::int64_t tasks = shares ? target_.tasks : blocks / together * groups;
+    // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
+    const std::int64_t few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
+                       wanted_parts = ir::ceil_divide<std::int64_t>(target_.tasks, tasks);
+    Split parts =
+        split(extent(n) / at_once,
+              shares ? 1
+                     : std::min(wanted_parts,
+                                std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
+    parts = of_one_size(parts);
+    parts.chunk *= at_once;
+    if (parts.chunks > 1) add(s_.tasks, name(n), parts.chunk == at_once ? 0 : parts.chunk);
+    add_together(s_.tasks, roles_.groups);
+    if (together == 1 || together < blocks)
+      add_if_any(s_.tasks, roles_.outputs, together == 1 ? 0 : together * s_.block());
+    const std::int64_t channels_of_task = shares ? shares->channels : channels;
+    if (channels_of_task < channels) add(s_.tasks, name(channel), channels_of_task);
+
+    // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
+    // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
+    // writing the tile is little beside it.
+    const std::int64_t row_bytes = extent(q) * s_.block() * (dot ? 2 : bytes(fused_.compute)),
+                       wanted = std::max<std::int64_t>(
+                           1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) /
+                                  row_bytes);
+    const Split row_blocks = split(extent(p), ir::ceil_divide(extent(p), evenly(extent(p), wanted)));
+    std::int64_t images = at_once;  // that pass by
+    if (row_blocks.chunks == 1 && product(planes) == 1) {
+      images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
+      while (images > at_once && (parts.chunk % images != 0 || images % at_once != 0)) --images;
+      images = std::max(images, at_once);
+    }
+    if (parts.chunk > images) add(s_.outer, name(n), images == at_once ? 0 : images);
+    for (const int d : planes) add_if_any(s_.outer, d);
+    if (row_blocks.chunks > 1) add(s_.outer, name(p), row_blocks.chunk);
+    const auto innermost = [&]() -> std::string {
+      return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
+    };
+    if (in_panel) s_.panel_a = innermost();
+    if (together > 1) add(s_.outer, name(roles_.outputs));
+    if (!few) s_.panel_b = innermost();
+    if (few) {  // the taps of a row share a tile
+      for (const int d : taps)
+        if (d != taps.back()) add_if_any(s_.outer, d);
+      const std::int64_t pairs = extent(taps.back()) * channels;
+      s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
+      s_.outer.push_back({s_.tile[0].dims, 0});
+    } else {
+      for (const int d : taps) add_if_any(s_.outer, d);
+      const std::int64_t width = width_of(channels_of_task, most);
+      if (width > 1) s_.tile = {{{name(channel)}, width}};
+      add_if_any(s_.outer, channel);
+      if (shares_sets(q, channel)) {
+        // what is fetched for the next turn would take the place of what is read in this one
+      } else if (row_blocks.chunks > 1) {
+        s_.fetch = {{name(p)}, row_blocks.chunk};
+      } else if (product(taps) == 1 || images == at_once) {  // else tiles pass over small images often enough
+        s_.fetch = {{name(n)}, images};
+      }
+    }
+    if (images > at_once) add(s_.inner, name(n));
+    add_inner_window(p);
+    add_inner_window(q);
+    s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
+    if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
+  }
+  // Fewer parts, if they can be of one size and are no more than twice as large.
+  static Split of_one_size(const Split& parts) {
+    Split even = parts;
+    while (even.count % even.chunk != 0) even = split(even.count, even.chunks - 1);
+    return even.chunk <= 2 * parts.chunk ? even : parts;
+  }
+  // As many as divide the extent, if those are half of the most at least.
+  static std::int64_t evenly(std::int64_t extent, std::int64_t most) {
+    if (most >= extent) return extent;
+    std::int64_t even = most;
+    while (even > 1 && extent % even != 0) --even;
+    return 2 * even > most ? even : most;
+  }
+  // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.
+  bool shares_sets(int q, int channel) const {
+    const std::int64_t pixel = window_of(q).stride * extent(channel) * bytes(c_.a.dtype);
+    return pixel % tuning::kBytesOfSets == 0;
+  }
+  // Elements of the first operand that are copied for each pixel: single taps skip those between.
+  std::int64_t area_of_pixel(int p, int q) const {
+    const std::int64_t stride = window_of(p).stride * window_of(q).stride;
+    return product(taps_and_channel().taps) == 1 ? 1 : stride;
+  }
+  // What a task has of weights that leave L2: blocks of outputs, channels.
+  struct Shares {
+    std::int64_t blocks = 1, channels = 1;
+  };
+  // Each share of the outputs copies all of its channels' first operand, each share of the channels the second. As few
+  // copies as enough tasks allow, whose sums L2 keeps beside panels.
+  std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps,
+                                          std::int64_t area) const {
+    if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
+    const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
+                       tasks =
+                           std::max<std::int64_t>(tuning::kTasksOfSums, ir::ceil_divide(weight_bytes(), most_bytes));
+    std::optional<Shares> best;
+    std::int64_t least = 0;
+    for (std::int64_t parts = 1; channels % (parts * s_.lanes) == 0; parts *= 2) {
+      const Shares one{power_of_two_in(blocks, blocks * parts / tasks), channels / parts};
+      if (one.channels < tuning::kLeastChannelsOfTask && parts > 1) break;
+      if (blocks * parts < tasks || (one.blocks == 1 && taps > 1) ||
+          one.blocks * s_.block() * one.channels * taps * bytes(fused_.compute) > most_bytes)
+        continue;
+      const std::int64_t copies = channels * (blocks / one.blocks) * area + extent(roles_.outputs) * parts;
+      if (!best || copies < least) best = one, least = copies;
+    }
+    return best;
+  }
+  // All weights as sums: what a part of the images adds up.
+  std::int64_t weight_bytes() const { return c_.outputs() * bytes(fused_.compute); }
+  // Blocks of outputs that a panel of the first operand is for: as many as make its copy little beside the products. A
+  // prologue's copy is read ahead, so it is worth less than sums that stay in L2; where many taps read it, it is
+  // little.
+  std::int64_t blocks_of_panel(std::int64_t blocks, std::int64_t channels, std::int64_t taps, bool dot) const {
+    const std::int64_t sums = s_.block() * channels * taps * bytes(fused_.compute),
+                       fit = target_.l2_bytes / tuning::kSumsOfPanelInL2 / sums,
+                       uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps * s_.block()),
+                       of_prologue = taps == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1;
+    const bool leaves_l2 = weight_bytes() > target_.l2_bytes / 2;
+    std::int64_t shared = std::min(dot ? uses : of_prologue,
+                                   leaves_l2 ? std::max<std::int64_t>(1, blocks / tuning::kTasksOfSums) : blocks);
+    while (shared > 1 && shared < blocks && extent(roles_.outputs) % (shared * s_.block()) != 0) --shared;
+    return shared;
+  }
+  // What a weight gradient sums up: images, the rows and columns of each, and what lies between those.
+  struct SummedImages {
+    int images = -1;
+    std::vector<int> planes;
+    int rows = -1, columns = -1;
+  };
+  SummedImages summed_images() const {
+    const auto [windows, others] = by_window(roles_.sums, roles_.pixels, c_);
+    FJ_ASSERT(others.size() == 1 && !windows.empty(), "no windows over images in {}", str(c_));
+    if (windows.size() == 1) return {others[0], {}, -1, windows[0]};
+    return {others[0], {windows.begin(), windows.end() - 2}, *(windows.end() - 2), windows.back()};
+  }
+  struct TapsAndChannel {
+    std::vector<int> taps;
+    int channel = -1;
+  };
+  TapsAndChannel taps_and_channel() const {
+    const auto [windows, others] = by_window(roles_.pixels, roles_.sums, c_);
+    FJ_ASSERT(others.size() == 1 && !windows.empty(), "no taps of channels in {}", str(c_));
+    return {windows, others[0]};
+  }
+  // A loop over pixels, also over one: it may have none that a tap reads inside.
+  void add_inner_window(int d) {
+    if (extent(d) > 1 || window_of(d).leaves) add(s_.inner, name(d));
+  }
+
+  // Channels of a tile: a divisor of them near the most.
+  static std::int64_t width_of(std::int64_t channels, std::int64_t most) {
+    std::int64_t width = ir::ceil_divide<std::int64_t>(channels, ir::ceil_divide<std::int64_t>(channels, most));
+    while (width > 4 && channels % width != 0 && channels % (width - 1) == 0) --width;
+    return width;
+  }
+
+  // The same where lanes run along groups (depthwise): a tile is every tap of as many groups, or what fits into the
+  // registers, and stays there while the pixels of a part pass, so both operands are read once.
+  void sums_along_groups() {
+    const auto [n, planes, p, q] = summed_images();
+    const auto [tap_dims, channel] = taps_and_channel();
+    const std::int64_t registers = target_.vector_registers() - 1, taps = product(tap_dims), groups = extent(vector_);
+    s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
+    // More neighbours side by side, for a part of the taps, read longer pieces of each pixel.
+    for (const int vectors : {3, 4})
+      if (has_many_registers() && groups % (vectors * s_.lanes) == 0) s_.vectors = vectors;
+    const std::int64_t blocks = ir::ceil_divide<std::int64_t>(groups, s_.block());
+    const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
+    const std::int64_t wanted = ir::ceil_divide<std::int64_t>(target_.tasks, blocks);
+    const Split images = split(extent(n), wanted),
+                row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(wanted, images.chunks));
+    if (images.chunks > 1) add(s_.tasks, name(n), images.chunk == 1 ? 0 : images.chunk);
+    if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
+    add_if_any(s_.tasks, vector_);
+    const bool panel =
+        fused_.prologue && product(planes) == 1 && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
+    if (panel) s_.fetch = {{name(p)}, 1};
+    add_if_any(s_.outer, roles_.outputs);
+    add_if_any(s_.outer, channel);
+    if (taps > 1) {
+      s_.tile = {{names(tap_dims), ir::ceil_divide(taps, ir::ceil_divide(taps, most))}};
+      s_.outer.push_back({s_.tile[0].dims, 0});
+    }
+    if (images.chunk > 1 && !panel) add(s_.inner, name(n));
+    for (const int d : planes) add_inner_window(d);
+    add_inner_window(p);
+    add_inner_window(q);
+    s_.combine = {name(vector_)};
+  }
+
+  // A panel of one image after the other, or of rows of it.
+  bool panel_of_groups(int n, int p, int q, std::int64_t images, std::int64_t rows_of_task) {
+    const Window rows = window_of(p), columns = window_of(q);
+    const std::int64_t parts =
+        ir::ceil_divide(panel_bytes(rows, columns, rows_of_task), std::max<std::int64_t>(1, target_.l2_bytes / 4));
+    std::int64_t at_once = split(rows_of_task, parts).chunk;
+    while (rows_of_task < extent(p) && rows_of_task % at_once != 0) --at_once;  // they fill those of a task
+    if (panel_bytes(rows, columns, at_once) > target_.l2_bytes / 2) return false;
+    if (images > 1) add(s_.outer, name(n));
+    if (at_once < rows_of_task) add(s_.outer, name(p), at_once);
+    s_.panel_a = s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
+    return true;
+  }
+};
+
+}  // namespace
+
+Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
+  return TilesOfWeights(contraction, target, fused).run();
+}
+
+}  // namespace fusejit::scheduler
