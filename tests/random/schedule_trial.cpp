@@ -31,7 +31,7 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const Draw& dr
   const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                 [](const ir::Value& value) { return value->op == ir::Op::sum; });
   options.fall_back = false;
-  options.reschedule.anchor = [&](const std::string& op, const AnchorChoice& choice) {
+  options.reschedule.anchor = [&](const std::string& op, const scheduler::AnchorChoice& choice) {
     const ir::Contraction& contraction = choice.contraction;
     const Schedule schedule = draw(op, contraction, choice.chosen());
     trial.tried += fmt::format("{}\n  of {}\n", print(schedule), str(contraction));

@@ -17,10 +17,11 @@ ir::Graph network() {
   const auto image = [](const char* name, std::vector<std::int64_t> dims) {
     return ir::parameter({DType::f32, Shape(dims), Layout::nhwc}, name);
   };
-  const std::vector<std::int64_t> one{1, 1}, three{3, 3};
+  const std::vector<std::int64_t> one{1, 1, 1, 1}, three{3, 3};
   const ir::Value x = image("x", {4, 16, 14, 14}), w = image("w", {32, 16, 3, 3}), v = image("v", {32, 32, 3, 3});
-  const ir::Value y = ir::build(ir::Op::relu, {ir::build(ir::Op::batch_norm_train,
-                                                         {ir::build(ir::Op::conv2d, {x, w}, {{"padding", one}}), 1, 0})}),
+  const ir::Value y = ir::build(ir::Op::relu,
+                                {ir::build(ir::Op::batch_norm_train,
+                                           {ir::build(ir::Op::conv2d, {x, w}, {{"padding", one}}), 1, 0})}),
                   z = ir::build(ir::Op::conv2d, {y, v}, {{"padding", one}}),
                   dv = ir::build(ir::Op::conv2d_weight_grad, {y, z}, {{"kernel_size", three}, {"padding", one}}),
                   next = ir::build(ir::Op::sub, {v, ir::build(ir::Op::mul, {dv, 0.1})});
@@ -32,7 +33,8 @@ std::vector<Buffer> arguments(const ir::Graph& graph) {
   for (const ir::Value& parameter : graph.parameters()) {
     list.push_back(Buffer::allocate(parameter.type()));
     auto* numbers = reinterpret_cast<float*>(list.back().data());
-    for (std::int64_t i = 0; i < parameter.type().elements(); ++i) numbers[i] = static_cast<float>((i * 37) % 64 - 31) / 64;
+    for (std::int64_t i = 0; i < parameter.type().elements(); ++i)
+      numbers[i] = static_cast<float>((i * 37) % 64 - 31) / 64;
   }
   return list;
 }
@@ -76,7 +78,8 @@ TEST(Tune, FullIsRightToo) {
                *b = reinterpret_cast<const float*>(right[r].data());
     float largest = 0;
     for (std::int64_t i = 0; i < right[r].type().elements(); ++i) largest = std::max(largest, std::abs(b[i]));
-    for (std::int64_t i = 0; i < right[r].type().elements(); ++i) ASSERT_NEAR(a[i], b[i], 1e-5F * largest) << r << " " << i;
+    for (std::int64_t i = 0; i < right[r].type().elements(); ++i)
+      ASSERT_NEAR(a[i], b[i], 1e-5F * largest) << r << " " << i;
   }
 }
 

@@ -14,11 +14,11 @@ namespace {
 const Target kTarget = Target::parse("x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64");
 
 ir::Contraction contraction(ir::Op op, const Shape& a, const Shape& b, std::vector<ir::AttrInit> attrs) {
-  return ir::contractions_of(*ir::build(op, {ir::parameter({DType::f32, a}), ir::parameter({DType::f32, b})},
-                                        std::move(attrs)))
+  return ir::contractions_of(
+             *ir::build(op, {ir::parameter({DType::f32, a}), ir::parameter({DType::f32, b})}, std::move(attrs)))
       .at(0);
 }
-const std::vector<std::int64_t> kOne{1, 1}, kThree{3, 3};
+const std::vector<std::int64_t> kOne{1, 1, 1, 1}, kThree{3, 3};
 const ir::Contraction kConvolution =
     contraction(ir::Op::conv2d, {16, 64, 28, 28}, {128, 64, 3, 3}, {{"padding", kOne}});
 const ir::Contraction kWeightGrad = contraction(ir::Op::conv2d_weight_grad, {16, 64, 28, 28}, {16, 128, 28, 28},
