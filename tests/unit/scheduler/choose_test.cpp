@@ -1,0 +1,97 @@
+// What choosers for processors choose, where scheduler/choose/tuning.h says what was measured: a layer, a target, lines
+// of the schedule.
+#include "scheduler/choose/choose.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/node.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+const Target kZen5 = Target::parse("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1"),
+             kSapphireRapids = Target::parse("x86:avx512,l1=48k,l2=2m,l3=64m,fma=2,tasks=64"),
+             kZen4 = Target::parse("x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64"),
+             kZen5Winograd = Target::parse("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1,winograd=1");
+
+// A convolution of square images with its padding, or its weight gradient.
+struct Layer {
+  std::int64_t images, channels, size, outputs, kernel, stride = 1, groups = 1;
+
+  ir::Contraction forward() const {
+    const std::int64_t pad = kernel / 2;
+    return of(ir::build(ir::Op::conv2d, {input(), value({outputs, channels / groups, kernel, kernel})},
+                        {{"padding", Numbers{pad, pad, pad, pad}},
+                         {"stride", Numbers{stride, stride}},
+                         {"groups", groups}}));
+  }
+  ir::Contraction weight_grad() const {
+    const std::int64_t pad = kernel / 2, rows = (size + 2 * pad - kernel) / stride + 1;
+    return of(ir::build(ir::Op::conv2d_weight_grad, {input(), value({images, outputs, rows, rows})},
+                        {{"kernel_size", Numbers{kernel, kernel}},
+                         {"padding", Numbers{pad, pad, pad, pad}},
+                         {"stride", Numbers{stride, stride}},
+                         {"groups", groups}}));
+  }
+
+ private:
+  static ir::Value value(const Numbers& dims) { return ir::parameter({DType::f32, Shape(dims), Layout::nhwc}); }
+  static ir::Contraction of(const ir::Value& anchor) { return ir::contractions_of(*anchor).at(0); }
+  ir::Value input() const { return value({images, channels, size, size}); }
+};
+
+void expect(const ir::Contraction& contraction, const Target& target, const std::string& line) {
+  const std::string chosen = print_lines({Work::contraction, "", candidates(contraction, target, {}).front()});
+  EXPECT_NE(chosen.find("\n  " + line + "\n"), std::string::npos)
+      << line << " is not in\n" << chosen << "of " << str(contraction) << "\non " << target.str();
+}
+
+TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
+  const ir::Contraction wide = Layer{16, 256, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
+  expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");
+  expect(long_rows, kZen5, "tile q 8"), expect(long_rows, kSapphireRapids, "tile q 14");
+}
+
+TEST(Chosen, DepthwiseTilesOnNarrowRowsLeaveRegistersForInputs) {
+  expect(Layer{16, 192, 28, 192, 3, 1, 192}.forward(), kZen5, "tile q 4");
+  expect(Layer{16, 192, 56, 192, 3, 1, 192}.forward(), kZen5, "tile q 8");
+  expect(Layer{16, 192, 28, 192, 3, 2, 192}.forward(), kZen5, "tile q 7");
+}
+
+TEST(Chosen, ThreeVectorsWhereTheyAreAllOfTheOutputs) {
+  expect(Layer{16, 24, 56, 144, 1}.forward(), kZen5, "vector k 16 x 3");
+  expect(Layer{16, 24, 56, 192, 1}.forward(), kZen5, "vector k 16 x 2");
+}
+
+TEST(Chosen, RowsOfPixelsThatAdjoinAreFetchedATileAhead) {
+  expect(Layer{16, 384, 28, 32, 1}.forward(), kZen5, "fetch q 7");
+}
+
+TEST(Chosen, PartsOfASumAreOfOneSizeWhereTheyCanBe) {
+  expect(Layer{16, 64, 14, 384, 1}.weight_grad(), kZen5, "task n/4, k");
+  expect(Layer{17, 64, 14, 384, 1}.weight_grad(), kZen5, "task n/3, k");
+}
+
+TEST(Chosen, RowsThatPassByDivideAnImage) {
+  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5, "fetch p 7");
+  expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5, "fetch p 2");
+}
+
+TEST(Chosen, WeightGradientsOfFewChannelsHaveFourVectors) {
+  expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen5, "vector k 16 x 4");
+  expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen5, "tile s*c 6");
+  expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen4, "vector k 16 x 2");
+}
+
+TEST(Chosen, WinogradTakesMoreImagesWhereNoCacheHoldsItsWeights) {
+  expect(Layer{16, 512, 7, 512, 3}.forward(), kZen5Winograd, "task n/8, k/128");
+  expect(Layer{16, 256, 14, 256, 3}.forward(), kZen5Winograd, "task n");
+  expect(Layer{16, 64, 56, 64, 3}.forward(), kZen5Winograd, "task n, p/8");
+  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "tile c 8");
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
