@@ -40,10 +40,10 @@ void turn(Emitter& e, std::vector<Value*>& rows) {
   }
 }
 
-// What is added to the lanes' part of an index is a multiple of n, and so are rows: whole runs of n elements there are
-// inside of the memory.
+// What is added to the lanes' part of an index is a multiple of n, and so are its elements: whole runs of n there are
+// inside of it.
 bool in_runs_of(std::int64_t n, const ir::Memory& memory, const Affine& index) {
-  return index.per_lane.empty() && !memory.dims.empty() && memory.dims.back() % n == 0 && index.lane_step % n == 0 &&
+  return index.per_lane.empty() && memory.elements() % n == 0 && index.lane_step % n == 0 &&
          std::all_of(index.uniform.begin(), index.uniform.end(),
                      [&](const ir::IndexTerm& term) { return term.coefficient % n == 0; });
 }

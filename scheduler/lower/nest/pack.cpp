@@ -1,5 +1,6 @@
 #include "scheduler/lower/nest/pack.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -46,6 +47,8 @@ std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& 
 namespace {
 
 constexpr std::int64_t kPackedRows = 16;         // read side by side: what a processor prefetches at once
+constexpr std::int64_t kMostTapsOfSquares = 9;   // copies of what is turned
+constexpr std::int64_t kWordBytes = 4;           // that are turned
 constexpr std::int64_t kLeastLinesOfTask = 256;  // of a block's, before tasks share it
 
 // Which loop is inner follows from how the operand lies: whole lines are read or written, whichever costs less.
@@ -79,6 +82,8 @@ class Packing {
       by_threads();
     } else if (!apart_.empty()) {
       over_apart(0, [&] { over_tasks(); });
+    } else if (!side_by_side().empty() && channels() % s_.lanes == 0 && dim(vector_).extent % s_.pack_b == 0) {
+      over_squares();
     } else if (channels_adjoin() && channels() >= s_.lanes) {
       over_channels();
     } else if (taps() == 1 && blocks_ > 1 && channels() > kPackedRows) {
@@ -97,6 +102,30 @@ class Packing {
   // As they are packed: pairs of them, where dot2 multiplies.
   std::int64_t channels() const { return dim(channel_).extent / at_once_; }
   std::int64_t taps() const { return c_.terms() / dim(channel_).extent; }
+
+  // What is summed up, of what lies side by side in memory for one output, in that order: channels, or the channels
+  // and all of their taps, if those are few. Nothing where no such words are in memory.
+  std::vector<int> side_by_side() const {
+    const Type& type = context_.graph.value(value_).type();
+    if (!context_.grouping.stored[static_cast<std::size_t>(value_)] || bytes(type.dtype) != kWordBytes || at_once_ > 1)
+      return {};
+    std::vector<int> dims;
+    std::int64_t elements = 1;
+    const std::vector<int> order = physical_order(type);
+    for (auto d = order.rbegin(); d != order.rend(); ++d) {
+      if (type.shape[*d] == 1) continue;
+      const ir::DimSum& sum = c_.b.index[static_cast<std::size_t>(*d)];
+      if (sum.terms.size() != 1 || sum.terms[0].coefficient != 1 || sum.constant != 0) return {};
+      const int one = sum.terms[0].dim;
+      if (!dim(one).reduced || dim(one).extent != type.shape[*d]) return {};
+      dims.insert(dims.begin(), one);
+      elements *= dim(one).extent;
+      if (one == channel_) break;
+    }
+    if (dims.empty() || dims[0] != channel_) return {};
+    const bool has_taps = dims.size() > 1;
+    return has_taps && (elements != c_.terms() || taps() > kMostTapsOfSquares) ? std::vector<int>{} : dims;
+  }
 
   // In memory the elements of one output lie side by side, in the order of the channels.
   bool channels_adjoin() const {
@@ -193,6 +222,36 @@ class Packing {
         loop_chunk(builder_, blocks, share, [&](Index block) {
           loop_chunk(builder_, rows, part, [&](Index c) { at(channel_) = c, vectors(block); });
         });
+      });
+    });
+  }
+
+  // As many channels as lanes of as many outputs: whole lines are read and written, since a processor turns the square
+  // between in registers (codegen/x86/turn.cpp).
+  void over_squares() {
+    const std::vector<int> adjoin = side_by_side();
+    const Split tasks = split(channels() / s_.lanes, (context_.target.tasks + blocks_ - 1) / blocks_);
+    const std::function<void(std::size_t, const std::function<void()>&)> inside = [&](std::size_t n, const auto& body) {
+      if (n == adjoin.size()) return body();
+      unrolled(builder_, dim(adjoin[n]).extent, [&](Index i) { at(adjoin[n]) = i, inside(n + 1, body); });
+    };
+    const auto squares = [&](const Index& block, const Index& vector, const Index& v) {
+      unrolled(builder_, s_.lanes, [&](Index i) {
+        at(channel_) = vector * s_.lanes + i;
+        inside(1, [&] {
+          builder_.loop(Index(0), Index(s_.lanes), Binding::vector,
+                        [&](Index lane) { store(block, v * s_.lanes + lane); });
+        });
+      });
+    };
+    parallel(builder_, blocks_, [&](Index block) {
+      parallel(builder_, tasks.chunks, [&](Index part) {
+        const auto vectors_of_channels = [&] {
+          loop_chunk(builder_, tasks, part, [&](Index vector) {
+            serial(builder_, s_.pack_b / s_.lanes, [&](Index v) { squares(block, vector, v); });
+          });
+        };
+        adjoin.size() > 1 ? vectors_of_channels() : over_taps(0, vectors_of_channels);
       });
     });
   }

@@ -2,6 +2,7 @@
 // remainder. Those of every convolution of a training step of ResNet-50 are looked at, in f32 and bf16.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -137,6 +138,28 @@ TEST(HotLoops, SquaresAreTurnedInRegisters) {
   };
   EXPECT_FALSE(gathers(48));
   EXPECT_TRUE(gathers(50)) << "a vector may reach beyond the last row";
+}
+
+// Weights as PyTorch keeps them and as NHWC does, of one tap and of nine, are packed by whole vectors; 24 channels are no
+// whole squares.
+TEST(HotLoops, PackingTurnsSquares) {
+  constexpr const char* kElementByElement[] = {"vgather", "vscatter", "vinsertps", "vextract"};
+  const auto gathers = [&](int channels, int taps, const char* layout) {
+    const ir::Graph graph = ir::parse_graph(fmt::format(
+        "graph @g(%x: f32[2,{0},14,14]:nhwc, %w: f32[64,{0},{1},{1}]{2}) {{\n"
+        "  %0 = conv2d(%x, %w) : f32[2,64,{3},{3}]:nhwc\n  return %0\n}}\n",
+        channels, taps, layout, 15 - taps));
+    const Target target = Target::parse("x86:avx512");
+    const scheduler::Plan plan = scheduler::make_plan(graph, {target, scheduler::Rules::all, {}});
+    EXPECT_EQ(plan.steps.front().kernel->name, "pack_conv2d");
+    const std::string assembly = codegen::x86::assembly(*plan.steps.front().kernel, target);
+    return std::any_of(std::begin(kElementByElement), std::end(kElementByElement),
+                       [&](const char* word) { return assembly.find(word) != std::string::npos; });
+  };
+  for (const int taps : {1, 3}) {
+    for (const char* layout : {"", ":nhwc"}) EXPECT_FALSE(gathers(64, taps, layout)) << taps << layout;
+    EXPECT_TRUE(gathers(24, taps, "")) << taps;
+  }
 }
 
 struct Step {

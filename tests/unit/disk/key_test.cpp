@@ -115,6 +115,8 @@ TEST(PlanKey, EveryWishIsNamed) {
   EXPECT_EQ(named(w), Names{"rules"});
   w = wish(), w.library = "cudnn 9.1";
   EXPECT_EQ(named(w), Names{"library"});
+  w = wish(), w.tune = "full";
+  EXPECT_EQ(named(w), Names{"tune"});
   EXPECT_EQ(named(wish(), "q"), Names{"planner"});
   w = wish(), w.donated = {false, false, false, false};  // as if it had not been said
   EXPECT_EQ(named(w), Names());
