@@ -68,10 +68,10 @@ class Tuner {
       return false;
     });
     if (options_.log)
-      options_.log(fmt::format("tune={}: {} of {} kernels of @{} have other schedules, which take {:.3f} of the time of "
-                               "a step; {} were tried in {:.0f} s",
-                               name(options_.tune), changed, all_kernels_, graph_.name(), gained, tried_,
-                               seconds_since(start)));
+      options_.log(
+          fmt::format("tune={}: {} of {} kernels of @{} have other schedules, which take {:.3f} of the time of "
+                      "a step; {} were tried in {:.0f} s",
+                      name(options_.tune), changed, all_kernels_, graph_.name(), gained, tried_, seconds_since(start)));
     return now->plan();
   }
 
@@ -125,8 +125,7 @@ class Tuner {
     CpuExecutor::Kernels kernels(plan.steps.size());
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const PlanStep& step = plan.steps[s];
-      if (like != nullptr &&
-          ir::kernel_key_text(*step.kernel) == ir::kernel_key_text(*like->plan().steps[s].kernel)) {
+      if (like != nullptr && ir::kernel_key_text(*step.kernel) == ir::kernel_key_text(*like->plan().steps[s].kernel)) {
         kernels[s] = like->kernels()[s];
         continue;
       }
@@ -215,16 +214,13 @@ class Tuner {
       list = part.known;
       const std::vector<Schedule> near = neighbours(*contraction, now, wanted_.target, part.sums);
       list.insert(list.end(), near.begin(), near.end());
+      if (options_.tune == Tune::quick) list = of_same_order(std::move(list), *contraction, now, part.sums);
     } else {
       const auto& domain = std::get<scheduler::Domain>(part.work);
       if (options_.tune == Tune::quick && !domain.sums.empty()) return {};
       list = neighbours(domain, now, wanted_.target);
     }
-    const auto is_out = [&](const Schedule& schedule) {
-      return schedule == now || (options_.tune == Tune::quick && contraction != nullptr &&
-                                 sum_order(*contraction, schedule, part.sums) != sum_order(*contraction, now, part.sums));
-    };
-    std::erase_if(list, is_out);
+    std::erase(list, now);
     if (options_.tune == Tune::quick && list.size() > kQuickTrials) list.resize(kQuickTrials);
     return list;
   }

@@ -12,7 +12,7 @@ namespace {
 
 using Loops = std::vector<ScheduledLoop>;
 
-constexpr Loops Schedule::* kLoops[] = {&Schedule::tasks, &Schedule::outer, &Schedule::inner};
+constexpr Loops Schedule::*kLoops[] = {&Schedule::tasks, &Schedule::outer, &Schedule::inner};
 
 class Neighbours {
  public:
@@ -127,7 +127,8 @@ class Neighbours {
 
   // Blocks of outputs shared out, or one after the other; tasks in another order.
   void orders() {
-    for (const auto& [from, to] : {std::pair{&Schedule::tasks, &Schedule::outer}, {&Schedule::outer, &Schedule::tasks}}) {
+    for (const auto& [from, to] :
+         {std::pair{&Schedule::tasks, &Schedule::outer}, {&Schedule::outer, &Schedule::tasks}}) {
       for (std::size_t i = 0; i < (of_.*from).size(); ++i) {
         if ((of_.*from)[i].dims != std::vector{of_.vector} || of_.by_threads()) continue;
         Schedule s = of_;
@@ -150,7 +151,7 @@ class Neighbours {
     return all;
   }
 
-  void step_of(Loops Schedule::* list, std::size_t i, std::int64_t step) {
+  void step_of(Loops Schedule::*list, std::size_t i, std::int64_t step) {
     if (step < 1) return;
     Schedule s = of_;
     ScheduledLoop& loop = (s.*list)[i];
@@ -197,6 +198,13 @@ std::vector<Schedule> neighbours(const ir::Contraction& contraction, const Sched
   all.orders();
   if (!cuda) all.stores();
   return all.take();
+}
+
+std::vector<Schedule> of_same_order(std::vector<Schedule> list, const ir::Contraction& contraction,
+                                    const Schedule& schedule, bool sums) {
+  const std::string order = sum_order(contraction, schedule, sums);
+  std::erase_if(list, [&](const Schedule& one) { return sum_order(contraction, one, sums) != order; });
+  return list;
 }
 
 std::vector<Schedule> neighbours(const Domain& domain, const Schedule& schedule, const Target& target) {

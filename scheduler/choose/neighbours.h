@@ -13,6 +13,9 @@ namespace fusejit::scheduler {
 // check().
 std::vector<Schedule> neighbours(const ir::Contraction& contraction, const Schedule& schedule, const Target& target,
                                  bool sums);
+// Of a list those that add up in the order of `schedule` (sum_order), and so have its bits.
+std::vector<Schedule> of_same_order(std::vector<Schedule> list, const ir::Contraction& contraction,
+                                    const Schedule& schedule, bool sums);
 std::vector<Schedule> neighbours(const Domain& domain, const Schedule& schedule, const Target& target);
 
 }  // namespace fusejit::scheduler

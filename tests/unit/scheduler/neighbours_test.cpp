@@ -83,6 +83,23 @@ TEST(Neighbours, TakeNoPanelAway) {
   for (const Schedule& one : neighbours(kConvolution, chosen, kTarget, false)) EXPECT_NE(one.panel_a, "") << print(one);
 }
 
+// What a task's rows are decides in what order an epilogue's sums are added up, and how far a sum is unrolled decides
+// nothing.
+TEST(Neighbours, OfTheSameOrderHaveTheSameBits) {
+  const Schedule of = parse_schedule(
+      "schedule { vector k 16 x 2 tile q 14 unroll c 4 task n, p/4 outer k inner p, q, r, s, c pack b 32 }");
+  const std::vector<Schedule> list = neighbours(kConvolution, of, kTarget, true),
+                              same = of_same_order(list, kConvolution, of, true);
+  const char *const
+      rows = "schedule { vector k 16 x 2 tile q 14 unroll c 4 task n, p/2 outer k inner p, q, r, s, c pack b 32 }",
+      *const terms =
+          "schedule { vector k 16 x 2 tile q 14 unroll c 8 task n, p/4 outer k inner p, q, r, s, c pack b 32 }";
+  EXPECT_TRUE(has(list, rows) && has(list, terms)) << all(list);
+  EXPECT_FALSE(has(same, rows)) << all(same);
+  EXPECT_TRUE(has(same, terms)) << all(same);
+  EXPECT_TRUE(has(of_same_order(list, kConvolution, of, false), rows)) << "without sums in the epilogue";
+}
+
 // The distance of a fetch is the block that it runs ahead by.
 TEST(Neighbours, MoveAFetchWithItsBlock) {
   const Schedule of = parse_schedule(
