@@ -25,11 +25,18 @@ Buffer made_up(const Type& type) {
 
 }  // namespace
 
-TimedPlan::TimedPlan(const ir::Graph& graph, const std::vector<bool>& fixed, scheduler::Plan plan,
-                     CpuExecutor::Kernels kernels, Workers& workers)
+std::vector<Buffer> made_up_arguments(const ir::Graph& graph) {
+  std::vector<Buffer> arguments;
+  for (const ir::Value& parameter : graph.parameters()) arguments.push_back(made_up(parameter.type()));
+  return arguments;
+}
+
+TimedPlan::TimedPlan(const ir::Graph& graph, std::vector<Buffer> arguments, const std::vector<bool>& fixed,
+                     scheduler::Plan plan, CpuExecutor::Kernels kernels, Workers& workers)
     : graph_(graph),
       plan_(std::make_shared<const scheduler::Plan>(std::move(plan))),
       kernels_(std::move(kernels)),
+      arguments_(std::move(arguments)),
       seconds_(plan_->steps.size()),
       executor_(plan_, kernels_, workers, {.observe = [this](int step, std::span<void* const>, bool is_done) {
                   const Clock::time_point now = Clock::now();
@@ -37,9 +44,8 @@ TimedPlan::TimedPlan(const ir::Graph& graph, const std::vector<bool>& fixed, sch
                     seconds_[static_cast<std::size_t>(step)] = std::chrono::duration<double>(now - began_).count();
                   began_ = now;
                 }}) {
-  for (const ir::Value& parameter : graph.parameters()) arguments_.push_back(made_up(parameter.type()));
   for (std::size_t i = 0; i < fixed.size(); ++i)
-    if (fixed[i]) arguments_[i].fix();
+    if (fixed[i]) arguments_[i] = made_up(graph.parameters()[i].type()), arguments_[i].fix();
 }
 
 const std::vector<double>& TimedPlan::run() {

@@ -1,4 +1,4 @@
-// TimedPlan: a plan with its machine code that runs on arguments made up for it and says how long each step takes.
+// TimedPlan: a plan with its machine code that runs on made-up arguments and says how long each step takes.
 #pragma once
 
 #include <chrono>
@@ -9,11 +9,15 @@
 
 namespace fusejit::runtime {
 
+// One for each parameter, of small numbers.
+std::vector<Buffer> made_up_arguments(const ir::Graph& graph);
+
 class TimedPlan {
  public:
-  // `fixed`: per parameter, as the plan was made; empty: none.
-  TimedPlan(const ir::Graph& graph, const std::vector<bool>& fixed, scheduler::Plan plan, CpuExecutor::Kernels kernels,
-            Workers& workers);
+  // `arguments`: may be those of other plans of the graph too; what is donated is overwritten. `fixed`: per
+  // parameter, as the plan was made; empty: none. Those are copied, since what is derived from them is kept with them.
+  TimedPlan(const ir::Graph& graph, std::vector<Buffer> arguments, const std::vector<bool>& fixed, scheduler::Plan plan,
+            CpuExecutor::Kernels kernels, Workers& workers);
   TimedPlan(const TimedPlan&) = delete;
   TimedPlan& operator=(const TimedPlan&) = delete;
 

@@ -53,7 +53,7 @@ struct Compared {
 class Tuner {
  public:
   Tuner(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const TuneOptions& options, Workers& workers)
-      : graph_(graph), wanted_(wanted), options_(options), workers_(workers) {}
+      : graph_(graph), wanted_(wanted), options_(options), workers_(workers), arguments_(made_up_arguments(graph)) {}
 
   Plan run() {
     const Clock::time_point start = Clock::now();
@@ -135,7 +135,8 @@ class Tuner {
     const CpuExecutor::Kernels made =
         cache.get(wanted, plan.target, options_.threads, KernelCache::Missing::compile, names);
     for (std::size_t i = 0; i < places.size(); ++i) kernels[places[i]] = made[i];
-    return std::make_unique<TimedPlan>(graph_, wanted_.fixed, std::move(plan), std::move(kernels), workers_);
+    return std::make_unique<TimedPlan>(graph_, arguments_, wanted_.fixed, std::move(plan), std::move(kernels),
+                                       workers_);
   }
 
   // The plan with these schedules, a list for each kernel. Where one of them cannot be built it is as it was before.
@@ -298,6 +299,7 @@ class Tuner {
   const scheduler::PlanOptions& wanted_;
   const TuneOptions& options_;
   Workers& workers_;
+  const std::vector<Buffer> arguments_;
   KernelCache trial_kernels_;
   std::vector<Kernel> kernels_;
   std::map<Key, Place> places_;

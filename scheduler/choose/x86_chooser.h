@@ -13,7 +13,7 @@
 namespace fusejit::scheduler {
 
 class X86Chooser {
- protected:
+ public:
   X86Chooser(const ir::Contraction& c, const Target& target, const FusedWork& fused)
       : c_(c), target_(target), fused_(fused), roles_(roles_of(c)) {
     const int most = target.lanes32() / (fused.compute == DType::f64 ? 2 : 1);
@@ -28,6 +28,7 @@ class X86Chooser {
     s_.vector = name(vector_);
   }
 
+ protected:
   const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
   std::int64_t extent(int d) const { return d < 0 ? 1 : c_.dims[static_cast<std::size_t>(d)].extent; }
   std::int64_t product(const std::vector<int>& dims) const {

@@ -10,8 +10,7 @@ namespace {
 
 class TilesOfPixels : X86Chooser {
  public:
-  TilesOfPixels(const ir::Contraction& contraction, const Target& target, const FusedWork& fused)
-      : X86Chooser(contraction, target, fused) {}
+  using X86Chooser::X86Chooser;
 
   Schedule run() {
     tiles_of_pixels();

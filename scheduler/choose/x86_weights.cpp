@@ -10,8 +10,7 @@ namespace {
 
 class TilesOfWeights : X86Chooser {
  public:
-  TilesOfWeights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused)
-      : X86Chooser(contraction, target, fused) {}
+  using X86Chooser::X86Chooser;
 
   Schedule run() {
     along_groups_ ? sums_along_groups() : tiles_of_weights();

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "scheduler/choose/neighbours.h"
 #include "tests/random/schedule_trial.h"
 
@@ -39,8 +37,7 @@ void expect_right_numbers(const Tried& tried) {
     const std::string text = random_anchor(random, target.dot2_is_faster ? "bf16" : "f32");
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const Graph graph = ir::parse_graph(text);
-    const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                                  [](const ir::Value& value) { return value->op == ir::Op::sum; });
+    const bool sums = sums_results(graph);
     Trial trial;
     try {
       trial = planned(graph, target, [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
@@ -67,14 +64,17 @@ constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l
 constexpr const char* kDevices[] = {"cuda:sm_90", "cuda:sm_80"};
 
 TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers({by_night() ? 20000 : 2000, {std::begin(kProcessors), std::end(kProcessors)},
-                        [](Random& random, const Wish& of) { return random_schedule(random, of.contraction, of.chosen); }});
+  expect_right_numbers(
+      {by_night() ? 20000 : 2000, {std::begin(kProcessors), std::end(kProcessors)}, [](Random& random, const Wish& of) {
+         return random_schedule(random, of.contraction, of.chosen);
+       }});
 }
 
 TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers({by_night() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {
-                          return random_cuda_schedule(random, of.contraction, of.chosen);
-                        }});
+  expect_right_numbers(
+      {by_night() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {
+         return random_cuda_schedule(random, of.contraction, of.chosen);
+       }});
 }
 
 TEST(RandomSchedules, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {

@@ -23,13 +23,17 @@ using scheduler::Schedule;
 
 bool by_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
+bool sums_results(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const ir::Value& value) { return value->op == ir::Op::sum; });
+}
+
 namespace {
 
 Trial planned(const Graph& graph, scheduler::PlanOptions options, const Draw& draw) {
   Trial trial;
   std::vector<std::pair<ir::Contraction, Schedule>> drawn;
-  const bool sums = std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                                [](const ir::Value& value) { return value->op == ir::Op::sum; });
+  const bool sums = sums_results(graph);
   options.fall_back = false;
   options.reschedule.anchor = [&](const std::string& op, const scheduler::AnchorChoice& choice) {
     const ir::Contraction& contraction = choice.contraction;

@@ -14,6 +14,9 @@ namespace fusejit::testing {
 // FUSEJIT_NIGHTLY is set.
 bool by_night();
 
+// The anchor's group reduces over its results.
+bool sums_results(const ir::Graph& graph);
+
 using Draw = std::function<scheduler::Schedule(const std::string& op, const ir::Contraction& contraction,
                                                const scheduler::Schedule& chosen)>;
 

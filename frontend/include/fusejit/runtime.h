@@ -36,7 +36,7 @@ struct Options {
   // steps and of compiling five times. "full": all that are near, also those that sum in another order, for as long as
   // it helps, in some ten times as long. On CUDA devices "full" times the first few engines that cuDNN offers for a
   // call. Another machine, or another run without the cache, may choose others: with "full" in the last bits too. It
-  // takes memory for the trace's arguments twice while it runs.
+  // takes memory for the trace's arguments twice while it runs, for frozen weights three times.
   std::string tune = "off";
   // "allow": what cannot be compiled as planned is compiled in parts, and an op that cannot be compiled at all is
   // interpreted: slower, with right results; counted in stats().fallbacks, and the log says why. "error": such a trace
