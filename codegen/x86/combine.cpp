@@ -22,7 +22,20 @@ Value* extremum_of(Builder& b, Value* x, Value* y, DType dtype, bool maximum) {
   return b.CreateBinaryIntrinsic(id, x, y);
 }
 
-Components combine_arg(Builder& b, const Components& x, const Components& y, DType value, DType index, bool maximum) {
+// An element that stands behind wins if it is better, or the first NaN.
+Value* beats(Builder& b, Value* x, Value* y, DType type, bool maximum) {
+  if (is_float(type))
+    return b.CreateAnd(maximum ? b.CreateFCmpUGT(y, x) : b.CreateFCmpULT(y, x), b.CreateFCmpORD(x, x));
+  if (is_int(type)) return maximum ? b.CreateICmpSGT(y, x) : b.CreateICmpSLT(y, x);
+  return maximum ? b.CreateICmpUGT(y, x) : b.CreateICmpULT(y, x);
+}
+
+Components combine_arg(Builder& b, const Components& x, const Components& y, DType value, DType index, bool maximum,
+                       bool ascending) {
+  if (ascending) {
+    Value* take = beats(b, x[0], y[0], value, maximum);
+    return {b.CreateSelect(take, y[0], x[0]), b.CreateSelect(take, y[1], x[1])};
+  }
   Value* index_less = is_unsigned(index) ? b.CreateICmpULT(y[1], x[1]) : b.CreateICmpSLT(y[1], x[1]);
   Value* better = nullptr;
   Value* tie = nullptr;
@@ -68,7 +81,8 @@ Components combine_welford(Builder& b, const Components& x, const Components& y,
   return {n, add(x[1], t), add(add(x[2], y[2]), mul(d, mul(t, x[0])))};
 }
 
-Components combine_one(Builder& b, Combiner combiner, const DType* types, const Components& x, const Components& y) {
+Components combine_one(Builder& b, Combiner combiner, const DType* types, const Components& x, const Components& y,
+                       bool ascending) {
   const bool floating = is_float(types[0]);
   switch (combiner) {
     case Combiner::add:
@@ -84,7 +98,7 @@ Components combine_one(Builder& b, Combiner combiner, const DType* types, const 
       return {b.CreateOr(x[0], y[0])};
     case Combiner::argmax:
     case Combiner::argmin:
-      return combine_arg(b, x, y, types[0], types[1], combiner == Combiner::argmax);
+      return combine_arg(b, x, y, types[0], types[1], combiner == Combiner::argmax, ascending);
     case Combiner::welford:
       return combine_welford(b, x, y, types[0]);
   }
@@ -126,7 +140,7 @@ Components identity(Builder& b, const std::vector<Combiner>& combiners, const st
 }
 
 Components combine(Builder& b, const std::vector<Combiner>& combiners, const std::vector<DType>& types,
-                   const Components& left, const Components& right) {
+                   const Components& left, const Components& right, bool ascending) {
   Components result;
   for (Combiner combiner : combiners) {
     const std::size_t at = result.size();
@@ -143,7 +157,7 @@ Components combine(Builder& b, const std::vector<Combiner>& combiners, const std
       x = {all[0].value, all[1].value};
       y = {all[2].value, all[3].value};
     }
-    for (Value* v : combine_one(b, combiner, &types[at], x, y)) result.push_back(v);
+    for (Value* v : combine_one(b, combiner, &types[at], x, y, ascending)) result.push_back(v);
   }
   return result;
 }

@@ -12,9 +12,10 @@ using Components = std::vector<llvm::Value*>;
 
 // The identity of each component, as scalars. `types` are the dtypes of all components of all combiners.
 Components identity(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types);
-// comb(left, right), combiner by combiner.
+// comb(left, right), combiner by combiner. `ascending`: positions on the right are greater than those on the left, so
+// that of equal elements (argmax, argmin) the left one stays.
 Components combine(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types,
-                   const Components& left, const Components& right);
+                   const Components& left, const Components& right, bool ascending = false);
 // tree(L) over the lanes of `lanes`; the results are scalars.
 Components tree(Builder& b, const std::vector<ir::Combiner>& combiners, const std::vector<DType>& types,
                 Components lanes);

@@ -5,6 +5,7 @@
 
 #include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
+#include "ir/kernel/positions.h"
 
 namespace fusejit::codegen::x86 {
 namespace {
@@ -56,22 +57,29 @@ std::vector<DType> result_types(const Emitter& e, const ir::ForStmt& s) {
   return types;
 }
 
-// acc = comb(acc, yielded) in place: addresses of its elements are held by `Carried`.
-void accumulate(Emitter& e, const ir::ForStmt& s, const std::vector<DType>& types, Components& acc) {
-  if (s.results.empty()) return;
+Components yielded_by(Emitter& e, const ir::ForStmt& s) {
   Components yielded;
   for (const ir::Arg& arg : s.body.yields) yielded.push_back(value_of(e, arg));
-  const Components combined = combine(e.b, s.combiners, types, acc, yielded);
+  return yielded;
+}
+
+// acc = comb(acc, yielded) in place: addresses of its elements are held by `Carried`.
+void accumulate(Emitter& e, const ir::ForStmt& s, const std::vector<DType>& types, Components& acc,
+                bool ascending = false) {
+  if (s.results.empty()) return;
+  const Components combined = combine(e.b, s.combiners, types, acc, yielded_by(e, s), ascending);
   std::copy(combined.begin(), combined.end(), acc.begin());
 }
 
 void emit_copies(Emitter& e, const ir::ForStmt& s, std::int64_t low, std::int64_t high) {
   const std::vector<DType> types = result_types(e, s);
   Components acc = identity(e.b, s.combiners, types);
+  // Whatever the first of them is, it is better than nothing, and a later one that equals it comes too late.
+  const bool ascending = high - low > 1 && ir::positions_ascend(s);
   for (std::int64_t i = low; i < high; ++i) {
     e.variables[s.variable] = {VariableKind::constant, i, nullptr, 0, ir::Interval{i, i}};
     emit_block(e, s.body);
-    accumulate(e, s, types, acc);
+    ascending && i == low ? void(acc = yielded_by(e, s)) : accumulate(e, s, types, acc, ascending);
   }
   for (std::size_t i = 0; i < acc.size(); ++i) e.values[s.results[i]] = acc[i];
 }

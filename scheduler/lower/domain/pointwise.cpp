@@ -88,7 +88,7 @@ class Pointwise {
     };
     maxima_.declare(kernel_.space().axes[lanes_].extent);
     maxima_.enter(ranges_.first(maxima_.row_axis()), each_vector);
-    ranges_.each(maxima_.row_axis(), [&](const Index& h) {
+    ranges_.each_in_copies(maxima_.row_axis(), maxima_.copies_of_rows(), [&](const Index& h) {
       maxima_.begin(h, each_vector);
       maxima_.columns([&](const Index& w) {
         point_[maxima_.row_axis()] = h, point_[maxima_.column_axis()] = w;

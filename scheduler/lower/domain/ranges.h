@@ -20,6 +20,9 @@ class Ranges {
   // body(element) for what the task at hand has of it, ascending: every element, the first of those that are unrolled
   // together; along the vector's axis the first of each block of whole vectors.
   void each(std::size_t axis, const std::function<void(ir::Index)>& body);
+  // The same, so many elements of a turn as copies: an index in one of them is the turn's plus a constant. Where tasks
+  // share the axis they are not.
+  void each_in_copies(std::size_t axis, std::int64_t copies, const std::function<void(ir::Index)>& body);
   // Of what the task has.
   ir::Index first(std::size_t axis) const;
   bool is_cut(std::size_t axis) const { return of(axis).chunks > 1; }

@@ -111,7 +111,7 @@ class Reducer {
   // Rows of the task at hand, which finds the windows that reach into them from above for itself.
   void rows(const std::function<void()>& inner) {
     maxima_.enter(ranges_.first(maxima_.row_axis()), each_vector_);
-    ranges_.each(maxima_.row_axis(), [&](const Index& h) {
+    ranges_.each_in_copies(maxima_.row_axis(), maxima_.copies_of_rows(), [&](const Index& h) {
       maxima_.begin(h, each_vector_);
       maxima_.columns([&](const Index& w) {
         point_[maxima_.row_axis()] = h, point_[maxima_.column_axis()] = w;

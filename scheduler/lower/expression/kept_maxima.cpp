@@ -97,6 +97,8 @@ void KeptMaxima::find(const Index& low, const Index& high, const EachVector& eac
   });
 }
 
+std::int64_t KeptMaxima::copies_of_rows() const { return rows_.stride <= kMostCopies ? rows_.stride : 1; }
+
 void KeptMaxima::columns(const std::function<void(const Index& w)>& body) {
   const std::int64_t stride = columns_.stride, trips = columns_.in / stride, rest = columns_.in % stride;
   // Copies by number, not `unroll`: a constant says which windows are over the column.

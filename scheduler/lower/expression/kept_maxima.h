@@ -29,6 +29,8 @@ class KeptMaxima {
   using EachVector = std::function<void(const std::function<void(const ir::Index& channel)>&)>;
   void enter(const ir::Index& h, const EachVector& each_vector);
   void begin(const ir::Index& h, const EachVector& each_vector);
+  // So many rows of pixels in turn know which windows cover them, up to the edges.
+  std::int64_t copies_of_rows() const;
   // Columns of a row of pixels, ascending; which windows cover one is known up to the edges.
   void columns(const std::function<void(const ir::Index& w)>& body);
   // Gradients at the kernel's point take what is kept for this channel.

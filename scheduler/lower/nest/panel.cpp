@@ -84,7 +84,7 @@ void Nest::skip_padding() {
 // Every tile in the registers is one at an edge. So they are written as copies, which leave out products with padding,
 // and no tile of the inside that could do without its zeros is among them.
 bool Nest::has_edges_alone(int axis) const {
-  if (dot_ >= 0 || s_.accumulators() > kFewAccumulators) return false;  // copies would spill
+  if (s_.accumulators() > kFewAccumulators) return false;  // copies would spill
   for (const ir::DimSum::Term& term : c_.a.index[static_cast<std::size_t>(axis)].terms) {
     const Range& all = range(term.dim);
     const auto loops = std::count_if(stages_.begin(), stages_.end(), [&](const Stage& stage) {
