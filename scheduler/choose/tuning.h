@@ -49,6 +49,9 @@ inline constexpr double kPanelOfL1 = 0.27;
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
+// Weights of an output, of which fewer than these do not repay that both operands are copied as pairs: 9 (3x3 of one
+// channel) take 1.15 of the time, 27 take 0.73 to 0.91, 147 (the stem) 0.52 (Zen 5).
+inline constexpr std::int64_t kLeastWeightsOfPairs = 16;
 // The part of L2 that the sums of the blocks of outputs may take that share a panel of a prologue. With a quarter 1x1
 // layers take 0.95 to 1 of the time (Zen 4), but a step of ResNet-50 moves 70 MiB more, parts of sums.
 inline constexpr std::int64_t kSumsOfPanelInL2 = 16;

@@ -58,11 +58,15 @@ class TilesOfPixels : X86Chooser {
 
     if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
     add_if_any(s_.inner, q);
+    const bool panel = !matrix && fits_panel(rows, columns, row_blocks.chunk);
+    if (panel && pairs_taps(columns, channels)) s_.dot = name(columns.other);
     sums_of_pixels(columns, rows, channel_dims, channels);
     // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
     const bool spills_at_edges =
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
-    if ((fused_.prologue || spills_at_edges) && !matrix) panel_of_pixels(rows, columns, row_blocks.chunk);
+    const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
+    if ((fused_.prologue || spills_at_edges || !pairs_alone(columns)) && panel && !pairs_in_groups)
+      s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
     if (reads_with_results(p)) {
       s_.fetch = {{name(p)}, row_blocks.chunk};
@@ -94,16 +98,23 @@ class TilesOfPixels : X86Chooser {
     return std::min(vectors_in_registers(), most);
   }
 
-  // What the rows of a task read, unless tasks that share out the outputs would each compute it, or pairs of a group's
-  // channels are no index of their own.
-  void panel_of_pixels(const Window& rows, const Window& columns, std::int64_t rows_of_task) {
-    const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; };
-    const bool shared_out = std::any_of(s_.tasks.begin(), s_.tasks.end(), over_outputs),
-               pairs_in_groups = !s_.dot.empty() && product(roles_.groups) > 1;
-    if ((shared_out && !along_groups_) || pairs_in_groups) return;
-    if (panel_bytes(rows, columns, rows_of_task) > target_.l2_bytes / 2) return;
-    s_.panel_a = along_groups_ && !shared_out ? s_.outer.back().dims[0] : Schedule::kTask;
+  bool shares_out_outputs() const {
+    return std::any_of(s_.tasks.begin(), s_.tasks.end(), [&](const auto& loop) { return loop.dims[0] == s_.vector; });
   }
+
+  // A panel of what the rows of a task read, unless tasks that share out the outputs would each compute it.
+  bool fits_panel(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
+    return (!shares_out_outputs() || along_groups_) &&
+           panel_bytes(rows, columns, rows_of_task) <= target_.l2_bytes / 2;
+  }
+
+  // Of few channels, which make no pairs: taps of a row do, where the window moves by whole pairs.
+  bool pairs_taps(const Window& columns, std::int64_t channels) const {
+    return columns.other >= 0 && target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16 && !along_groups_ &&
+           product(roles_.groups) == 1 && channels < tuning::kFewChannels && channels % 2 != 0 &&
+           extent(columns.other) > 1 && columns.stride % 2 == 0 && window_of(columns.other).stride == 1;
+  }
+  bool pairs_alone(const Window& columns) const { return columns.other < 0 || s_.dot != name(columns.other); }
 
   // Groups and blocks of outputs: parallel where the rest gives too few tasks.
   void outputs_loops(std::int64_t parts) {
@@ -168,9 +179,10 @@ class TilesOfPixels : X86Chooser {
       }
       const bool bounds = d == rows.other && rows.leaves;  // a loop of one tap has bounds that may be empty
       if (extent(d) > 1 || bounds) add(s_.inner, name(d));
+      if (name(d) == s_.dot) s_.unroll.push_back({{name(d)}, 2});
     }
     for (const int d : channel_dims) {
-      const bool dot = d == c_last() && multiplies_pairs(d);
+      const bool dot = s_.dot.empty() && d == c_last() && multiplies_pairs(d);
       if (dot) s_.dot = name(d);
       const std::int64_t most = tuning::kUnrolledChannels * (dot ? 2 : 1);
       const bool all = extent(d) < 2 * most;

@@ -31,13 +31,13 @@ class TilesOfWeights : X86Chooser {
       s_.vectors = 4;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
                        most = std::min(vectors_in_registers(), tuning::kMostPixels);
-    const bool dot = !few && groups == 1 && multiplies_pairs(n);
+    const bool dot = groups == 1 && multiplies_pairs(n) && product(taps) * channels >= tuning::kLeastWeightsOfPairs;
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
     const bool in_panel = dot || (fused_.prologue && !few);
     // Tasks that share out outputs and channels where those are many, else outputs and images.
-    const std::optional<Shares> shares = in_panel && groups == 1
+    const std::optional<Shares> shares = in_panel && !few && groups == 1
                                              ? shares_of_weights(blocks, channels, product(taps), area_of_pixel(p, q))
                                              : std::nullopt;
     const std::int64_t together = shares     ? shares->blocks
@@ -58,6 +58,11 @@ class TilesOfWeights : X86Chooser {
     add_together(s_.tasks, roles_.groups);
     if (together == 1 || together < blocks)
       add_if_any(s_.tasks, roles_.outputs, together == 1 ? 0 : together * s_.block());
+    std::int64_t rows_of_task = extent(p);
+    if (dot && few && product(planes) == 1) {
+      rows_of_task = of_one_size(split(extent(p), few_parts / parts.chunks)).chunk;
+      if (rows_of_task < extent(p)) add(s_.tasks, name(p), rows_of_task);
+    }
     const std::int64_t channels_of_task = shares ? shares->channels : channels;
     if (channels_of_task < channels) add(s_.tasks, name(channel), channels_of_task);
 
@@ -65,12 +70,13 @@ class TilesOfWeights : X86Chooser {
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
     const std::int64_t row_bytes = extent(q) * s_.block() * (dot ? 2 : bytes(fused_.compute)),
+                       least = few && dot && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
                        wanted = std::max<std::int64_t>(
-                           1, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) /
-                                  row_bytes);
-    const Split row_blocks = split(extent(p), ir::ceil_divide(extent(p), evenly(extent(p), wanted)));
+                           least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) /
+                                      row_bytes);
+    const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, evenly(rows_of_task, wanted)));
     std::int64_t images = at_once;  // that pass by
-    if (row_blocks.chunks == 1 && product(planes) == 1) {
+    if (row_blocks.chunks == 1 && rows_of_task == extent(p) && product(planes) == 1) {
       images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
       while (images > at_once && (parts.chunk % images != 0 || images % at_once != 0)) --images;
       images = std::max(images, at_once);
@@ -83,13 +89,14 @@ class TilesOfWeights : X86Chooser {
     };
     if (in_panel) s_.panel_a = innermost();
     if (together > 1) add(s_.outer, name(roles_.outputs));
-    if (!few) s_.panel_b = innermost();
+    if (!few || dot) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
       for (const int d : taps)
         if (d != taps.back()) add_if_any(s_.outer, d);
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
+      if (dot && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
     } else {
       for (const int d : taps) add_if_any(s_.outer, d);
       const std::int64_t width = width_of(channels_of_task, most);

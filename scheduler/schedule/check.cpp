@@ -164,21 +164,38 @@ class Check {
     if (c_.a.dtype != DType::bf16 || c_.b.dtype != DType::bf16)
       return fmt::format("dot2 multiplies bf16, not {} and {}", name(c_.a.dtype), name(c_.b.dtype));
     if (!dim(s_.dot).reduced) return fmt::format("{} is a parallel dim: its terms are not added up", s_.dot);
+    const int dot = c_.find(s_.dot);
+    const auto of_window = std::find_if(c_.a.index.begin(), c_.a.index.end(), [&](const ir::DimSum& sum) {
+      return sum.terms.size() > 1 && sum.coefficient_of(dot) != 0;
+    });
+    if (of_window != c_.a.index.end() && !s_.panel_a.empty()) return pairs_of_window(*of_window);
     if (dim(s_.dot).extent % 2 != 0 || s_.held(s_.dot) % 2 != 0)
       return fmt::format("pairs of {}, of which there are {} and {} are unrolled", s_.dot, dim(s_.dot).extent,
                          s_.held(s_.dot));
     for (std::size_t i = 0; i < c_.a.index.size(); ++i)
-      if (c_.a.index[i].coefficient_of(c_.find(s_.dot)) != 0 && c_.a.may_leave(static_cast<int>(i), c_.dims))
+      if (c_.a.index[i].coefficient_of(dot) != 0 && c_.a.may_leave(static_cast<int>(i), c_.dims))
         return fmt::format("a pair of {} may lie half outside of the first operand", s_.dot);
-    for (const auto& [operand, panel] : {std::pair{&c_.a, &s_.panel_a}, std::pair{&c_.b, &s_.panel_b}}) {
-      for (const ir::DimSum& sum : operand->index)
-        if (!panel->empty() && sum.terms.size() > 1 && sum.coefficient_of(c_.find(s_.dot)) != 0)
-          return fmt::format("a panel holds pairs of a dim that is an index alone, not of {}", s_.dot);
-    }
     const bool in_panels = !s_.panel_a.empty() && !s_.panel_b.empty();
     if (!in_panels && (s_.pack_b == 0 || c_.dims.back().name != s_.dot))
       return fmt::format("pairs of {} do not lie side by side: the second operand is packed, and its last dim is {}",
                          s_.dot, c_.dims.back().name);
+    return "";
+  }
+
+  // Taps of a window that moves by whole pairs: every pair of its panel begins at an even place. The last may end with
+  // a zero of both operands.
+  std::string pairs_of_window(const ir::DimSum& index) {
+    const int dot = c_.find(s_.dot);
+    if (s_.pack_b == 0) return fmt::format("pairs of {}, taps of a window, are packed in the second operand", s_.dot);
+    if (s_.held(s_.dot) % 2 != 0) return fmt::format("pairs of {}, of which {} are unrolled", s_.dot, s_.held(s_.dot));
+    for (const ir::DimSum::Term& term : index.terms)
+      if (term.coefficient <= 0 || (term.dim == dot ? term.coefficient != 1 : term.coefficient % 2 != 0))
+        return fmt::format("a window over pairs of {} moves by whole pairs, not by {}", s_.dot, term.coefficient);
+    const bool alone = std::any_of(c_.b.index.begin(), c_.b.index.end(), [&](const ir::DimSum& sum) {
+      return sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(dot) == 1;
+    });
+    if (!alone) return fmt::format("pairs of {} are an index of the second operand alone", s_.dot);
+    if (s_.winograd > 0 || !s_.combine.empty()) return fmt::format("pairs of {} are added up by one task", s_.dot);
     return "";
   }
 

@@ -251,6 +251,28 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
   return s;
 }
 
+Schedule with_pairs_of_taps(Random& random, const Contraction& c, const Schedule& of) {
+  std::vector<std::string> taps;
+  const auto dim = [&](const ir::DimSum::Term& term) { return c.dims[static_cast<std::size_t>(term.dim)]; };
+  for (const ir::DimSum& sum : c.a.index) {
+    for (const bool first : {false, true}) {
+      if (sum.terms.size() != 2) continue;
+      const ir::DimSum::Term &tap = sum.terms[first], &pixel = sum.terms[!first];
+      if (dim(tap).reduced && tap.coefficient == 1 && !dim(pixel).reduced && pixel.coefficient % 2 == 0)
+        taps.push_back(dim(tap).name);
+    }
+  }
+  Schedule s = of;
+  if (taps.empty()) return s;
+  s.dot = random.of(taps);
+  std::erase_if(s.unroll, [&](const scheduler::Extent& held) { return held.dims[0] == s.dot; });
+  s.unroll.push_back({{s.dot}, 2 * random.from(1, 2)});
+  s.panel_a = s.outer.empty() || random.chance(50) ? std::string(Schedule::kTask) : random.of(s.outer).dims[0];
+  s.panel_b.clear(), s.combine.clear();
+  s.pack_b = s.block();
+  return s;
+}
+
 namespace {
 
 // Dims in any order, now and then some of them as one loop.

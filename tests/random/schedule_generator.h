@@ -40,6 +40,9 @@ std::string random_convolution_3x3(Random& random);
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.
 scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,
                                     const scheduler::Schedule& chosen);
+// This schedule with dot2 over the taps of a window that moves by pairs, if there is one.
+scheduler::Schedule with_pairs_of_taps(Random& random, const ir::Contraction& contraction,
+                                       const scheduler::Schedule& of);
 // The same for Winograd: rows, images and outputs of a task, patches and vectors of a tile.
 scheduler::Schedule random_winograd(Random& random, const ir::Contraction& contraction,
                                     const scheduler::Schedule& chosen);

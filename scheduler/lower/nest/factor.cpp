@@ -16,15 +16,20 @@ int axis_of_pairs(const ir::ContractionOperand& operand, int dim) {
 }
 
 Arg bf16_pair(Expression& expression, int node, const ir::ContractionOperand& operand, const LogicalIndex& first,
-              int dim) {
+              int dim, int outside) {
   LogicalIndex second = first;
-  const ir::ValueId word = expression.stored_pair(node, first, axis_of_pairs(operand, dim));
+  const ir::ValueId word = outside >= 0 ? -1 : expression.stored_pair(node, first, axis_of_pairs(operand, dim));
   if (word >= 0) return word;
   for (std::size_t i = 0; i < second.size(); ++i)
     second[i] = second[i] + ir::Index(operand.index[i].coefficient_of(dim));
   ir::KernelBuilder& builder = expression.builder();
-  const auto bits_at = [&](const LogicalIndex& at) {
-    return Arg(builder.def(Op::bits, {expression.stored_value(node, at)}, DType::u32));
+  const auto bits_at = [&](const LogicalIndex& at) -> Arg {
+    const auto bits = [&] { return Arg(builder.def(Op::bits, {expression.stored_value(node, at)}, DType::u32)); };
+    if (outside < 0) return bits();
+    const auto axis = static_cast<std::size_t>(outside);
+    return builder.choose(
+        within(at[axis], operand.extents[axis]), {DType::u32}, [&] { return std::vector<Arg>{bits()}; },
+        [&] { return std::vector<Arg>{ir::KernelBuilder::literal(0, DType::u32)}; })[0];
   };
   const Arg low = bits_at(first), high = bits_at(second);
   const Arg shifted = builder.def(Op::shl, {high, ir::KernelBuilder::literal(16, DType::u32)}, DType::u32);

@@ -32,9 +32,10 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
       dims_(c_.dims) {
   panel_a_ = {&c_.a, value_a_}, panel_b_ = {&c_.b, value_b_};
   zeros_.resize(c_.a.index.size());
+  if (dot_ >= 0) dims_[static_cast<std::size_t>(dot_)].extent += dim(dot_).extent % 2;  // whose last pair ends with 0
   for (std::size_t d = 0; d < c_.dims.size(); ++d) {
     held_.push_back(s_.held(c_.dims[d].name));
-    ranges_.push_back({0, c_.dims[d].extent, false, 1});
+    ranges_.push_back({0, dims_[d].extent, false, 1});
     const int i = static_cast<int>(d);
     if (s_.combinations(c_.dims[d].name) != nullptr || i == vector_ || held_.back() == 1) continue;
     (c_.dims[d].reduced ? unrolled_dims_ : tile_dims_).push_back(i);
@@ -44,7 +45,7 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
     FJ_ASSERT(list_dims_.empty(), "two tiles over several dims in {}", print(s_));
     for (const std::string& name : extent.dims) list_dims_.push_back(c_.find(name));
   }
-  std::vector<ir::ContractionDim> padded = c_.dims;  // threads hold whole tiles
+  std::vector<ir::ContractionDim> padded = dims_;  // threads hold whole tiles
   for (std::size_t d = 0; by_threads_ && d < padded.size(); ++d)
     if (static_cast<int>(d) != vector_) padded[d].extent = ir::ceil_divide(padded[d].extent, held_[d]) * held_[d];
   for (std::size_t d = 0; d < c_.a.index.size(); ++d) pending_.push_back(c_.a.may_leave(static_cast<int>(d), padded));

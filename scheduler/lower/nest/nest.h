@@ -109,6 +109,7 @@ class Nest : public ContractionLoops {
   std::int64_t size_in_panel(int d) const;
   void measure(Panel& panel) const;
   void in_panel(Panel& panel, std::size_t next);
+  bool is_paired(const ir::ContractionOperand& operand, std::size_t axis) const;
   void skip_padding();
   bool has_edges_alone(int axis) const;
   void over_axis(const Panel& panel, std::size_t d, const std::function<void(const ir::Index& i, bool inside)>& body);

@@ -38,7 +38,7 @@ std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& 
     dims.push_back(c.dims[static_cast<std::size_t>(winograd_dims(c)->c)].extent);
   } else {
     for (const ir::ContractionDim& dim : c.dims)
-      if (dim.reduced) dims.push_back(dim.extent / (dim.name == s.dot ? 2 : 1));
+      if (dim.reduced) dims.push_back(ir::ceil_divide<std::int64_t>(dim.extent, dim.name == s.dot ? 2 : 1));
   }
   dims.push_back(s.pack_b);
   return dims;
@@ -72,7 +72,7 @@ class Packing {
     }
     blocks_ = (dim(vector_).extent + s_.pack_b - 1) / s_.pack_b;
     channel_ = s_.winograd > 0 ? winograd_dims(c_)->c : sums_.back();
-    at_once_ = s_.dot.empty() ? 1 : 2;
+    paired_ = s_.dot.empty() ? -1 : c_.find(s_.dot);
   }
 
   LoweredKernel run(int packed) && {
@@ -100,14 +100,15 @@ class Packing {
   const ir::ContractionDim& dim(int d) const { return c_.dims[static_cast<std::size_t>(d)]; }
   Index& at(int d) { return at_[static_cast<std::size_t>(d)]; }
   // As they are packed: pairs of them, where dot2 multiplies.
-  std::int64_t channels() const { return dim(channel_).extent / at_once_; }
+  std::int64_t count(int d) const { return ir::ceil_divide<std::int64_t>(dim(d).extent, d == paired_ ? 2 : 1); }
+  std::int64_t channels() const { return count(channel_); }
   std::int64_t taps() const { return c_.terms() / dim(channel_).extent; }
 
   // What is summed up, of what lies side by side in memory for one output, in that order: channels, or the channels
   // and all of their taps, if those are few. Nothing where no such words are in memory.
   std::vector<int> side_by_side() const {
     const Type& type = context_.graph.value(value_).type();
-    if (!context_.grouping.stored[static_cast<std::size_t>(value_)] || bytes(type.dtype) != kWordBytes || at_once_ > 1)
+    if (!context_.grouping.stored[static_cast<std::size_t>(value_)] || bytes(type.dtype) != kWordBytes || paired_ >= 0)
       return {};
     std::vector<int> dims;
     std::int64_t elements = 1;
@@ -159,10 +160,12 @@ class Packing {
     for (const ir::DimSum& sum : c_.b.index) {
       Index one = sum.constant;
       for (const ir::DimSum::Term& term : sum.terms)
-        one = one + at(term.dim) * (term.dim == channel_ ? at_once_ * term.coefficient : term.coefficient);
+        one = one + at(term.dim) * (term.dim == paired_ ? 2 * term.coefficient : term.coefficient);
       index.push_back(one);
     }
-    return at_once_ == 1 ? expression.value(value_, index) : bf16_pair(expression, value_, c_.b, index, channel_);
+    if (paired_ < 0) return expression.value(value_, index);
+    const int half = dim(paired_).extent % 2 == 0 ? -1 : axis_of_pairs(c_.b, paired_);  // of the last pair is outside
+    return bf16_pair(expression, value_, c_.b, index, paired_, half);
   }
 
   Arg element_or_zero() {
@@ -198,7 +201,7 @@ class Packing {
   // The taps, then `channels`.
   void over_taps(std::size_t n, const std::function<void()>& channels) {
     if (n + 1 == sums_.size()) return channels();
-    serial(builder_, dim(sums_[n]).extent, [&](Index i) { at(sums_[n]) = i, over_taps(n + 1, channels); });
+    serial(builder_, count(sums_[n]), [&](Index i) { at(sums_[n]) = i, over_taps(n + 1, channels); });
   }
 
   void over_tasks() {
@@ -350,7 +353,7 @@ class Packing {
   const int value_;
   const DType type_;  // of what is packed
   int channel_ = -1;
-  std::int64_t at_once_ = 1;       // channels in a factor
+  int paired_ = -1;                // the dim of which a factor has two; -1: none
   std::vector<Index> at_;          // by dim
   std::vector<int> apart_, sums_;  // dims of the operand that are blocks of their own; that are summed up
   std::vector<std::int64_t> dims_;

@@ -34,7 +34,7 @@ void Nest::measure(Panel& panel) const {
     const ir::DimSum& sum = panel.of->index[i];
     Panel::Axis axis;
     axis.low = sum.constant;
-    axis.may_leave = panel.of->may_leave(static_cast<int>(i), c_.dims);
+    axis.may_leave = panel.of->may_leave(static_cast<int>(i), dims_);
     const ir::DimSum::Term* only = nullptr;
     int free = 0;
     for (const ir::DimSum::Term& term : sum.terms) {
@@ -49,10 +49,18 @@ void Nest::measure(Panel& panel) const {
       const std::int64_t at_once = terms_at_once(only->dim);
       axis.step = std::abs(only->coefficient) * at_once;
       axis.extent = ir::ceil_divide(size_in_panel(only->dim), at_once);
+    } else if (is_paired(*panel.of, i)) {  // of a window that moves by whole pairs
+      axis.step = 2;
+      axis.extent = ir::ceil_divide<std::int64_t>(axis.extent, 2);
     }
     panel.axes.push_back(axis);
   }
   panel.order = physical_order(kernel_.graph().value(panel.value).type());
+}
+
+// Neighbouring elements along this logical dim are one factor.
+bool Nest::is_paired(const ir::ContractionOperand& operand, std::size_t axis) const {
+  return dot_ >= 0 && operand.index[axis].coefficient_of(dot_) != 0;
 }
 
 // The copy, and what reads it.
@@ -84,7 +92,8 @@ void Nest::skip_padding() {
 // Every tile in the registers is one at an edge. So they are written as copies, which leave out products with padding,
 // and no tile of the inside that could do without its zeros is among them.
 bool Nest::has_edges_alone(int axis) const {
-  if (s_.accumulators() > kFewAccumulators) return false;  // copies would spill
+  if (s_.accumulators() > kFewAccumulators) return false;             // copies would spill
+  if (is_paired(c_.a, static_cast<std::size_t>(axis))) return false;  // half a pair may be padding
   for (const ir::DimSum::Term& term : c_.a.index[static_cast<std::size_t>(axis)].terms) {
     const Range& all = range(term.dim);
     const auto loops = std::count_if(stages_.begin(), stages_.end(), [&](const Stage& stage) {
@@ -105,9 +114,9 @@ void Nest::over_axis(const Panel& panel, std::size_t d, const std::function<void
     emit_loop(std::move(low), std::move(high), Binding::none, [&](const Index& i) { body(i, inside); });
   };
   if (!axis.may_leave) return over({Index(0)}, {extent}, true);
-  // 0 <= low + i * step < the operand's extent
+  // 0 <= low + i * step < the operand's extent, or half of a pair is
   const auto first_at_least = [&](std::int64_t bound) { return (Index(bound + axis.step - 1) - axis.low) / axis.step; };
-  const Index first = first_at_least(0), end = first_at_least(panel.of->extents[d]);
+  const Index first = first_at_least(is_paired(*panel.of, d) ? -1 : 0), end = first_at_least(panel.of->extents[d]);
   over({Index(0)}, {extent, first}, false);
   over({Index(0), first}, {extent, end}, true);
   over({Index(0), end}, {extent}, false);
@@ -132,7 +141,7 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
       at[d] = vector * lanes + lane;
       std::vector<ir::Compare> there;
       if (rest > 0) there.push_back(compare(at[d], ir::CompareKind::lt, axis.extent));
-      if (axis.may_leave)
+      if (axis.may_leave && !is_paired(*panel.of, d))
         for (const ir::Compare& c : within(axis.low + at[d] * axis.step, panel.of->extents[d])) there.push_back(c);
       const Arg nothing = KernelBuilder::literal(0, factor_);
       const auto element = [&]() -> Arg {
@@ -171,8 +180,12 @@ Arg Nest::copied(const Panel& panel, const std::vector<Index>& at) {
   LogicalIndex first;
   for (std::size_t i = 0; i < panel.axes.size(); ++i) first.push_back(panel.axes[i].low + at[i] * panel.axes[i].step);
   Expression& expression = kernel_.expression();
+  int half = -1;  // of a pair may be outside
+  for (std::size_t i = 0; i < panel.axes.size(); ++i)
+    if (panel.axes[i].may_leave && is_paired(*panel.of, i)) half = static_cast<int>(i);
   return expression.nested([&] {
-    return dot_ < 0 ? expression.value(panel.value, first) : bf16_pair(expression, panel.value, *panel.of, first, dot_);
+    return dot_ < 0 ? expression.value(panel.value, first)
+                    : bf16_pair(expression, panel.value, *panel.of, first, dot_, half);
   });
 }
 

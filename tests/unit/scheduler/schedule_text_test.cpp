@@ -283,6 +283,27 @@ TEST(ScheduleCheck, PairsAreOfBf16AndSideBySide) {
             "q is a parallel dim: its terms are not added up");
 }
 
+TEST(ScheduleCheck, PairsOfTapsMoveByPairs) {
+  ir::Contraction even = kConvolution, odd = kConvolution;
+  even.a.dtype = even.b.dtype = odd.a.dtype = odd.b.dtype = DType::bf16;
+  const auto broken = [](const ir::Contraction& c, const std::string& text) {
+    return check(c, parse_schedule("schedule { vector k 16 x 2 tile q 8 " + text + " }"),
+                 Target::parse("x86:avx512bf16"), false);
+  };
+  for (ir::DimSum& sum : even.a.index)
+    for (ir::DimSum::Term& term : sum.terms)
+      if (sum.terms.size() > 1 && !even.dims[static_cast<std::size_t>(term.dim)].reduced) term.coefficient = 2;
+  const std::string loops = "task n outer k inner p, q, r, s, c ";
+  EXPECT_EQ(broken(even, "unroll s 2 dot s " + loops + "panel a task pack b 32"), "");
+  EXPECT_EQ(broken(odd, "unroll s 2 dot s " + loops + "panel a task pack b 32"),
+            "a window over pairs of s moves by whole pairs, not by 1");
+  EXPECT_EQ(broken(even, "unroll s 2 dot s " + loops + "panel a task"),
+            "pairs of s, taps of a window, are packed in the second operand");
+  EXPECT_EQ(broken(even, "dot s " + loops + "panel a task pack b 32"), "pairs of s, of which 1 are unrolled");
+  EXPECT_EQ(broken(even, "unroll s 2 dot s " + loops + "pack b 32"),
+            "pairs of s, of which there are 3 and 2 are unrolled");
+}
+
 TEST(ScheduleCheck, PanelsAreBuiltInALoopOfATask) {
   const auto broken = [](const std::string& text) {
     return check(kConvolution, parse_schedule("schedule { vector k 16 x 2 tile q 9 " + text + " }"),
