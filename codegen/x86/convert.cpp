@@ -23,11 +23,10 @@ Value* bf16_to_f32(Builder& b, Value* x) {
 // Nearest even by integer addition: denormals are kept, and NaN stays one by setting its quiet bit.
 Value* f32_to_bf16(Builder& b, Value* x) {
   Value* u = b.CreateBitCast(x, lanes(x, b.getInt32Ty()));
-  Value* high = b.CreateLShr(u, 16);
-  Value* bias = b.CreateAdd(b.CreateAnd(high, number(u, 1)), number(u, 0x7fff));
-  Value* rounded = b.CreateLShr(b.CreateAdd(u, bias), 16);
-  Value* quiet = b.CreateOr(high, number(u, 0x40));
-  return b.CreateTrunc(b.CreateSelect(is_nan(b, x), quiet, rounded), lanes(x, b.getInt16Ty()));
+  Value* odd = b.CreateAnd(b.CreateLShr(u, 16), number(u, 1));
+  Value* rounded = b.CreateAdd(u, b.CreateAdd(odd, number(u, 0x7fff)));
+  Value* quiet = b.CreateOr(u, number(u, 0x400000));
+  return high_half(b, b.CreateBitCast(b.CreateSelect(is_nan(b, x), quiet, rounded), x->getType()));
 }
 
 // Without F16C: shift the 15 bits into place; denormals are normalised by one exact multiplication with 2^112.
@@ -130,6 +129,11 @@ Value* float_to_float(Builder& b, const MachineFacts& facts, Value* x, DType fro
 }
 
 }  // namespace
+
+Value* high_half(Builder& b, Value* x) {
+  Value* u = b.CreateBitCast(x, lanes(x, b.getInt32Ty()));
+  return b.CreateTrunc(b.CreateLShr(u, 16), lanes(u, b.getInt16Ty()));
+}
 
 Type* value_type(llvm::LLVMContext& context, DType dtype) {
   switch (dtype) {

@@ -13,9 +13,41 @@ namespace {
 
 using llvm::Value;
 
+// Of f32: what came from bf16, and what is chosen among such values. A ReLU needs no rounding.
+bool is_whole_bf16(const Emitter& e, const ir::Arg& arg) {
+  if (dtype_of(e, arg) != DType::f32) return false;
+  return arg.is_literal() ? (arg.literal.bits & 0xffff) == 0 : e.whole_bf16[static_cast<std::size_t>(arg.value)];
+}
+
+bool gives_whole_bf16(const Emitter& e, const ir::DefStmt& s) {
+  if (s.results.size() != 1 || e.kernel.values[s.results[0]] != DType::f32) return false;
+  const auto all_from = [&](std::size_t first) {
+    return std::all_of(s.args.begin() + static_cast<std::ptrdiff_t>(first), s.args.end(),
+                       [&](const ir::Arg& arg) { return is_whole_bf16(e, arg); });
+  };
+  switch (s.op) {
+    case ir::Op::cast:
+      return dtype_of(e, s.args[0]) == DType::bf16;
+    case ir::Op::maximum:
+    case ir::Op::minimum:
+    case ir::Op::neg:
+    case ir::Op::abs:
+      return all_from(0);
+    case ir::Op::where:
+      return all_from(1);
+    default:
+      return false;
+  }
+}
+
 void emit_def(Emitter& e, const ir::DefStmt& s) {
   std::vector<Typed> operands;
   for (const ir::Arg& arg : s.args) operands.push_back({value_of(e, arg), dtype_of(e, arg)});
+  if (s.op == ir::Op::cast && e.kernel.values[s.results[0]] == DType::bf16 && is_whole_bf16(e, s.args[0])) {
+    e.values[s.results[0]] = high_half(e.b, operands[0].value);
+    return;
+  }
+  if (gives_whole_bf16(e, s)) e.whole_bf16[static_cast<std::size_t>(s.results[0])] = true;
   const std::vector<Value*> results = apply(e.b, e.facts, s.op, operands, e.kernel.values[s.results[0]]);
   for (std::size_t i = 0; i < s.results.size(); ++i) e.values[s.results[i]] = results[i];
 }
@@ -130,6 +162,7 @@ void close_scope(Emitter& e) {
 
 void emit_phase(Emitter& e, const ir::Phase& phase) {
   e.values.resize(e.kernel.values.size(), nullptr);
+  e.whole_bf16.resize(e.kernel.values.size());
   e.variables.resize(static_cast<std::size_t>(e.kernel.variable_count));
   e.bases.resize(e.kernel.memories.size(), nullptr);
   e.registers.resize(e.kernel.memories.size());

@@ -77,6 +77,7 @@ struct Emitter {
   Builder b;
 
   std::vector<llvm::Value*> values = {};                  // by ValueId
+  std::vector<bool> whole_bf16 = {};                      // by ValueId: an f32 that bf16 holds without rounding
   std::vector<Variable> variables = {};                   // by VarId
   std::vector<llvm::Value*> bases = {};                   // by MemId: buffers, work, scratch
   std::vector<AliasInfo> aliases = {};                    // by MemId

@@ -226,6 +226,35 @@ TEST(HalfPrecision, WidensAndRoundsEveryValue) {
   }
 }
 
+// What is chosen among values that were bf16 is one, and no rounding is written for it.
+TEST(HalfPrecision, ChoicesOfBf16AreNotRounded) {
+  constexpr const char* kText =
+      "kernel @k(%x: bf16[65536] read, %y: bf16[65536] write, %z: bf16[65536] write) on ISA { phase { for %i in "
+      "0..4096 { for %l in 0..16 vector { %0 = load %x[%i*16 + %l] : bf16  %1 = cast(%0) : f32  %2 = maximum(%1, 0) : "
+      "f32  %3 = cast(%2) : bf16  store %y[%i*16 + %l], %3  %4 = load %x[65535 - %i*16 - %l] : bf16  %5 = cast(%4) : "
+      "f32  %6 = lt(%1, %5) : bool  %7 = neg(%1) : f32  %8 = abs(%5) : f32  %9 = where(%6, %7, %8) : f32  %10 = "
+      "minimum(%9, LIMIT) : f32  %11 = cast(%10) : bf16  store %z[%i*16 + %l], %11 } } } }";
+  const auto with = [](std::string text, const std::string& word, const std::string& by) {
+    return text.replace(text.find(word), word.size(), by);
+  };
+  for (Isa isa : {Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2}) {
+    if (!codegen::x86::host_supports(isa)) continue;
+    for (const char* limit : {"3.5", "3.51"}) {
+      const ir::Kernel kernel = ir::parse_kernel(with(with(kText, "ISA", std::string(name(isa))), "LIMIT", limit));
+      Operands expected = random_operands(kernel, Values::ordinary, 1),
+               actual = random_operands(kernel, Values::ordinary, 1);
+      for (Operands* o : {&expected, &actual})
+        for (std::int64_t i = 0; i < 65536; ++i)
+          ir::store_element(o->buffers[0].data(), DType::bf16, i, {DType::bf16, static_cast<std::uint64_t>(i)});
+      run_interpreted(kernel, expected);
+      run_compiled(*codegen::x86::compile(kernel, Target{}), actual, ir::TaskOrder::ascending);
+      EXPECT_EQ(difference(kernel, expected, actual), "") << limit << " on " << name(isa);
+      const bool rounds = codegen::x86::llvm_text(kernel, Target{}).find("i32 32767") != std::string::npos;
+      EXPECT_EQ(rounds, std::string(limit) == "3.51") << name(isa);
+    }
+  }
+}
+
 // And f64, once, however narrow what they become.
 TEST(HalfPrecision, RoundsWideValuesOnce) {
   for (Isa isa : {Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2}) {

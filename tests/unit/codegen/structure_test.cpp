@@ -29,6 +29,20 @@ const Case kCases[] = {
         %0 = load %x[%t, %l*4 + %k] : f32  %1 = index(%l*4 + %k) : i32  yield %0, %1 }
       yield %c, %d }
     store %v[%t], %a  store %i[%t], %b } } })"},
+    // Ties: the first where positions ascend, the least where they do not.
+    {"first_of_a_window", R"(kernel @k(%x: f32[9,5,5,16] read, %v: f32[9,3,16] write, %i: i32[9,3,16] write) on x86:avx512 {
+  phase { for %t in 0..9 threads { for %l in 0..16 vector {
+    %a, %b = for %r in 0..3 unroll reduce argmax : f32, i32 {
+      %c, %d = for %s in 1..4 unroll reduce argmax : f32, i32 {
+        %0 = load %x[%t, %r, %s, %l] : f32  %1 = maximum(%0, 0) : f32  %2 = index(%r*5 + %s) : i32  yield %1, %2 }
+      yield %c, %d }
+    store %v[%t, 0, %l], %a  store %i[%t, 0, %l], %b
+    %e, %f = for %r in 0..5 unroll reduce argmin : f32, i32 {
+      %3 = load %x[%t, %r, 0, %l] : f32  %4 = minimum(%3, 0) : f32  %5 = index(%r) : i32  yield %4, %5 }
+    store %v[%t, 1, %l], %e  store %i[%t, 1, %l], %f
+    %g, %h = for %r in 0..5 unroll reduce argmax : f32, i32 {
+      %6 = load %x[%t, %r, 4, %l] : f32  %7 = maximum(%6, 0) : f32  %8 = index(-%r + 4) : i32  yield %7, %8 }
+    store %v[%t, 2, %l], %g  store %i[%t, 2, %l], %h } } } })"},
     {"turned_squares", R"(kernel @k(%x: f32[32,48] read, %y: f32[48,32] write) on x86:avx512 {
   phase { for %t in 0..2 threads { for %b in 0..3 { for %l in 0..16 vector { for %j in 0..16 unroll {
     %0 = load %x[%t*16 + %l, %b*16 + %j] : f32  store %y[%b*16 + %j, %t*16 + %l], %0 } } } } } })"},
