@@ -87,7 +87,7 @@ class Packing {
     } else if (channels_adjoin() && channels() >= s_.lanes) {
       over_channels();
     } else if (taps() == 1 && blocks_ > 1 && channels() > kPackedRows) {
-      over_rows();
+      over_rows([&](const Index& block) { vectors(block); });
     } else {
       over_tasks();
     }
@@ -217,13 +217,13 @@ class Packing {
   }
 
   // A few rows of a matrix and one block after the other: as many streams of reads, and whole lines are written.
-  void over_rows() {
+  void over_rows(const std::function<void(const Index& block)>& vectors_of) {
     const Split rows = split(channels(), (channels() + kPackedRows - 1) / kPackedRows),
                 blocks = split(blocks_, (context_.target.tasks + rows.chunks - 1) / rows.chunks);
     parallel(builder_, rows.chunks, [&](Index part) {
       parallel(builder_, blocks.chunks, [&](Index share) {
         loop_chunk(builder_, blocks, share, [&](Index block) {
-          loop_chunk(builder_, rows, part, [&](Index c) { at(channel_) = c, vectors(block); });
+          loop_chunk(builder_, rows, part, [&](Index c) { at(channel_) = c, vectors_of(block); });
         });
       });
     });
@@ -285,6 +285,9 @@ class Packing {
   void transformed() {
     const WinogradDims dims = *winograd_dims(c_);
     const WinogradTransform transform(builder_, has_fma(context_.target.isa), type_);
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : dims_) elements *= extent;
+    const bool stream = elements * bytes(type_) >= context_.target.l3_bytes / 2;  // gone before they are read
     const auto of_vector = [&](const Index& block, const Index& in_block) {
       at(vector_) = block * s_.pack_b + in_block;
       std::vector<std::vector<Arg>> columns;  // by s, then point
@@ -299,21 +302,32 @@ class Packing {
         const std::vector<Arg> row = transform.weights({columns[0][i], columns[1][i], columns[2][i]});
         for (std::size_t j = 0; j < row.size(); ++j)
           builder_.store(to_, {block, Index(static_cast<std::int64_t>(i * row.size() + j)), at(channel_), in_block},
-                         row[j]);
+                         row[j], stream);
       }
     };
+    const auto vectors_of = [&](const Index& block) {
+      unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector,
+                      [&](Index lane) { of_vector(block, v * s_.lanes + lane); });
+      });
+    };
+    if (blocks_ > 1 && channels() > kPackedRows && outputs_lie_inside()) return over_rows(vectors_of);
     const Split tasks = split(channels(), ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
     parallel(builder_, blocks_, [&](Index block) {
       parallel(builder_, tasks.chunks, [&](Index part) {
-        loop_chunk(builder_, tasks, part, [&](Index c) {
-          at(channel_) = c;
-          unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
-            builder_.loop(Index(0), Index(s_.lanes), Binding::vector,
-                          [&](Index lane) { of_vector(block, v * s_.lanes + lane); });
-          });
-        });
+        loop_chunk(builder_, tasks, part, [&](Index c) { at(channel_) = c, vectors_of(block); });
       });
     });
+  }
+  // In memory a channel's outputs lie side by side, with their taps or without.
+  bool outputs_lie_inside() const {
+    const std::vector<int> order = physical_order(context_.graph.value(value_).type());
+    const auto place_of = [&](int d) {
+      return std::find_if(order.begin(), order.end(), [&](int axis) {
+        return c_.b.index[static_cast<std::size_t>(axis)].coefficient_of(d) != 0;
+      });
+    };
+    return place_of(channel_) < place_of(vector_);
   }
 
   // Channels of groups are a loop: in an index they stand beside the groups, and two bounds are not proven at once.
