@@ -5,6 +5,9 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "codegen/x86/emitter.h"
 #include "ir/base/check.h"
 
@@ -25,19 +28,10 @@ bool gives_whole_bf16(const Emitter& e, const ir::DefStmt& s) {
     return std::all_of(s.args.begin() + static_cast<std::ptrdiff_t>(first), s.args.end(),
                        [&](const ir::Arg& arg) { return is_whole_bf16(e, arg); });
   };
-  switch (s.op) {
-    case ir::Op::cast:
-      return dtype_of(e, s.args[0]) == DType::bf16;
-    case ir::Op::maximum:
-    case ir::Op::minimum:
-    case ir::Op::neg:
-    case ir::Op::abs:
-      return all_from(0);
-    case ir::Op::where:
-      return all_from(1);
-    default:
-      return false;
-  }
+  if (s.op == ir::Op::cast) return dtype_of(e, s.args[0]) == DType::bf16;
+  if (s.op == ir::Op::where) return all_from(1);
+  constexpr ir::Op kChoices[] = {ir::Op::maximum, ir::Op::minimum, ir::Op::neg, ir::Op::abs};
+  return std::find(std::begin(kChoices), std::end(kChoices), s.op) != std::end(kChoices) && all_from(0);
 }
 
 void emit_def(Emitter& e, const ir::DefStmt& s) {

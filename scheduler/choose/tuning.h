@@ -41,8 +41,8 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 // --- x86, weight gradients
 
 // The part of L1 that a block of the second operand takes, which every tile of weights passes over, as rows that divide
-// an image or as whole images: a row at 56x56, half an image at 14x14, two at 7x7. With twice as much 1x1 layers take up
-// to 1.05 of the time on ResNet-50 and 1.06 to 1.15 on MobileNet-v2, with half of it 1.04 at 14x14 (Zen 5, 48 KiB).
+// an image or as whole images: a row at 56x56, half an image at 14x14, two at 7x7. With twice as much 1x1 layers take
+// up to 1.05 of the time on ResNet-50 and 1.06 to 1.15 on MobileNet-v2, with half of it 1.04 at 14x14 (Zen 5, 48 KiB).
 inline constexpr double kPanelOfL1 = 0.27;
 // What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
 // do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5 (Zen 5).

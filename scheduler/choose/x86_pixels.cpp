@@ -104,14 +104,13 @@ class TilesOfPixels : X86Chooser {
 
   // A panel of what the rows of a task read, unless tasks that share out the outputs would each compute it.
   bool fits_panel(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
-    return (!shares_out_outputs() || along_groups_) &&
-           panel_bytes(rows, columns, rows_of_task) <= target_.l2_bytes / 2;
+    return (!shares_out_outputs() || along_groups_) && panel_bytes(rows, columns, rows_of_task) <= target_.l2_bytes / 2;
   }
 
   // Of few channels, which make no pairs: taps of a row do, where the window moves by whole pairs.
   bool pairs_taps(const Window& columns, std::int64_t channels) const {
-    return columns.other >= 0 && target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16 && !along_groups_ &&
-           product(roles_.groups) == 1 && channels < tuning::kFewChannels && channels % 2 != 0 &&
+    return columns.other >= 0 && target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16 &&
+           !along_groups_ && product(roles_.groups) == 1 && channels < tuning::kFewChannels && channels % 2 != 0 &&
            extent(columns.other) > 1 && columns.stride % 2 == 0 && window_of(columns.other).stride == 1;
   }
   bool pairs_alone(const Window& columns) const { return columns.other < 0 || s_.dot != name(columns.other); }

@@ -71,9 +71,8 @@ class TilesOfWeights : X86Chooser {
     // writing the tile is little beside it.
     const std::int64_t row_bytes = extent(q) * s_.block() * (dot ? 2 : bytes(fused_.compute)),
                        least = few && dot && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
-                       wanted = std::max<std::int64_t>(
-                           least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) /
-                                      row_bytes);
+        wanted = std::max<std::int64_t>(
+            least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
     const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, evenly(rows_of_task, wanted)));
     std::int64_t images = at_once;  // that pass by
     if (row_blocks.chunks == 1 && rows_of_task == extent(p) && product(planes) == 1) {

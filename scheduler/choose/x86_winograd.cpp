@@ -1,4 +1,5 @@
-// How a convolution of 3 x 3 taps goes through Winograd's F(4x4, 3x3), with which patches a task, and whether that pays.
+// How a convolution of 3 x 3 taps goes through Winograd's F(4x4, 3x3), with which patches a task, and whether that
+// pays.
 #include <algorithm>
 
 #include "scheduler/choose/roles.h"

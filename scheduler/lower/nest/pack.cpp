@@ -323,9 +323,8 @@ class Packing {
   bool outputs_lie_inside() const {
     const std::vector<int> order = physical_order(context_.graph.value(value_).type());
     const auto place_of = [&](int d) {
-      return std::find_if(order.begin(), order.end(), [&](int axis) {
-        return c_.b.index[static_cast<std::size_t>(axis)].coefficient_of(d) != 0;
-      });
+      return std::find_if(order.begin(), order.end(),
+                          [&](int axis) { return c_.b.index[static_cast<std::size_t>(axis)].coefficient_of(d) != 0; });
     };
     return place_of(channel_) < place_of(vector_);
   }

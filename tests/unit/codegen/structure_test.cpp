@@ -30,7 +30,8 @@ const Case kCases[] = {
       yield %c, %d }
     store %v[%t], %a  store %i[%t], %b } } })"},
     // Ties: the first where positions ascend, the least where they do not.
-    {"first_of_a_window", R"(kernel @k(%x: f32[9,5,5,16] read, %v: f32[9,3,16] write, %i: i32[9,3,16] write) on x86:avx512 {
+    {"first_of_a_window",
+     R"(kernel @k(%x: f32[9,5,5,16] read, %v: f32[9,3,16] write, %i: i32[9,3,16] write) on x86:avx512 {
   phase { for %t in 0..9 threads { for %l in 0..16 vector {
     %a, %b = for %r in 0..3 unroll reduce argmax : f32, i32 {
       %c, %d = for %s in 1..4 unroll reduce argmax : f32, i32 {

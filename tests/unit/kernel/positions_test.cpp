@@ -35,7 +35,8 @@ std::string flat(const char* bounds, const char* position) {
 
 std::string nested(const char* outer, const char* inner, const char* position) {
   return fmt::format(
-      "%v, %p = for %r in {} reduce COMB : f32, i32 {{ %a, %b = for %s in {} reduce COMB : f32, i32 {{ %0 = load %x[%r, "
+      "%v, %p = for %r in {} reduce COMB : f32, i32 {{ %a, %b = for %s in {} reduce COMB : f32, i32 {{ %0 = load "
+      "%x[%r, "
       "%s] : f32  %1 = index({}) : i32  yield %0, %1 }} yield %a, %b }}",
       outer, inner, position);
 }
