@@ -22,7 +22,7 @@ Value* extremum_of(Builder& b, Value* x, Value* y, DType dtype, bool maximum) {
   return b.CreateBinaryIntrinsic(id, x, y);
 }
 
-// An element that stands behind wins if it is better, or the first NaN.
+// y is better than x, or the first NaN.
 Value* beats(Builder& b, Value* x, Value* y, DType type, bool maximum) {
   if (is_float(type))
     return b.CreateAnd(maximum ? b.CreateFCmpUGT(y, x) : b.CreateFCmpULT(y, x), b.CreateFCmpORD(x, x));
@@ -32,26 +32,14 @@ Value* beats(Builder& b, Value* x, Value* y, DType type, bool maximum) {
 
 Components combine_arg(Builder& b, const Components& x, const Components& y, DType value, DType index, bool maximum,
                        bool ascending) {
-  if (ascending) {
-    Value* take = beats(b, x[0], y[0], value, maximum);
-    return {b.CreateSelect(take, y[0], x[0]), b.CreateSelect(take, y[1], x[1])};
+  Value* take = beats(b, x[0], y[0], value, maximum);
+  if (!ascending) {
+    Value* index_less = is_unsigned(index) ? b.CreateICmpULT(y[1], x[1]) : b.CreateICmpSLT(y[1], x[1]);
+    Value* tie = is_float(value) ? b.CreateOr(b.CreateFCmpOEQ(y[0], x[0]),
+                                              b.CreateAnd(b.CreateFCmpUNO(x[0], x[0]), b.CreateFCmpUNO(y[0], y[0])))
+                                 : b.CreateICmpEQ(y[0], x[0]);
+    take = b.CreateOr(take, b.CreateAnd(tie, index_less));
   }
-  Value* index_less = is_unsigned(index) ? b.CreateICmpULT(y[1], x[1]) : b.CreateICmpSLT(y[1], x[1]);
-  Value* better = nullptr;
-  Value* tie = nullptr;
-  if (is_float(value)) {
-    Value* x_nan = b.CreateFCmpUNO(x[0], x[0]);
-    Value* y_nan = b.CreateFCmpUNO(y[0], y[0]);
-    better = maximum ? b.CreateFCmpOGT(y[0], x[0]) : b.CreateFCmpOLT(y[0], x[0]);
-    better = b.CreateOr(better, b.CreateAnd(y_nan, b.CreateNot(x_nan)));
-    tie = b.CreateOr(b.CreateFCmpOEQ(y[0], x[0]), b.CreateAnd(x_nan, y_nan));
-  } else {
-    const bool less = is_int(value);
-    better = maximum ? (less ? b.CreateICmpSGT(y[0], x[0]) : b.CreateICmpUGT(y[0], x[0]))
-                     : (less ? b.CreateICmpSLT(y[0], x[0]) : b.CreateICmpULT(y[0], x[0]));
-    tie = b.CreateICmpEQ(y[0], x[0]);
-  }
-  Value* take = b.CreateOr(better, b.CreateAnd(tie, index_less));
   return {b.CreateSelect(take, y[0], x[0]), b.CreateSelect(take, y[1], x[1])};
 }
 

@@ -79,7 +79,11 @@ void emit_copies(Emitter& e, const ir::ForStmt& s, std::int64_t low, std::int64_
   for (std::int64_t i = low; i < high; ++i) {
     e.variables[s.variable] = {VariableKind::constant, i, nullptr, 0, ir::Interval{i, i}};
     emit_block(e, s.body);
-    ascending&& i == low ? void(acc = yielded_by(e, s)) : accumulate(e, s, types, acc, ascending);
+    if (ascending && i == low) {
+      acc = yielded_by(e, s);
+    } else {
+      accumulate(e, s, types, acc, ascending);
+    }
   }
   for (std::size_t i = 0; i < acc.size(); ++i) e.values[s.results[i]] = acc[i];
 }

@@ -84,10 +84,8 @@ class X86Chooser {
 
   int c_last() const { return static_cast<int>(c_.dims.size()) - 1; }
   // Where the target's table says that dot2 beats FMA on widened values.
-  bool multiplies_pairs(int channel) const {
-    return target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16 && extent(channel) > 0 &&
-           extent(channel) % 2 == 0;
-  }
+  bool dot2_wins() const { return target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16; }
+  bool multiplies_pairs(int channel) const { return dot2_wins() && extent(channel) > 0 && extent(channel) % 2 == 0; }
 
   const ir::Contraction& c_;
   const Target& target_;

@@ -59,13 +59,14 @@ class TilesOfPixels : X86Chooser {
     if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
     add_if_any(s_.inner, q);
     const bool panel = !matrix && fits_panel(rows, columns, row_blocks.chunk);
-    if (panel && pairs_taps(columns, channels)) s_.dot = name(columns.other);
+    const bool of_taps = panel && pairs_taps(columns, channels);
+    if (of_taps) s_.dot = name(columns.other);
     sums_of_pixels(columns, rows, channel_dims, channels);
     // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
     const bool spills_at_edges =
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
     const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
-    if ((fused_.prologue || spills_at_edges || !pairs_alone(columns)) && panel && !pairs_in_groups)
+    if ((fused_.prologue || spills_at_edges || of_taps) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
     if (reads_with_results(p)) {
@@ -109,11 +110,10 @@ class TilesOfPixels : X86Chooser {
 
   // Of few channels, which make no pairs: taps of a row do, where the window moves by whole pairs.
   bool pairs_taps(const Window& columns, std::int64_t channels) const {
-    return columns.other >= 0 && target_.dot2_is_faster && c_.a.dtype == DType::bf16 && c_.b.dtype == DType::bf16 &&
-           !along_groups_ && product(roles_.groups) == 1 && channels < tuning::kFewChannels && channels % 2 != 0 &&
-           extent(columns.other) > 1 && columns.stride % 2 == 0 && window_of(columns.other).stride == 1;
+    return columns.other >= 0 && dot2_wins() && !along_groups_ && product(roles_.groups) == 1 &&
+           channels < tuning::kFewChannels && channels % 2 != 0 && extent(columns.other) > 1 &&
+           columns.stride % 2 == 0 && window_of(columns.other).stride == 1;
   }
-  bool pairs_alone(const Window& columns) const { return columns.other < 0 || s_.dot != name(columns.other); }
 
   // Groups and blocks of outputs: parallel where the rest gives too few tasks.
   void outputs_loops(std::int64_t parts) {

@@ -40,6 +40,18 @@ Split split(std::int64_t count, std::int64_t tasks) {
   return s;
 }
 
+void in_copies(KernelBuilder& builder, std::int64_t extent, std::int64_t copies,
+               const std::function<void(Index)>& body) {
+  const std::int64_t turns = extent / copies;
+  // Copies by number, not `unroll`: constants are proven more of.
+  const auto some = [&](const Index& first, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) body(first + Index(i));
+  };
+  if (turns > 0)
+    builder.loop(Index(0), Index(turns), Binding::none, [&](const Index& turn) { some(turn * copies, copies); });
+  some(Index(turns * copies), extent % copies);
+}
+
 void loop_chunk(KernelBuilder& builder, const Split& s, const Index& task, const std::function<void(Index)>& body) {
   std::vector<Index> high{Index(s.chunk)};
   if (!s.even()) high.push_back(Index(s.count) - task * s.chunk);

@@ -20,6 +20,10 @@ void parallel(ir::KernelBuilder& builder, std::int64_t extent, const std::functi
 void unrolled(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);
 void serial(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);
 
+// body(i) for i in 0 .. extent-1, so many of a turn as copies: in each i is the turn's index plus a constant.
+void in_copies(ir::KernelBuilder& builder, std::int64_t extent, std::int64_t copies,
+               const std::function<void(ir::Index)>& body);
+
 // for unit in chunk `task`: body(unit), ascending.
 void loop_chunk(ir::KernelBuilder& builder, const Split& split, const ir::Index& task,
                 const std::function<void(ir::Index)>& body);

@@ -42,13 +42,7 @@ void Ranges::each(std::size_t axis, const std::function<void(Index)>& body) {
 
 void Ranges::each_in_copies(std::size_t axis, std::int64_t copies, const std::function<void(Index)>& body) {
   if (is_cut(axis)) return each(axis, body);
-  const std::int64_t turns = of(axis).count / copies, rest = of(axis).count % copies;
-  const auto some = [&](const Index& first, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) body((first + Index(i)) * unit(axis));
-  };
-  if (turns > 0)
-    builder_.loop(Index(0), Index(turns), Binding::none, [&](const Index& turn) { some(turn * copies, copies); });
-  some(Index(turns * copies), rest);
+  in_copies(builder_, of(axis).count, copies, [&](const Index& i) { body(i * unit(axis)); });
 }
 
 Index Ranges::first(std::size_t axis) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
 
@@ -100,14 +101,7 @@ void KeptMaxima::find(const Index& low, const Index& high, const EachVector& eac
 std::int64_t KeptMaxima::copies_of_rows() const { return rows_.stride <= kMostCopies ? rows_.stride : 1; }
 
 void KeptMaxima::columns(const std::function<void(const Index& w)>& body) {
-  const std::int64_t stride = columns_.stride, trips = columns_.in / stride, rest = columns_.in % stride;
-  // Copies by number, not `unroll`: a constant says which windows are over the column.
-  const auto copies = [&](const Index& first, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) body(first + Index(i));
-  };
-  if (trips > 0)
-    kernel_.builder().loop(Index(0), Index(trips), Binding::none, [&](Index trip) { copies(trip * stride, stride); });
-  copies(Index(trips * stride), rest);
+  in_copies(kernel_.builder(), columns_.in, columns_.stride, body);  // a constant says which windows are over one
 }
 
 void KeptMaxima::use(const Index& channel) {
