@@ -97,11 +97,11 @@ class Workers {
   std::int64_t stride_ = 0;
 };
 
-// Independent chains of FMAs in registers: no kernel does more.
+// Independent accumulators of FMAs in registers: no kernel does more.
 class FmaPeak {
  public:
-  explicit FmaPeak(const Target& target) : out_(take(64 * kChains * 64)), in_(take(4096)) {
-    const int lanes = target.lanes32(), chains = lanes == 16 ? kChains : 12;
+  explicit FmaPeak(const Target& target) : out_(take(64 * kAccumulators * 64)), in_(take(4096)) {
+    const int lanes = target.lanes32(), accumulators = lanes == 16 ? kAccumulators : 12;
     const ir::Kernel kernel = ir::parse_kernel(fmt::format(R"(
 kernel @fma_peak(%x: f32[32] read align 64, %y: f32[64,{1},{0}] write align 64) on {2} {{
   phase {{ for %t in 0..64 threads {{ for %l in 0..{0} vector {{ local %acc: f32[{1}] register = 0
@@ -109,16 +109,16 @@ kernel @fma_peak(%x: f32[32] read align 64, %y: f32[64,{1},{0}] write align 64) 
     for %i in 0..5000 {{ for %u in 0..2 unroll {{ for %j in 0..{1} unroll {{
       %0 = load %acc[%j] : f32  %1 = fma(%0, %a, %b) : f32  store %acc[%j], %1 }} }} }}
     for %j in 0..{1} unroll {{ %2 = load %acc[%j] : f32  store %y[%t, %j, %l], %2 }} }} }} }} }})",
-                                                           lanes, chains, name(target.isa)));
+                                                           lanes, accumulators, name(target.isa)));
     code_ = codegen::x86::compile(kernel, target);
-    flop_ = 2.0 * 64 * 5000 * 2 * chains * lanes;
+    flop_ = 2.0 * 64 * 5000 * 2 * accumulators * lanes;
     std::memset(in_.get(), 0, 4096);
   }
   void measure(Workers& workers) { workers.run(*code_, {in_.get(), out_.get()}, nullptr, timing_); }
   double gflops() const { return flop_ / timing_.median() * 1e-6; }
 
  private:
-  static constexpr int kChains = 24;
+  static constexpr int kAccumulators = 24;
   std::shared_ptr<const codegen::CompiledKernel> code_;
   double flop_ = 0;
   Block out_, in_;

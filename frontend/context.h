@@ -18,8 +18,8 @@
 
 namespace fusejit {
 
-struct Slot;    // frontend/slot.h
-struct Engine;  // frontend/evaluation/engine.h
+struct ParameterStorage;  // frontend/parameter_storage.h
+struct Engine;            // frontend/evaluation/engine.h
 
 // Hands out seeds: step n of seed s draws with seed_of(s, n).
 struct Generator {
@@ -63,9 +63,9 @@ struct Recording {
   bool split_logged = false;
   std::string name;
   // Slots assigned in this recording with their values before it, in order; restored if it fails.
-  std::vector<std::pair<std::shared_ptr<Slot>, Tensor>> before;
+  std::vector<std::pair<std::shared_ptr<ParameterStorage>, Tensor>> before;
   // Values that stand in for the slots' own, for frozen networks.
-  const std::unordered_map<const Slot*, Tensor>* frozen = nullptr;
+  const std::unordered_map<const ParameterStorage*, Tensor>* frozen = nullptr;
 };
 
 namespace nn {

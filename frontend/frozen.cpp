@@ -10,7 +10,7 @@
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
 #include "frontend/evaluation/trace.h"
-#include "frontend/slot.h"
+#include "frontend/parameter_storage.h"
 #include "fusejit/module.h"
 #include "ir/base/check.h"
 
@@ -26,7 +26,8 @@ struct Entry {
 // Marks this thread as tracing with the frozen values.
 class FrozenScope {
  public:
-  explicit FrozenScope(const std::unordered_map<const Slot*, Tensor>& values) : before_(thread_state().recording) {
+  explicit FrozenScope(const std::unordered_map<const ParameterStorage*, Tensor>& values)
+      : before_(thread_state().recording) {
     recording_.frozen = &values;
     recording_.name = "freeze";
     thread_state().recording = &recording_;
@@ -151,7 +152,7 @@ ir::Value folded(const Trace& trace, const std::vector<bool>& constant, std::siz
 
 struct Frozen::State {
   std::shared_ptr<nn::Module> module;
-  std::unordered_map<const Slot*, Tensor> values;
+  std::unordered_map<const ParameterStorage*, Tensor> values;
   std::mutex mutex;  // of the rest
   std::map<std::string, std::shared_ptr<const Entry>> entries;
   // What was computed from which leaves, named by address, and the leaves, so that no address is used twice: shared
@@ -245,7 +246,7 @@ Frozen Module::freeze() const {
   auto state = std::make_shared<Frozen::State>();
   state->module = share();
   for (const auto& [name, parameter] : named_values()) {
-    state->values.emplace(parameter.slot().get(), fusejit::tensor_of(buffer_of(parameter.value())));
+    state->values.emplace(parameter.storage().get(), fusejit::tensor_of(buffer_of(parameter.value())));
   }
   return Frozen(std::move(state));
 }

@@ -1,7 +1,7 @@
 #include "frontend/step.h"
 
 #include "frontend/grad.h"
-#include "frontend/slot.h"
+#include "frontend/parameter_storage.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"
 
@@ -31,9 +31,9 @@ RecordingScope::RecordingScope(Recording& recording) : recording_(recording) {
 RecordingScope::~RecordingScope() {
   thread_state().recording = nullptr;
   if (kept_) return;
-  for (auto& [slot, old] : recording_.before) {
-    const std::lock_guard lock(slot->mutex);
-    std::swap(slot->value, old);
+  for (auto& [storage, old] : recording_.before) {
+    const std::lock_guard lock(storage->mutex);
+    std::swap(storage->value, old);
   }
 }
 
@@ -47,10 +47,10 @@ RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, doub
   if (max_grad_norm > 0) optim::clip_grad_norm(gradients, max_grad_norm);
   optimizer.update(gradients);
   step.wanted = step.outputs;
-  for (const auto& [slot, old] : recording.before) {
-    const std::lock_guard lock(slot->mutex);
-    step.wanted.push_back(slot->value);
-    step.donations.push_back({old, 2, slot->name});  // owned here and by recording.before
+  for (const auto& [storage, old] : recording.before) {
+    const std::lock_guard lock(storage->mutex);
+    step.wanted.push_back(storage->value);
+    step.donations.push_back({old, 2, storage->name});  // owned here and by recording.before
   }
   return step;
 }

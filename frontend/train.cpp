@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "frontend/slot.h"
+#include "frontend/parameter_storage.h"
 #include "frontend/step.h"
 #include "fusejit/random.h"
 #include "ir/base/check.h"

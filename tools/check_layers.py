@@ -47,7 +47,7 @@ ASKING = re.compile(r"\bIsa::|dynamic_cast<\s*(const )?\w*Backend")
 SWITCH_ALLOWED = {
     "scheduler/lower/expression/expression.cpp",
     "scheduler/lower/expression/view.cpp",
-    "codegen/x86/scalar_op.cpp",
+    "codegen/x86/emit/scalar_op.cpp",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

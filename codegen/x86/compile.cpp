@@ -8,7 +8,7 @@
 
 #include <chrono>
 
-#include "codegen/x86/emit.h"
+#include "codegen/x86/emit/emit.h"
 #include "codegen/x86/llvm_use.h"
 #include "codegen/x86/orc.h"
 #include "ir/base/build_id.h"

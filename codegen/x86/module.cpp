@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "codegen/x86/emit.h"
-#include "codegen/x86/emitter.h"
+#include "codegen/x86/emit/emit.h"
+#include "codegen/x86/emit/emitter.h"
 #include "ir/base/check.h"
 
 namespace fusejit::codegen::x86 {

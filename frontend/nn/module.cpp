@@ -9,53 +9,53 @@
 
 #include "frontend/context.h"
 #include "frontend/nn/shapes_only.h"
-#include "frontend/slot.h"
+#include "frontend/parameter_storage.h"
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
 
 namespace fusejit::nn {
 
-Parameter::Parameter(std::string name, Tensor value, bool trainable) : slot_(std::make_shared<Slot>()) {
+Parameter::Parameter(std::string name, Tensor value, bool trainable) : storage_(std::make_shared<ParameterStorage>()) {
   FJ_CHECK(value.defined(), "parameter '{}' has no value", name);
-  slot_->name = std::move(name);
-  slot_->trainable = trainable;
+  storage_->name = std::move(name);
+  storage_->trainable = trainable;
   FJ_CHECK(!trainable || is_float(value.dtype()), "parameter '{}' is {}, only float tensors can be trained",
-           slot_->name, value.type().str());
-  slot_->value = as_leaf(value, trainable);
+           storage_->name, value.type().str());
+  storage_->value = as_leaf(value, trainable);
 }
 
-const std::string& Parameter::name() const { return slot_->name; }
-bool Parameter::trainable() const { return slot_->trainable; }
+const std::string& Parameter::name() const { return storage_->name; }
+bool Parameter::trainable() const { return storage_->trainable; }
 
 Tensor Parameter::value() const {
   if (const Recording* recording = thread_state().recording; recording && recording->frozen) {
-    if (const auto found = recording->frozen->find(slot_.get()); found != recording->frozen->end())
+    if (const auto found = recording->frozen->find(storage_.get()); found != recording->frozen->end())
       return found->second;
   }
-  const std::lock_guard lock(slot_->mutex);
-  return slot_->value;
+  const std::lock_guard lock(storage_->mutex);
+  return storage_->value;
 }
 
 void Parameter::set(const Tensor& value) const {
-  FJ_CHECK(value.defined(), "parameter '{}' cannot be set to an empty tensor", slot_->name);
+  FJ_CHECK(value.defined(), "parameter '{}' cannot be set to an empty tensor", storage_->name);
   if (const Device home = this->value().device(); value.state()->device && value.device() != home) {
-    throw UserError(fmt::format("parameter '{}' is {} on {}, the new value {} is on {}", slot_->name,
+    throw UserError(fmt::format("parameter '{}' is {} on {}, the new value {} is on {}", storage_->name,
                                 this->value().type().str(), home.str(), value.type().str(), value.device().str()));
   }
-  const Tensor replacement = as_leaf(value, slot_->trainable);
+  const Tensor replacement = as_leaf(value, storage_->trainable);
   // Noted before it is done: where there is no memory for the note, nothing is done.
   if (Recording* recording = thread_state().recording; recording && !recording->frozen) {
     const bool known = std::any_of(recording->before.begin(), recording->before.end(),
-                                   [&](const auto& b) { return b.first == slot_; });
-    if (!known) recording->before.emplace_back(slot_, this->value());
+                                   [&](const auto& b) { return b.first == storage_; });
+    if (!known) recording->before.emplace_back(storage_, this->value());
   }
   Tensor old;  // released after the lock
   {
-    const std::lock_guard lock(slot_->mutex);
-    old = slot_->value;
+    const std::lock_guard lock(storage_->mutex);
+    old = storage_->value;
     FJ_CHECK(old.dtype() == value.dtype() && old.shape() == value.shape(), "parameter '{}' is {}, the new value is {}",
-             slot_->name, old.type().str(), value.type().str());
-    slot_->value = replacement;
+             storage_->name, old.type().str(), value.type().str());
+    storage_->value = replacement;
   }
 }
 
@@ -207,8 +207,8 @@ Module& Module::to(DType dtype) {
     Tensor converted =
         ShapesOnly::is_on() ? without_value({dtype, value.shape(), Layout::standard}) : value.to(dtype).detach().eval();
     if (parameter.trainable()) converted.requires_grad();
-    const std::lock_guard lock(parameter.slot()->mutex);
-    parameter.slot()->value = converted;
+    const std::lock_guard lock(parameter.storage()->mutex);
+    parameter.storage()->value = converted;
   }
   return *this;
 }
@@ -220,8 +220,8 @@ Module& Module::to(const Device& device) {
   }
   for (auto& [parameter, copy] : moved) {
     if (parameter.trainable()) copy.requires_grad();
-    const std::lock_guard lock(parameter.slot()->mutex);
-    std::swap(parameter.slot()->value, copy);
+    const std::lock_guard lock(parameter.storage()->mutex);
+    std::swap(parameter.storage()->value, copy);
   }
   return *this;
 }

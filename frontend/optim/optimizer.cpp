@@ -7,8 +7,8 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
+#include "frontend/parameter_storage.h"
 #include "frontend/record.h"
-#include "frontend/slot.h"
 #include "frontend/step.h"
 #include "fusejit/grad.h"
 #include "fusejit/optim.h"
@@ -18,11 +18,12 @@ namespace fusejit::optim {
 
 Optimizer::Optimizer(const char* name, std::vector<ParameterGroup> groups, double lr, double weight_decay)
     : name_(name) {
-  std::set<const Slot*> seen;
+  std::set<const ParameterStorage*> seen;
   for (ParameterGroup& group : groups) {
     const std::size_t first = parameters_.size();
     for (nn::Parameter& parameter : group.parameters) {
-      FJ_CHECK(seen.insert(parameter.slot().get()).second, "{}: parameter '{}' is given twice", name, parameter.name());
+      FJ_CHECK(seen.insert(parameter.storage().get()).second, "{}: parameter '{}' is given twice", name,
+               parameter.name());
       FJ_CHECK(parameter.trainable(), "{}: '{}' is state, not a parameter to train", name, parameter.name());
       parameters_.push_back(std::move(parameter));
     }
@@ -77,8 +78,8 @@ Tensor follow(const nn::Parameter& state, const Device& device) {
   if (value.device() == device) return value;
   value = copy_on(value, device);
   Tensor old = value;  // released after the lock
-  const std::lock_guard lock(state.slot()->mutex);
-  std::swap(state.slot()->value, old);
+  const std::lock_guard lock(state.storage()->mutex);
+  std::swap(state.storage()->value, old);
   return value;
 }
 

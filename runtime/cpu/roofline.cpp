@@ -53,10 +53,10 @@ double copy_gigabytes(ThreadPool& pool) {
 }
 
 #ifdef FUSEJIT_X86
-// Independent chains of FMAs in registers.
+// Independent accumulators of FMAs in registers.
 double fma_gflops(const Target& target, ThreadPool& pool) {
   if (!codegen::x86::host_supports(target.isa) || !target.has_fma()) return 0;
-  const int lanes = target.lanes32(), chains = lanes == 16 ? 24 : 12;
+  const int lanes = target.lanes32(), accumulators = lanes == 16 ? 24 : 12;
   const ir::Kernel kernel = ir::parse_kernel(fmt::format(R"(
 kernel @fma_peak(%x: f32[32] read align 64, %y: f32[1,{1},{0}] write align 64) on {2} {{
   phase {{ for %t in 0..1 threads {{ for %l in 0..{0} vector {{ local %acc: f32[{1}] register = 0
@@ -64,7 +64,7 @@ kernel @fma_peak(%x: f32[32] read align 64, %y: f32[1,{1},{0}] write align 64) o
     for %i in 0..200000 {{ for %u in 0..2 unroll {{ for %j in 0..{1} unroll {{
       %0 = load %acc[%j] : f32  %1 = fma(%0, %a, %b) : f32  store %acc[%j], %1 }} }} }}
     for %j in 0..{1} unroll {{ %2 = load %acc[%j] : f32  store %y[%t, %j, %l], %2 }} }} }} }} }})",
-                                                         lanes, chains, name(target.isa)));
+                                                         lanes, accumulators, name(target.isa)));
   const auto code = codegen::x86::compile(kernel, target);
   constexpr std::int64_t kStride = 64 * 64;
   const Block in(allocate(4096)), out(allocate(kStride * 8 * pool.threads()));
@@ -73,7 +73,7 @@ kernel @fma_peak(%x: f32[32] read align 64, %y: f32[1,{1},{0}] write align 64) o
     const void* args[] = {in.get(), static_cast<char*>(out.get()) + t * kStride * 8};
     code->phases[0].entry(args, nullptr, 0, nullptr, nullptr);
   });
-  return 2e-9 * 200000 * 2 * chains * lanes * pool.threads() / seconds;
+  return 2e-9 * 200000 * 2 * accumulators * lanes * pool.threads() / seconds;
 }
 #else
 double fma_gflops(const Target&, ThreadPool&) { return 0; }

@@ -125,11 +125,11 @@ class Chooser {
                  std::min({parts, units, std::max<std::int64_t>(1, units * in_unit / tuning::kLeastTermsOfTask)}));
   }
 
-  // Several chains a trip; blocks of long sums.
+  // Several independent accumulators a trip; blocks of long sums.
   void along_row(Split& parts) {
     const bool is_cut = reduced_.empty() && parts.chunks > 1,
                trips = !is_cut && whole_vectors() >= 2 * tuning::kVectorsOfTrip;
-    s_.vectors = trips ? chains(false) : 1;
+    s_.vectors = trips ? accumulators(false) : 1;
     if (whole_vectors() >= tuning::kVectorsOfTrip) {
       std::int64_t terms = is_cut ? parts.chunk : whole_vectors() / s_.vectors;
       for (const DomainAxis* axis : reduced_)
@@ -138,7 +138,7 @@ class Chooser {
           is_long_sum(terms, DType::f32) &&
           std::any_of(d_.sums.begin(), d_.sums.end(), [](const Domain::Sum& sum) { return sum.may_be_long(); });
       if (is_long && is_cut) parts = in_blocks(parts, kBlockTerms);
-      if (is_long && trips) s_.vectors = chains(true);
+      if (is_long && trips) s_.vectors = accumulators(true);
       if (is_long) s_.flush = {{last().name}, kBlockTerms * s_.block()};
     }
     if (!trips) return;
@@ -146,7 +146,7 @@ class Chooser {
     s_.fetch = {{last().name}, tuning::kElementsAhead};
   }
   // Vectors of half of the registers, lanes of 64 bits in two each.
-  int chains(bool is_long) const {
+  int accumulators(bool is_long) const {
     int cost = 0;
     for (const Domain::Sum& sum : d_.sums) {
       if (sum.is_position()) return 1;

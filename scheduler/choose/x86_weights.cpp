@@ -73,9 +73,11 @@ class TilesOfWeights : X86Chooser {
                        least = few && dot && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
         wanted = std::max<std::int64_t>(
             least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
-    const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, evenly(rows_of_task, wanted)));
+    const bool shares_rows = rows_of_task < extent(p);  // then blocks of them fill those of a task
+    const std::int64_t rows_at_once = shares_rows ? divisor_below(rows_of_task, wanted) : evenly(rows_of_task, wanted);
+    const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, rows_at_once));
     std::int64_t images = at_once;  // that pass by
-    if (row_blocks.chunks == 1 && rows_of_task == extent(p) && product(planes) == 1) {
+    if (row_blocks.chunks == 1 && !shares_rows && product(planes) == 1) {
       images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
       while (images > at_once && (parts.chunk % images != 0 || images % at_once != 0)) --images;
       images = std::max(images, at_once);
@@ -121,12 +123,16 @@ class TilesOfWeights : X86Chooser {
     while (even.count % even.chunk != 0) even = split(even.count, even.chunks - 1);
     return even.chunk <= 2 * parts.chunk ? even : parts;
   }
-  // As many as divide the extent, if those are half of the most at least.
-  static std::int64_t evenly(std::int64_t extent, std::int64_t most) {
-    if (most >= extent) return extent;
-    std::int64_t even = most;
+  // As many as divide the extent.
+  static std::int64_t divisor_below(std::int64_t extent, std::int64_t most) {
+    std::int64_t even = std::min(extent, most);
     while (even > 1 && extent % even != 0) --even;
-    return 2 * even > most ? even : most;
+    return even;
+  }
+  // The same, if those are half of the most at least.
+  static std::int64_t evenly(std::int64_t extent, std::int64_t most) {
+    const std::int64_t even = divisor_below(extent, most);
+    return 2 * even > std::min(extent, most) ? even : most;
   }
   // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.
   bool shares_sets(int q, int channel) const {

@@ -10,7 +10,7 @@
 
 #include "codegen/x86/compile.h"
 #include "scheduler/choose/choose.h"
-#include "tests/random/schedule_trial.h"
+#include "tests/random/generate/schedule_trial.h"
 
 namespace fusejit::testing {
 namespace {

@@ -13,7 +13,7 @@
 #include "codegen/x86/compile.h"
 #include "ir/base/scalar.h"
 #include "scheduler/make_plan.h"
-#include "tests/random/schedule_trial.h"
+#include "tests/random/generate/schedule_trial.h"
 
 namespace fusejit::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "codegen/x86/compile.h"
 #include "runtime/session.h"
-#include "tests/random/graph_generator.h"
+#include "tests/random/generate/graph_generator.h"
 
 namespace fusejit::testing {
 namespace {

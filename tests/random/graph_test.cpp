@@ -3,7 +3,7 @@
 
 #include "ir/passes/grad.h"
 #include "ir/passes/passes.h"
-#include "tests/random/graph_generator.h"
+#include "tests/random/generate/graph_generator.h"
 
 namespace fusejit::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "ir/kernel/walk.h"
 #include "scheduler/make_plan.h"
-#include "tests/random/network_check.h"
+#include "tests/random/generate/network_check.h"
 
 namespace fusejit::testing {
 namespace {

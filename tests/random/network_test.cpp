@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "codegen/x86/compile.h"
-#include "tests/random/network_check.h"
+#include "tests/random/generate/network_check.h"
 
 namespace fusejit::testing {
 namespace {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "codegen/x86/compile.h"
-#include "tests/random/schedule_trial.h"
+#include "tests/random/generate/schedule_trial.h"
 
 namespace fusejit::testing {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "ir/kernel/interp/interp.h"
 #include "scheduler/make_plan.h"
-#include "tests/random/graph_generator.h"
-#include "tests/random/view_generator.h"
+#include "tests/random/generate/graph_generator.h"
+#include "tests/random/generate/view_generator.h"
 
 namespace fusejit::testing {
 namespace {

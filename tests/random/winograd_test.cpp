@@ -7,7 +7,7 @@
 #include <cmath>
 #include <map>
 
-#include "tests/random/schedule_trial.h"
+#include "tests/random/generate/schedule_trial.h"
 
 namespace fusejit::testing {
 namespace {

@@ -20,7 +20,7 @@
 
 namespace fusejit {
 
-struct Slot;  // frontend/slot.h
+struct ParameterStorage;  // frontend/parameter_storage.h
 
 namespace nn {
 
@@ -37,10 +37,10 @@ class Parameter {
   void set(const Tensor& value) const;
   const std::string& name() const;
   bool trainable() const;
-  const std::shared_ptr<Slot>& slot() const { return slot_; }  // internal
+  const std::shared_ptr<ParameterStorage>& storage() const { return storage_; }  // internal
 
  private:
-  std::shared_ptr<Slot> slot_;
+  std::shared_ptr<ParameterStorage> storage_;
 };
 
 struct LoadOptions {

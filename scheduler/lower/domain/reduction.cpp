@@ -279,8 +279,8 @@ class Reducer {
     loop_chunk_in_blocks(builder_, chunks, part(), s_.flush.count / s_.lanes, body, flush);
   }
 
-  // Vectors in turn, some in one trip: so many cache lines are on their way at once, and as many sums as there are
-  // chains. `flush` after each block of terms, if it is given.
+  // Vectors in turn, some in one trip: so many cache lines are on their way at once, and as many independent
+  // accumulators. `flush` after each block of terms, if it is given.
   void in_trips(std::int64_t vectors, const std::function<void(Index, Index)>& body,
                 const std::function<void()>& flush) {
     const std::int64_t turns = s_.unroll.empty() ? 1 : s_.unroll[0].count, trip = turns * s_.vectors;

@@ -230,7 +230,7 @@ class Packing {
   }
 
   // As many channels as lanes of as many outputs: whole lines are read and written, since a processor turns the square
-  // between in registers (codegen/x86/turn.cpp).
+  // between in registers (codegen/x86/emit/turn.cpp).
   void over_squares() {
     const std::vector<int> adjoin = side_by_side();
     const Split tasks = split(channels() / s_.lanes, (context_.target.tasks + blocks_ - 1) / blocks_);

@@ -9,7 +9,7 @@
 #include "tests/conformance/compare.h"
 #include "tests/conformance/graphs.h"
 #include "tests/gpu_check/sections.h"
-#include "tests/random/graph_generator.h"
+#include "tests/random/generate/graph_generator.h"
 
 namespace fusejit::gpu_check {
 namespace {

@@ -140,15 +140,15 @@ TEST(HotLoops, SquaresAreTurnedInRegisters) {
   EXPECT_TRUE(gathers(50)) << "a vector may reach beyond the last row";
 }
 
-// Weights as PyTorch keeps them and as NHWC does, of one tap and of nine, are packed by whole vectors; 24 channels are no
-// whole squares.
+// Weights as PyTorch keeps them and as NHWC does, of one tap and of nine, are packed by whole vectors; 24 channels are
+// no whole squares.
 TEST(HotLoops, PackingTurnsSquares) {
   constexpr const char* kElementByElement[] = {"vgather", "vscatter", "vinsertps", "vextract"};
   const auto gathers = [&](int channels, int taps, const char* layout) {
-    const ir::Graph graph = ir::parse_graph(fmt::format(
-        "graph @g(%x: f32[2,{0},14,14]:nhwc, %w: f32[64,{0},{1},{1}]{2}) {{\n"
-        "  %0 = conv2d(%x, %w) : f32[2,64,{3},{3}]:nhwc\n  return %0\n}}\n",
-        channels, taps, layout, 15 - taps));
+    const ir::Graph graph =
+        ir::parse_graph(fmt::format("graph @g(%x: f32[2,{0},14,14]:nhwc, %w: f32[64,{0},{1},{1}]{2}) {{\n"
+                                    "  %0 = conv2d(%x, %w) : f32[2,64,{3},{3}]:nhwc\n  return %0\n}}\n",
+                                    channels, taps, layout, 15 - taps));
     const Target target = Target::parse("x86:avx512");
     const scheduler::Plan plan = scheduler::make_plan(graph, {target, scheduler::Rules::all, {}});
     EXPECT_EQ(plan.steps.front().kernel->name, "pack_conv2d");
@@ -198,6 +198,7 @@ TEST_P(HotLoopsOfResNet50, StayInRegisters) {
 
 INSTANTIATE_TEST_SUITE_P(Targets, HotLoopsOfResNet50,
                          testing::Values(Step{"x86:avx512,fma=2", DType::f32, 60},
+                                         Step{"x86:avx512,fma=2,winograd=1", DType::f32, 60},
                                          Step{"x86:avx2,fma=2", DType::f32, 60},
                                          Step{"x86:avx512bf16,fma=2,dot2=1", DType::bf16, 60}));
 

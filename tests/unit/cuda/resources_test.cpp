@@ -19,7 +19,7 @@
 #include "ir/kernel/kernel.h"
 #include "runtime/cudnn/step.h"
 #include "scheduler/make_plan.h"
-#include "tests/random/network.h"
+#include "tests/random/generate/network.h"
 
 namespace fusejit::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "codegen/cuda/nvrtc.h"
-#include "tests/random/schedule_trial.h"
+#include "tests/random/generate/schedule_trial.h"
 #include "tests/support/cuda_shim/shim.h"
 #include "tests/unit/cuda/kernels.h"
 

@@ -1,5 +1,5 @@
 // The fusion log: what stands in a line, and bytes counted by hand. The lines of whole models:
-// unit/tools/fusions_test.py.
+// unit/tools/dump/fusions_test.py.
 #include "scheduler/report/fusions.h"
 
 #include <gtest/gtest.h>

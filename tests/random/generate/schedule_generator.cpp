@@ -1,0 +1,382 @@
+#include "tests/random/generate/schedule_generator.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fusejit::testing {
+
+using ir::Contraction;
+using scheduler::Schedule;
+using scheduler::ScheduledLoop;
+
+namespace {
+
+// What follows an anchor whose result is %0 of `type`: a bias, a residual, a relu, sums over everything but channels.
+std::string finish(Random& random, const std::string& dtype, const std::string& type, std::int64_t channels,
+                   bool image) {
+  std::string text, last = "%0";
+  int next = 1;
+  const auto op = [&](const std::string& call, const std::string& of_type) {
+    text += fmt::format("  %{} = {} : {}\n", next, call, of_type);
+    return "%" + std::to_string(next++);
+  };
+  if (image && random.chance(40)) last = op(fmt::format("bias_add({}, %bias)", last), type);
+  if (random.chance(40)) last = op(fmt::format("add({}, %side)", last), type);
+  if (random.chance(40)) last = op(fmt::format("relu({})", last), type);
+  std::string results = last;
+  if (image && random.chance(40)) {
+    const std::string sum = op(fmt::format("sum({}) {{dim=[0,2,3]}}", last), fmt::format("{}[{}]", dtype, channels));
+    results += ", " + sum;
+  }
+  return text + "  return " + results + "\n}";
+}
+
+std::string layout(Random& random) { return random.chance(60) ? ":nhwc" : ""; }
+
+}  // namespace
+
+namespace {
+
+std::string anchor_alone(Random& random, const std::string& dtype) {
+  const std::int64_t n = random.from(1, 3), groups = random.of<std::int64_t>({1, 1, 2, 3, 20}),
+                     c = groups == 20 ? 1 : random.from(1, 9),
+                     k = groups == 20 ? 1 : random.from(1, 40) / (groups > 1 ? 4 : 1) + 1, kernel = random.from(1, 4),
+                     width = random.from(1, 3), stride = random.from(1, 2), dilation = random.from(1, 2),
+                     pad = random.from(0, 2), h = random.from(7, 10), w = random.from(7, 17);
+  const std::int64_t p = (h + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1,
+                     q = (w + 2 * pad - dilation * (width - 1) - 1) / stride + 1;
+  const std::string attrs = fmt::format("stride=[{0},{0}], padding=[{1},{1},{1},{1}], dilation=[{2},{2}], groups={3}",
+                                        stride, pad, dilation, groups);
+  const std::string x = fmt::format("{}[{},{},{},{}]{}", dtype, n, c * groups, h, w, layout(random)),
+                    y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k * groups, p, q, layout(random)),
+                    weight = fmt::format("{}[{},{},{},{}]{}", dtype, k * groups, c, kernel, width, layout(random));
+  const auto graph = [&](const std::string& a, const std::string& b, const std::string& result, std::int64_t channels) {
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[{}]) {{\n", a, b, result, dtype, channels);
+  };
+  switch (random.from(0, 4)) {
+    case 0:
+      return graph(x, weight, y, k * groups) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
+             finish(random, dtype, y, k * groups, true);
+    case 1:
+      return graph(y, weight, x, c * groups) +
+             fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
+             finish(random, dtype, x, c * groups, true);
+    case 2:
+      return graph(x, y, weight, 1) +
+             fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], {}}} : {}\n", kernel, width, attrs,
+                         weight) +
+             finish(random, dtype, weight, 1, false);
+    case 3: {
+      const std::string a = fmt::format("{}[{},{},{}]", dtype, n, h, c), b = fmt::format("{}[{},{}]", dtype, k, c),
+                        result = fmt::format("{}[{},{},{}]", dtype, n, h, k);
+      return graph(a, b, result, 1) + fmt::format("  %0 = linear(%a, %b) : {}\n", result) +
+             finish(random, dtype, result, 1, false);
+    }
+    default: {
+      const std::string batch = random.chance(50) ? fmt::format("{},", n) : "";
+      const std::string a = fmt::format("{}[{},{},{}]", dtype, n, h, c),
+                        b = fmt::format("{}[{}{},{}]", dtype, batch, c, k),
+                        result = fmt::format("{}[{},{},{}]", dtype, n, h, k);
+      return graph(a, b, result, 1) + fmt::format("  %0 = matmul(%a, %b) : {}\n", result) +
+             finish(random, dtype, result, 1, false);
+    }
+  }
+}
+
+// The first operand is computed; where it is read outside of its bounds it is 0 all the same.
+std::string with_prologue(Random& random, const std::string& graph) {
+  const std::size_t a = graph.find("%a: ") + 4, type_end = graph.find(", %b: "), anchor = graph.find("  %0 = "),
+                    read = graph.find("(%a, ", anchor);
+  const std::string computed = random.of<std::string>({"relu(%a)", "sub(1, %a)"});
+  return graph.substr(0, anchor) + "  %computed = " + computed + " : " + graph.substr(a, type_end - a) + "\n" +
+         graph.substr(anchor, read - anchor) + "(%computed, " + graph.substr(read + 5);
+}
+
+}  // namespace
+
+std::string random_anchor(Random& random, const std::string& dtype) {
+  std::string graph = anchor_alone(random, dtype);
+  return random.chance(40) ? with_prologue(random, graph) : graph;
+}
+
+std::string random_convolution_3x3(Random& random) {
+  const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(2, 17),
+                     w = random.from(2, 17), top = random.from(h < 3 ? 1 : 0, 2), left = random.from(w < 3 ? 1 : 0, 2),
+                     bottom = random.from(0, 2), right = random.from(0, 2);
+  const std::string x = fmt::format("f32[{},{},{},{}]{}", n, c, h, w, layout(random)),
+                    y = fmt::format("f32[{},{},{},{}]{}", n, k, h + top + bottom - 2, w + left + right - 2,
+                                    layout(random)),
+                    weight = fmt::format("f32[{},{},3,3]", k, c),
+                    attrs = fmt::format("stride=[1,1], padding=[{},{},{},{}], dilation=[1,1], groups=1", top, left,
+                                        bottom, right);
+  const auto graph = [&](const std::string& a, const std::string& result, std::int64_t channels) {
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[{}]) {{\n", a, weight, result, channels);
+  };
+  if (random.chance(40))
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[1]) {{\n", x, y, weight) +
+           fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[3,3], {}}} : {}\n", attrs, weight) +
+           finish(random, "f32", weight, 1, false);
+  if (random.chance(50))
+    return graph(x, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
+           finish(random, "f32", y, k, true);
+  return graph(y, x, c) +
+         fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
+         finish(random, "f32", x, c, true);
+}
+
+Schedule random_winograd(Random& random, const Contraction& c, const Schedule& chosen) {
+  Schedule s;
+  s.winograd = 4;
+  s.vector = chosen.vector, s.lanes = random.chance(80) ? chosen.lanes : 4;
+  s.vectors = static_cast<int>(random.from(1, 2));
+  const bool of_weights = c.dim("n").reduced;
+  if (of_weights) {
+    s.tile = {{{"c"}, random.from(1, 14)}};
+    s.combine = {random.of<std::string>({"c", "k"})};
+    if (random.chance(50)) s.outer.push_back({{"n"}, random.from(0, 2)});
+    if (random.chance(50)) s.outer.push_back({{"p"}, random.from(0, 2) * 4});
+    random.shuffle(s.outer);
+  } else {
+    s.pack_b = s.block();
+    s.tile = {{{"n", "p", "q"}, random.from(1, 14)}};
+    if (random.chance(80)) s.unroll = {{{"c"}, random.from(2, 5)}};
+    s.stream = random.chance(20);
+  }
+  std::vector<std::string> dims{"n", "p", "k"};
+  random.shuffle(dims);
+  for (const std::string& dim : dims) {
+    if (!random.chance(60) || (of_weights && dim == "p")) continue;
+    const std::int64_t of_patches = dim == "p" ? 4 : dim == "k" ? s.block() : 1;
+    s.tasks.push_back({{dim}, random.from(0, 3) * of_patches});
+  }
+  return s;
+}
+
+Schedule random_schedule(Random& random, const Contraction& c, const Schedule& chosen) {
+  Schedule s;
+  s.vector = chosen.vector, s.lanes = chosen.lanes;
+  std::vector<std::string> parallel, reduced;
+  for (const ir::ContractionDim& dim : c.dims)
+    if (dim.name != s.vector) (dim.reduced ? reduced : parallel).push_back(dim.name);
+  const auto extent = [&](const std::string& name) { return c.dim(name).extent; };
+  s.vectors = static_cast<int>(random.from(1, std::min<std::int64_t>(3, (extent(s.vector) + s.lanes - 1) / s.lanes)));
+  std::int64_t room = 12 / s.vectors;
+  std::vector<std::string> held;
+  for (const std::string& name : parallel) {
+    const std::int64_t count = random.from(2, 6);
+    if (!random.chance(40) || count > room || c.b.mentions(c.find(name))) continue;
+    s.tile.push_back({{name}, count}), room /= count;
+  }
+  for (const std::string& name : reduced)
+    if (random.chance(30)) s.unroll.push_back({{name}, random.from(2, 3)});
+  const auto sum = [&](const std::string& name) { return c.dim(name).reduced; };
+  // Where the last loop of each dim stands, and maybe a loop of blocks outside of it.
+  std::vector<ScheduledLoop> sums;
+  std::vector<std::string> all = parallel;
+  all.push_back(s.vector);
+  random.shuffle(all);
+  bool cut = false;
+  const auto blocks = [&](const std::string& name) {
+    if (!random.chance(30) || extent(name) < 2) return;
+    const std::int64_t step = s.held(name) * random.from(1, 3);
+    if (s.tasks.size() < 2 && random.chance(50)) {
+      s.tasks.push_back({{name}, step});
+    } else {
+      s.outer.push_back({{name}, step});
+    }
+    cut |= sum(name);
+  };
+  for (const std::string& name : all) {
+    blocks(name);
+    const bool vector = name == s.vector;
+    const int where = static_cast<int>(random.from(0, 2));
+    if (where == 0 && s.tasks.size() < 3 && s.held(name) == 1) {
+      s.tasks.push_back({{name}, 0});
+    } else if (where == 1 || vector) {
+      s.outer.push_back({{name}, 0});
+    } else {
+      s.inner.push_back({{name}, 0});
+    }
+  }
+  random.shuffle(reduced);
+  for (const std::string& name : reduced) {
+    blocks(name);
+    if (random.chance(15) && s.held(name) == 1) {
+      s.outer.push_back({{name}, 0}), cut = true;
+    } else {
+      s.inner.push_back({{name}, 0});
+    }
+  }
+  if (random.chance(30))  // blocks of a sum around all others
+    std::stable_partition(s.outer.begin(), s.outer.end(), [&](const ScheduledLoop& loop) { return sum(loop.dims[0]); });
+  s.unroll_within = !s.unroll.empty() && random.chance(30);
+  for (auto* list : {&s.tasks, &s.outer, &s.inner}) {  // neighbours as one loop
+    for (std::size_t i = 0; random.chance(20) && i + 1 < list->size(); ++i) {
+      ScheduledLoop &loop = (*list)[i], &next = (*list)[i + 1];
+      if (loop.step + next.step > 0 || sum(loop.dims[0]) != sum(next.dims[0])) continue;
+      loop.dims.insert(loop.dims.end(), next.dims.begin(), next.dims.end());
+      list->erase(list->begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+  }
+  if (cut || random.chance(15)) {
+    std::vector<std::string> lanes{s.vector};
+    for (const std::string& name : parallel)
+      if (extent(name) > 1) lanes.push_back(name);
+    s.combine = {random.of(lanes)};
+  }
+  if (chosen.pack_b > 0 && random.chance(70)) s.pack_b = s.block();
+  if (random.chance(20)) s.fetch = {{random.of(all)}, 1};
+  const auto panel = [&] {
+    const std::size_t i = static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(s.outer.size())));
+    return i == s.outer.size() ? std::string(Schedule::kTask) : s.outer[i].dims[0];
+  };
+  s.stream = random.chance(30);
+  if (random.chance(30)) s.panel_a = panel();
+  if (random.chance(30) && s.pack_b == 0) s.panel_b = panel();
+  if (c.a.dtype == DType::bf16 && random.chance(70)) {
+    std::vector<std::string> even;
+    for (const std::string& name : reduced)
+      if (extent(name) % 2 == 0 && (s.pack_b == 0 || name == c.dims.back().name)) even.push_back(name);
+    if (!even.empty()) {
+      s.dot = random.of(even);
+      std::erase_if(s.unroll, [&](const scheduler::Extent& held_extent) { return held_extent.dims[0] == s.dot; });
+      s.unroll.push_back({{s.dot}, 2 * random.from(1, 2)});
+      if (s.pack_b == 0 && s.panel_a.empty()) s.panel_a = panel();
+      if (s.pack_b == 0 && s.panel_b.empty()) s.panel_b = panel();
+    }
+  }
+  if (random.chance(25) && !s.inner.empty() && s.held(s.inner.back().dims[0]) > 1)
+    s.flush = {s.inner.back().dims, s.held(s.inner.back().dims[0]) * random.from(1, 4)};
+  return s;
+}
+
+Schedule with_pairs_of_taps(Random& random, const Contraction& c, const Schedule& of) {
+  std::vector<std::string> taps;
+  const auto dim = [&](const ir::DimSum::Term& term) { return c.dims[static_cast<std::size_t>(term.dim)]; };
+  for (const ir::DimSum& sum : c.a.index) {
+    for (const bool first : {false, true}) {
+      if (sum.terms.size() != 2) continue;
+      const ir::DimSum::Term &tap = sum.terms[first], &pixel = sum.terms[!first];
+      if (dim(tap).reduced && tap.coefficient == 1 && !dim(pixel).reduced && pixel.coefficient % 2 == 0)
+        taps.push_back(dim(tap).name);
+    }
+  }
+  Schedule s = of;
+  if (taps.empty()) return s;
+  s.dot = random.of(taps);
+  std::erase_if(s.unroll, [&](const scheduler::Extent& held) { return held.dims[0] == s.dot; });
+  s.unroll.push_back({{s.dot}, 2 * random.from(1, 2)});
+  s.panel_a = s.outer.empty() || random.chance(50) ? std::string(Schedule::kTask) : random.of(s.outer).dims[0];
+  s.panel_b.clear(), s.combine.clear();
+  s.pack_b = s.block();
+  return s;
+}
+
+namespace {
+
+// Dims in any order, now and then some of them as one loop.
+std::vector<std::vector<std::string>> in_loops(Random& random, std::vector<std::string> dims) {
+  if (random.chance(50)) random.shuffle(dims);
+  std::vector<std::vector<std::string>> loops;
+  for (const std::string& name : dims) {
+    if (!loops.empty() && random.chance(50)) {
+      loops.back().push_back(name);
+    } else {
+      loops.push_back({name});
+    }
+  }
+  return loops;
+}
+
+}  // namespace
+
+Schedule random_cuda_schedule(Random& random, const Contraction& c, const Schedule& chosen) {
+  using ir::Binding;
+  Schedule s;
+  s.vector = chosen.vector, s.lanes = chosen.lanes;
+  const auto extent = [&](const std::string& name) { return c.dim(name).extent; };
+  std::vector<std::string> parallel, reduced;
+  for (const ir::ContractionDim& dim : c.dims)
+    if (dim.name != s.vector) (dim.reduced ? reduced : parallel).push_back(dim.name);
+  std::int64_t room = 16 / s.lanes;
+  if (random.chance(15) && parallel.size() > 1) {
+    const std::size_t first = static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(parallel.size()) - 2));
+    if (!c.b.mentions(c.find(parallel[first])) && !c.b.mentions(c.find(parallel[first + 1])))
+      s.tile = {{{parallel[first], parallel[first + 1]}, random.from(2, std::max<std::int64_t>(2, room))}};
+  }
+  for (const std::string& name : parallel) {
+    const std::int64_t count = random.from(2, 5);
+    if (!s.tile.empty() && s.combinations(name) != nullptr) continue;
+    if (!random.chance(30) || count > room || c.b.mentions(c.find(name))) continue;
+    s.tile.push_back({{name}, count}), room /= count;
+  }
+  for (const std::string& name : reduced)
+    if (random.chance(30)) s.unroll.push_back({{name}, random.from(2, 3)});
+  s.unroll_within = !s.unroll.empty() && random.chance(50);
+
+  std::vector<Binding> grid{Binding::grid_x, Binding::grid_y, Binding::grid_z},
+      block{Binding::block_x, Binding::block_y};
+  random.shuffle(grid), random.shuffle(block);
+  std::vector<ScheduledLoop> blocks;
+  const auto take = [&](std::vector<Binding>& axes) {
+    const Binding axis = axes.back();
+    axes.pop_back();
+    return axis;
+  };
+  std::vector<std::vector<std::string>> loops;
+  std::vector<std::string> single;
+  for (const std::string& name : parallel)
+    if (s.combinations(name) == nullptr) single.push_back(name);
+  loops = in_loops(random, single);
+  loops.push_back({s.vector});
+  random.shuffle(loops);
+  for (const std::vector<std::string>& dims : loops) {
+    std::int64_t count = 1;
+    for (const std::string& name : dims) count *= (extent(name) + s.held(name) - 1) / s.held(name);
+    const std::int64_t unit = dims.size() == 1 ? s.held(dims[0]) : 1;
+    if (count > 1 && !grid.empty() && random.chance(60)) {
+      const bool whole = random.chance(30);
+      s.tasks.push_back({dims, whole ? 0 : unit * random.from(1, count), 0, take(grid)});
+      if (whole) continue;
+    }
+    if (!block.empty() && random.chance(50)) {
+      blocks.push_back({dims, 0, 0, take(block)});
+    } else if (dims[0] == s.vector || random.chance(30)) {
+      s.outer.push_back({dims});
+    } else {
+      if (!block.empty() && random.chance(30)) s.inner.push_back({dims, 0, random.from(2, 4), take(block)});
+      s.inner.push_back({dims});
+    }
+  }
+  if (!s.tile.empty() && s.tile[0].dims.size() > 1) (random.chance(50) ? s.outer : s.inner).push_back({s.tile[0].dims});
+
+  bool cut = false;
+  const std::size_t parallel_loops = s.inner.size();
+  for (const std::vector<std::string>& dims : in_loops(random, reduced)) {
+    std::int64_t count = 1;
+    for (const std::string& name : dims) count *= (extent(name) + s.held(name) - 1) / s.held(name);
+    const std::int64_t unit = dims.size() == 1 ? s.held(dims[0]) : 1;
+    if (count > 1 && !grid.empty() && random.chance(25))
+      s.tasks.push_back({dims, unit * random.from(1, count), 0, take(grid)}), cut = true;
+    if (count > 1 && !block.empty() && s.inner.size() == parallel_loops && random.chance(30))
+      s.inner.push_back({dims, 0, std::int64_t{1} << random.from(1, 3), take(block)});
+    if (count > 1 || random.chance(30)) s.inner.push_back({dims});
+  }
+  if (s.tasks.empty()) s.tasks.push_back({{s.vector}, s.held(s.vector) * random.from(1, 4)});
+  constexpr Binding kGrid[] = {Binding::grid_x, Binding::grid_y, Binding::grid_z};
+  for (std::size_t i = 0; i < s.tasks.size(); ++i) s.tasks[i].bound = kGrid[s.tasks.size() - 1 - i];
+  s.tasks.insert(s.tasks.end(), blocks.begin(), blocks.end());
+  if (cut || random.chance(15)) {
+    s.combine = parallel;
+    s.combine.push_back(s.vector);
+    random.shuffle(s.combine);
+  }
+  if (chosen.pack_b > 0 && random.chance(70)) s.pack_b = s.lanes * random.from(1, 4);
+  if (random.chance(25) && !s.inner.empty() && s.held(s.inner.back().dims[0]) > 1)
+    s.flush = {s.inner.back().dims, s.held(s.inner.back().dims[0]) * random.from(1, 4)};
+  if (random.chance(50)) s.registers = random.of<std::int64_t>({24, 64, 80, 128, 168, 255});
+  return s;
+}
+
+}  // namespace fusejit::testing
