@@ -15,9 +15,9 @@ struct FusedWork {
   bool sums = false;               // the epilogue reduces over the results
   std::int64_t result_bytes = 0;   // of all contractions of the anchor
   std::int64_t elements_read = 0;  // values that the epilogue reads element by element
-  // The first operand is not in memory: what it is computed from is read in its place, and a panel has each element
-  // computed once in a task.
-  bool prologue = false;
+  // The operand is not in memory: what it is computed from is read in its place, and a panel has each element computed
+  // once in a task.
+  bool computes_a = false, computes_b = false;
   // Dims of the contraction, outermost first, that make up what lies side by side in the stored results of one output.
   std::vector<int> lie_together = {};
   // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they

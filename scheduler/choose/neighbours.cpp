@@ -82,8 +82,13 @@ class Neighbours {
   void fetches() {
     if (!of_.fetch.dims.empty()) {
       Schedule s = of_;
-      s.fetch = {};
+      s.fetch = {}, s.fetch_b = false;
       add(std::move(s));
+      if (!of_.panel_b.empty()) {
+        s = of_;
+        s.fetch_b = !of_.fetch_b;
+        add(std::move(s));
+      }
       return;
     }
     for (const auto list : {&Schedule::inner, &Schedule::outer, &Schedule::tasks}) {

@@ -1,21 +1,34 @@
-// Where an anchor computes its first operand as it reads it.
 #include <algorithm>
 
-#include "ir/graph.h"
+#include "ir/node.h"
 #include "scheduler/choose/choose.h"
 
 namespace fusejit::scheduler {
 
+namespace {
+
+// Pairs are made of rounded values: what that costs takes what is saved, as far as is known.
+bool computes_second(const Schedule& schedule) {
+  return schedule.winograd > 0 || (!schedule.panel_b.empty() && schedule.dot.empty());
+}
+
+}  // namespace
+
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target) {
   if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;
   const std::vector<ir::Contraction> contractions = ir::contractions_of(anchor);
+  // The other operand may be computed or not.
   const auto in_panel = [&](const ir::Contraction& contraction) {
-    if (contraction.a.operand != static_cast<int>(operand) || contraction.outputs() == 0 || contraction.terms() == 0)
-      return false;
-    const FusedWork fused{
-        .compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes(), .prologue = true};
-    const Schedule schedule = candidates(contraction, target, fused).front();
-    return schedule.winograd > 0 || !schedule.panel_a.empty();
+    if (contraction.outputs() == 0 || contraction.terms() == 0) return false;
+    FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
+    const bool first = contraction.a.operand == static_cast<int>(operand);
+    (first ? fused.computes_a : fused.computes_b) = true;
+    for (const bool other : {false, true}) {
+      (first ? fused.computes_b : fused.computes_a) = other;
+      const Schedule schedule = candidates(contraction, target, fused).front();
+      if (first ? schedule.winograd == 0 && schedule.panel_a.empty() : !computes_second(schedule)) return false;
+    }
+    return true;
   };
   return !contractions.empty() && std::all_of(contractions.begin(), contractions.end(), in_panel);
 }

@@ -68,6 +68,9 @@ inline constexpr int kTasksOfSums = 16;
 
 // Tasks that are enough where each computes the rows that its windows share with the next one's again.
 inline constexpr int kTasksOfPanels = 16;
+// What a computed element of a panel takes, in units of a copied one: the gradient of a normalisation is twelve
+// instructions and two reads in place of two and one (counted, not timed).
+inline constexpr std::int64_t kCostOfComputing = 4;
 
 // --- x86, Winograd
 

@@ -66,7 +66,7 @@ class TilesOfPixels : X86Chooser {
     const bool spills_at_edges =
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
     const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
-    if ((fused_.prologue || spills_at_edges || of_taps) && panel && !pairs_in_groups)
+    if ((fused_.computes_a || spills_at_edges || of_taps) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
     if (reads_with_results(p)) {
@@ -141,7 +141,7 @@ class TilesOfPixels : X86Chooser {
 
   // A panel has what the next task's has too, so that fewer tasks compute less.
   std::int64_t wanted_tasks() const {
-    return fused_.prologue ? std::min(target_.tasks, tuning::kTasksOfPanels) : target_.tasks;
+    return fused_.computes_a ? std::min(target_.tasks, tuning::kTasksOfPanels) : target_.tasks;
   }
 
   // Row blocks so that there are enough tasks and a block's input stays in a quarter of L2. Groups share no input, so
@@ -152,7 +152,7 @@ class TilesOfPixels : X86Chooser {
                          for_tasks = ir::ceil_divide<std::int64_t>(target_.tasks, without);
       const std::int64_t of_panel = extent(p) * window_of(p).stride * window_of(q).in * s_.block() * 4,
                          for_panel =
-                             fused_.prologue ? of_panel / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1 : 1;
+                             fused_.computes_a ? of_panel / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1 : 1;
       return std::min(extent(p), std::max(for_tasks, for_panel));
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
@@ -223,8 +223,8 @@ class TilesOfPixels : X86Chooser {
   // run, it comes while products are added up.
   bool reads_with_results(int p) const {
     const bool adjoin = extent(roles_.outputs) <= s_.block();
-    return !along_groups_ && fused_.elements_read > 0 && !fused_.prologue && extent(p) > 1 &&
-           product(roles_.groups) == 1 && !adjoin && extent(vector_) % s_.block() == 0;
+    return !along_groups_ && fused_.elements_read > 0 && extent(p) > 1 && product(roles_.groups) == 1 && !adjoin &&
+           extent(vector_) % s_.block() == 0;
   }
 };
 

@@ -35,7 +35,7 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    const bool in_panel = dot || (fused_.prologue && !few);
+    const bool in_panel = dot || (fused_.computes_a && !few);
     // Tasks that share out outputs and channels where those are many, else outputs and images.
     const std::optional<Shares> shares = in_panel && !few && groups == 1
                                              ? shares_of_weights(blocks, channels, product(taps), area_of_pixel(p, q))
@@ -103,13 +103,14 @@ class TilesOfWeights : X86Chooser {
       const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      if (shares_sets(q, channel)) {
-        // what is fetched for the next turn would take the place of what is read in this one
-      } else if (row_blocks.chunks > 1) {
+      // Of the first operand, what is fetched for the next turn would take the place of what is read in this one.
+      s_.fetch_b = shares_sets(q, channel);
+      if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
       } else if (product(taps) == 1 || images == at_once) {  // else tiles pass over small images often enough
         s_.fetch = {{name(n)}, images};
       }
+      s_.fetch_b = s_.fetch_b && !s_.fetch.dims.empty();
     }
     if (images > at_once) add(s_.inner, name(n));
     add_inner_window(p);
@@ -164,11 +165,13 @@ class TilesOfWeights : X86Chooser {
       if (blocks * parts < tasks || (one.blocks == 1 && taps > 1) ||
           one.blocks * s_.block() * one.channels * taps * bytes(fused_.compute) > most_bytes)
         continue;
-      const std::int64_t copies = channels * (blocks / one.blocks) * area + extent(roles_.outputs) * parts;
+      const std::int64_t copies = channels * (blocks / one.blocks) * area * cost_of_copy(fused_.computes_a) +
+                                  extent(roles_.outputs) * parts * cost_of_copy(fused_.computes_b);
       if (!best || copies < least) best = one, least = copies;
     }
     return best;
   }
+  static std::int64_t cost_of_copy(bool computes) { return computes ? tuning::kCostOfComputing : 1; }
   // All weights as sums: what a part of the images adds up.
   std::int64_t weight_bytes() const { return c_.outputs() * bytes(fused_.compute); }
   // Blocks of outputs that a panel of the first operand is for: as many as make its copy little beside the products. A
@@ -237,7 +240,7 @@ class TilesOfWeights : X86Chooser {
     if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
     add_if_any(s_.tasks, vector_);
     const bool panel =
-        fused_.prologue && product(planes) == 1 && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
+        fused_.computes_a && product(planes) == 1 && panel_of_groups(n, p, q, images.chunk, row_blocks.chunk);
     if (panel) s_.fetch = {{name(p)}, 1};
     add_if_any(s_.outer, roles_.outputs);
     add_if_any(s_.outer, channel);

@@ -14,6 +14,7 @@
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
 #include "scheduler/fuse/may_fuse.h"
+#include "scheduler/fuse/order.h"
 #include "scheduler/library.h"
 
 namespace fusejit::scheduler {
@@ -35,7 +36,7 @@ class Grower {
       if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
     }
     tidy_refusals();
-    order();
+    order_groups(graph_, links_, grouping_);
     return std::move(grouping_);
   }
 
@@ -102,7 +103,7 @@ class Grower {
   }
 
   Verdict may_join(int group, const Candidate& candidate) {
-    for (const int node : {candidate.node, first_node_[at(group)]}) {
+    for (const int node : {candidate.node, links_.first_node[at(group)]}) {
       if (is_alone(node)) return no_kernel(node);
     }
     Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
@@ -116,11 +117,11 @@ class Grower {
   // Why a value that joins `chosen` does not join `group`, which it reads as well. Whether a cycle would arise is not
   // asked: that is a walk as long as the graph.
   Verdict passed_over(int group, int chosen, const Candidate& candidate) const {
-    if (is_alone(first_node_[at(group)])) return no_kernel(first_node_[at(group)]);
+    if (is_alone(links_.first_node[at(group)])) return no_kernel(links_.first_node[at(group)]);
     const Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
     if (!verdict.ok) return verdict;
-    const std::string self = label(graph_, candidate.node), kernel = label(graph_, first_node_[at(chosen)]),
-                      other = label(graph_, first_node_[at(group)]),
+    const std::string self = label(graph_, candidate.node), kernel = label(graph_, links_.first_node[at(chosen)]),
+                      other = label(graph_, links_.first_node[at(group)]),
                       over = domain_of(*graph_.value(candidate.node)).str();
     const bool two_anchors = grouping_.groups[at(chosen)].anchor >= 0 && grouping_.groups[at(group)].anchor >= 0;
     return {false, verdict.as, RefusalCode::other_kernel,
@@ -218,9 +219,9 @@ class Grower {
     group.domain = domain_of(node);
     if (ir::op_def(node.op).is_contraction()) group.anchor = candidate.node;
     grouping_.groups.push_back(group);
-    producers_.emplace_back();
-    last_node_.push_back(candidate.node);
-    first_node_.push_back(candidate.node);
+    links_.producers.emplace_back();
+    links_.last_node.push_back(candidate.node);
+    links_.first_node.push_back(candidate.node);
     join(static_cast<int>(grouping_.groups.size()) - 1,
          ir::op_def(node.op).family == ir::Family::reduce ? JoinAs::reduction : JoinAs::store, candidate);
   }
@@ -229,7 +230,7 @@ class Grower {
     Group& group = grouping_.groups[at(group_id)];
     const ir::Node& node = *graph_.value(candidate.node);
     grouping_.group_of[at(candidate.node)] = group_id;
-    last_node_[at(group_id)] = std::max(last_node_[at(group_id)], candidate.node);
+    links_.last_node[at(group_id)] = std::max(links_.last_node[at(group_id)], candidate.node);
     group.length += grouping_.lengths[at(candidate.node)];
     if (as == JoinAs::store) group.stores.push_back(candidate.node);
     if (as == JoinAs::final) group.finals.push_back(candidate.node);
@@ -240,7 +241,7 @@ class Grower {
     }
     for (const Access& access : candidate.accesses) {
       const int producer = grouping_.group_of[at(access.node)];
-      if (producer >= 0 && producer != group_id) add(producers_[at(group_id)], producer);
+      if (producer >= 0 && producer != group_id) add(links_.producers[at(group_id)], producer);
       if (as != JoinAs::final) add_reader(access.node, group_id);
     }
   }
@@ -260,10 +261,10 @@ class Grower {
     while (!open.empty()) {
       const int current = open.back();
       open.pop_back();
-      for (const int producer : producers_[at(current)]) {
+      for (const int producer : links_.producers[at(current)]) {
         if (producer == group) return true;
         // A group all of whose nodes come before the first node of `group` cannot depend on it.
-        if (last_node_[at(producer)] >= first_node_[at(group)]) enter(producer);
+        if (links_.last_node[at(producer)] >= links_.first_node[at(group)]) enter(producer);
       }
     }
     return false;
@@ -328,68 +329,14 @@ class Grower {
     grouping_.refusals = std::move(kept);
   }
 
-  // Execution order: a topological order that follows the graph's, but a recomputation (region > 0) waits until the
-  // first group that needs it, because its point is not to be alive before.
-  void order() {
-    const int n = static_cast<int>(grouping_.groups.size());
-    std::vector<std::vector<int>> users(at(n));
-    std::vector<int> waiting(at(n));
-    for (int g = 0; g < n; ++g) {
-      for (const int producer : producers_[at(g)]) users[at(producer)].push_back(g), ++waiting[at(g)];
-    }
-    std::vector<int> sequence;
-    std::vector<bool> done(at(n));
-    std::vector<int> stack;
-    const auto lazy = [&](int g) { return graph_.value(first_node_[at(g)])->region > 0; };
-    // Depth first from every eager group in node order: producers (lazy ones too) right before their first user.
-    std::vector<int> roots(at(n));
-    for (int g = 0; g < n; ++g) roots[at(g)] = g;
-    std::sort(roots.begin(), roots.end(), [&](int a, int b) { return last_node_[at(a)] < last_node_[at(b)]; });
-    std::stable_partition(roots.begin(), roots.end(), [&](int g) { return !lazy(g); });
-    for (const int root : roots) {
-      stack.push_back(root);
-      while (!stack.empty()) {
-        const int g = stack.back();
-        if (done[at(g)]) {
-          stack.pop_back();
-          continue;
-        }
-        int missing = -1;
-        for (const bool want_lazy : {false, true}) {  // lazy producers last: they wait for everything else
-          for (const int producer : producers_[at(g)]) {
-            if (!done[at(producer)] && lazy(producer) == want_lazy && missing < 0) missing = producer;
-          }
-        }
-        if (missing >= 0) {
-          stack.push_back(missing);
-          continue;
-        }
-        done[at(g)] = true;
-        sequence.push_back(g);
-        stack.pop_back();
-      }
-    }
-    std::vector<int> place(at(n));
-    std::vector<Group> ordered;
-    for (const int g : sequence) {
-      place[at(g)] = static_cast<int>(ordered.size());
-      ordered.push_back(std::move(grouping_.groups[at(g)]));
-    }
-    grouping_.groups = std::move(ordered);
-    for (int& g : grouping_.group_of) {
-      if (g >= 0) g = place[at(g)];
-    }
-  }
-
   const ir::Graph& graph_;
   const Target& target_;
   const LibrarySupports& supports_;
   const std::vector<bool>& alone_;
   const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
-  std::vector<std::vector<int>> producers_;  // by group
-  std::vector<int> first_node_, last_node_;  // by group
-  std::vector<int> seen_in_walk_;            // by group: the last walk of makes_cycle that came along
+  GroupLinks links_;
+  std::vector<int> seen_in_walk_;  // by group: the last walk of makes_cycle that came along
   int walk_ = 0;
   // Value -> groups that read its elements; of a view that is not stored, those that reduce them.
   std::map<int, std::vector<int>> readers_;

@@ -307,7 +307,7 @@ Arg GroupKernel::multiply_add(Arg a, Arg b, Arg c, DType type) {
   return builder_.def(ir::Op::add, {Arg(builder_.def(ir::Op::mul, {a, b}, type)), c}, type);
 }
 
-void GroupKernel::prefetch(int node, const LogicalIndex& at) {
+void GroupKernel::prefetch(int node, const LogicalIndex& at, ir::PrefetchKind kind) {
   const Shape& shape = context_.graph.value(node).type().shape;
   std::vector<int> from{node};
   for (std::size_t i = 0; i < from.size(); ++i) {  // grows
@@ -319,11 +319,11 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at) {
       if (const auto pair = pairs_.find(from[i]); pair != pairs_.end()) {
         for (Index& index : physical) index = resolve(index);
         physical.back() = physical.back() / 2;
-        builder_.prefetch(pair->second, physical, ir::PrefetchKind::l1);
+        builder_.prefetch(pair->second, physical, kind);
         continue;
       }
       const Buffer& of_node = buffer(from[i]);
-      builder_.prefetch(of_node.memory, place(of_node, physical), ir::PrefetchKind::l1);
+      builder_.prefetch(of_node.memory, place(of_node, physical), kind);
     } else if (ir::op_def(context_.graph.value(from[i])->op).family == ir::Family::elementwise) {
       for (const int operand : context_.graph.operands(from[i]))
         if (operand >= 0 && context_.graph.value(operand).type().shape == shape &&

@@ -47,7 +47,7 @@ class GroupKernel {
   void store_all(const std::vector<int>& also = {}, Vectors vectors = Vectors::some);
   // A hint that an element of `node` is needed soon, or the elements in memory that it is computed from. No index names
   // a lane.
-  void prefetch(int node, const LogicalIndex& at);
+  void prefetch(int node, const LogicalIndex& at, ir::PrefetchKind kind = ir::PrefetchKind::l1);
   // The same for everything that the group reads or stores element by element, here; the point names no lane.
   void prefetch_elements(Vectors stored = Vectors::some);
   // The same for `elements` along the last axis from `point` on, of every value that comes from memory: that no cache

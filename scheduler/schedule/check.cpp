@@ -401,6 +401,8 @@ class Check {
     if (s_.fetch.dims.empty()) return "";
     const std::string& along = s_.fetch.dims[0];
     const bool sums = !s_.combine.empty();
+    if (s_.fetch_b && (s_.panel_b.empty() || !sums))
+      return "the next panel of b is fetched where there are panels of b, and of partial results";
     if (s_.fetch.dims == std::vector{s_.vector} && s_.pack_b > 0) {
       const bool list = std::any_of(s_.tile.begin(), s_.tile.end(), [](const Extent& e) { return e.dims.size() > 1; });
       if (s_.by_threads() || list || s_.pack_b != s_.block() || s_.fetch.count % s_.block() != 0)

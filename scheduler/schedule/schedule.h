@@ -15,7 +15,8 @@
 //     pack b 32                the second operand is laid out beforehand, as it is read, 32 k a block
 //     combine c*r*s            partial results are added up in memory, lanes along combinations of c, r and s
 //     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
-//     fetch p 1                prefetch what will be touched one p further; "fetch k 32": the weights of the next k
+//     fetch p 1                prefetch what will be touched one p further; "fetch k 32": the weights of the next k;
+//                              "fetch b p 4": what the next panel of b, four p further, is copied from
 //     store stream             results that no cache holds go around the caches
 //   }
 //
@@ -91,6 +92,7 @@ struct Schedule {
   std::vector<std::string> combine;  // empty: results are finished in registers
   Extent flush;                      // no dims: sums stay in their type
   Extent fetch;                      // no dims: no prefetch; else the distance
+  bool fetch_b = false;              // of the next panel of the second operand alone
   bool stream = false;               // whole vectors of results that no cache holds are stored around the caches
 
   std::int64_t block() const { return std::int64_t{lanes} * vectors; }

@@ -81,7 +81,11 @@ class Reader {
     if (tokens_.accept("pack")) tokens_.expect("b"), s.pack_b = positive();
     if (tokens_.accept("combine")) s.combine = dims();
     if (tokens_.accept("flush")) s.flush = extent();
-    if (tokens_.accept("fetch")) s.fetch = extent();
+    if (tokens_.accept("fetch")) {
+      s.fetch.dims = dims();
+      s.fetch_b = s.fetch.dims == std::vector<std::string>{"b"} && tokens_.peek().kind == TokenKind::name;
+      s.fetch_b ? void(s.fetch = extent()) : void(s.fetch.count = positive());
+    }
     if (tokens_.accept("store")) tokens_.expect("stream"), s.stream = true;
     tokens_.expect("}");
     return s;
@@ -164,7 +168,7 @@ std::vector<std::string> lines_of(const Schedule& s) {
   if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
   if (!s.flush.dims.empty()) line("flush", str(s.flush));
-  if (!s.fetch.dims.empty()) line("fetch", str(s.fetch));
+  if (!s.fetch.dims.empty()) line("fetch", (s.fetch_b ? "b " : "") + str(s.fetch));
   if (s.stream) line("store", "stream");
   return lines;
 }

@@ -79,7 +79,8 @@ TEST(RandomChoices, AreLegal) {
     scheduler::FusedWork fused{.compute = compute_type(dtype), .result_bytes = layer.type().bytes()};
     fused.sums = op_def(layer->op).packs_second && random.chance(30);
     fused.elements_read = random.from(0, 2);
-    fused.prologue = !cuda && !op_def(layer->op).matrix && random.chance(40);
+    fused.computes_a = !cuda && !op_def(layer->op).matrix && random.chance(40);
+    fused.computes_b = !cuda && !op_def(layer->op).matrix && random.chance(40);
     for (const Contraction& contraction : contractions_of(*layer)) {
       for (const scheduler::Schedule& schedule : candidates(contraction, target, fused)) {
         ++checked;

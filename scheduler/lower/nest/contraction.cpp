@@ -16,6 +16,13 @@ namespace fusejit::scheduler {
 
 namespace {
 
+// Not in memory, nor a view of what is.
+bool is_computed(const LowerContext& context, const ir::Node& anchor, const ir::ContractionOperand& operand) {
+  const ir::Value& value = anchor.operands[static_cast<std::size_t>(operand.operand)].value;
+  const std::vector<bool>& stored = context.grouping.stored;
+  return !stored[static_cast<std::size_t>(under_views(context.graph, stored, context.graph.index_of(value.get())))];
+}
+
 // In memory, and its elements for neighbouring outputs side by side.
 bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int value) {
   if (!context.grouping.stored[static_cast<std::size_t>(value)]) return false;
@@ -68,10 +75,8 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   }
   std::vector<ScheduledContraction> scheduled;
   for (const ir::Contraction& contraction : contractions) {
-    const ir::Value& first = node.operands[static_cast<std::size_t>(contraction.a.operand)].value;
-    const std::vector<bool>& stored = context.grouping.stored;
-    const int source = under_views(context.graph, stored, context.graph.index_of(first.get()));
-    fused.prologue = !stored[static_cast<std::size_t>(source)];
+    fused.computes_a = is_computed(context, node, contraction.a),
+    fused.computes_b = is_computed(context, node, contraction.b);
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     fused.lie_together = lie_together(contraction, node.type);

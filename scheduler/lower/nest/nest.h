@@ -115,6 +115,10 @@ class Nest : public ContractionLoops {
   void over_axis(const Panel& panel, std::size_t d, const std::function<void(const ir::Index& i, bool inside)>& body);
   void fill(const Panel& panel, std::size_t n, std::vector<ir::Index>& at, bool zero);
   void fetch_for_panel(const Panel& panel, std::size_t row, std::vector<ir::Index>& at);
+  ir::Index turn_of_panel(std::int64_t& turns) const;
+  std::int64_t lines_of(const Panel& panel, std::vector<std::int64_t>& counts) const;
+  bool fetches_next_panel() const;
+  void fetch_next_panel();
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg from_panel(const Panel& panel);
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "ir/base/check.h"
+#include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/restore.h"
+#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
 
@@ -18,6 +20,8 @@ using ir::KernelBuilder;
 namespace {
 
 constexpr std::int64_t kFewAccumulators = 16;  // with 28 of 32 registers LLVM 19 kept one on the stack
+constexpr std::int64_t kBytesOfLine = 64;      // of cache
+constexpr std::int64_t kMostLinesOfTile = 16;  // more at once are a burst
 
 }  // namespace
 
@@ -173,6 +177,65 @@ void Nest::fetch_for_panel(const Panel& panel, std::size_t row, std::vector<Inde
       further.push_back(panel.axes[n].low + at[n] * panel.axes[n].step +
                         Index(index[n].coefficient_of(along) * s_.fetch.count));
     kernel_.prefetch(panel.value, further);
+  });
+}
+
+// Which tile of those that read one panel of the second operand is at hand.
+Index Nest::turn_of_panel(std::int64_t& turns) const {
+  Index turn = 0;
+  turns = 1;
+  bool inside = false;
+  for (const Stage& stage : stages_) {
+    if (stage.kind == Kind::tile) break;
+    inside |= stage.kind == Kind::panel_b;
+    if (!inside || stage.kind != Kind::loop) continue;
+    const std::int64_t count = ir::ceil_divide(range_size(stage.loop), stage.loop.step);
+    turn = turn * count + range(stage.loop.dim).base / stage.loop.step % count, turns *= count;
+  }
+  return turn;
+}
+
+// Lines of cache that a panel is copied from; by dim of its order, along the last one as many as cover it.
+std::int64_t Nest::lines_of(const Panel& panel, std::vector<std::int64_t>& counts) const {
+  std::int64_t lines = 1;
+  for (const int of : panel.order) {
+    const auto d = static_cast<std::size_t>(of);
+    const std::int64_t elements = panel.axes[d].extent * (is_paired(*panel.of, d) ? 2 : 1);
+    counts.push_back(of == panel.order.back() ? ir::ceil_divide(elements * bytes(panel.of->dtype), kBytesOfLine)
+                                              : elements);
+    lines *= counts.back();
+  }
+  return lines;
+}
+
+// What the next panel of the second operand is copied from: each tile that reads this panel fetches its share of the
+// lines. Where those would be a burst, the products fetch them.
+bool Nest::fetches_next_panel() const {
+  if (!panel_b_.is_open() || !products_fetch()) return false;
+  std::vector<std::int64_t> counts;
+  std::int64_t turns = 0;
+  turn_of_panel(turns);
+  return lines_of(panel_b_, counts) <= turns * kMostLinesOfTile;
+}
+
+void Nest::fetch_next_panel() {
+  const Panel& panel = panel_b_;
+  std::vector<std::int64_t> counts;
+  std::int64_t turns = 0;
+  const std::int64_t lines = lines_of(panel, counts);
+  const Index turn = turn_of_panel(turns);
+  const std::int64_t share = ir::ceil_divide(lines, turns);
+  const int along = c_.find(s_.fetch.dims[0]);
+  unrolled(builder_, share, [&](Index n) {
+    const Index line = turn * share + n;
+    const std::vector<Index> at = cuda::decode(share * turns > lines ? line % lines : line, counts);
+    LogicalIndex further(panel.axes.size());
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const auto d = static_cast<std::size_t>(panel.order[i]);
+      const std::int64_t step = i + 1 < at.size() ? 1 : kBytesOfLine / bytes(panel.of->dtype);
+      further[d] = panel.axes[d].low + at[i] * step + Index(panel.of->index[d].coefficient_of(along) * s_.fetch.count);
+    }
+    kernel_.prefetch(panel.value, further, ir::PrefetchKind::l2);
   });
 }
 

@@ -79,6 +79,7 @@ ir::MemId Nest::open_accumulators() {
 void Nest::tile(std::size_t next) {
   if (begins_tree(next)) return tile_in_tree(next);
   if (s_.combine.empty()) fetch_result();
+  if (fetches_next_panel()) fetch_next_panel();
   acc_ = open_accumulators();
   if (carried_) {
     each_accumulator([&](const std::vector<Index>& element, const Index& j) {
@@ -373,16 +374,20 @@ void Nest::fetch_new_lines(std::size_t axis, int along) {
     with(tap, {Index(taps - 1 - t), 1, false, 1}, [&] { fetch_new_lines(axis + 1, along); });
 }
 
-// Both operands of the term that takes this one's place, so many steps further along a dim that is summed up.
+// Of the term that takes this one's place, so many steps further along a dim that is summed up: the operands whose next
+// panel is not fetched as a whole.
 void Nest::fetch_operands() {
   const int d = c_.find(s_.fetch.dims[0]);
   const Range here = range(d);
   with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {
-    unrolled(builder_, s_.vectors, [&](Index j) {
-      vector_at_ = range(vector_).base + j * s_.lanes;
-      kernel_.prefetch(value_b_, evaluate(c_.b.index));
-    });
-    vector_at_ = range(vector_).base;
+    if (!fetches_next_panel()) {
+      unrolled(builder_, s_.vectors, [&](Index j) {
+        vector_at_ = range(vector_).base + j * s_.lanes;
+        kernel_.prefetch(value_b_, evaluate(c_.b.index));
+      });
+      vector_at_ = range(vector_).base;
+    }
+    if (s_.fetch_b) return;
     const auto corner = [&](bool last) {
       const std::function<void(std::size_t)> set = [&](std::size_t n) {
         if (n == tile_dims_.size()) return kernel_.prefetch(value_a_, evaluate(c_.a.index));

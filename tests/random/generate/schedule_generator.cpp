@@ -226,7 +226,7 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
     s.combine = {random.of(lanes)};
   }
   if (chosen.pack_b > 0 && random.chance(70)) s.pack_b = s.block();
-  if (random.chance(20)) s.fetch = {{random.of(all)}, 1};
+  if (random.chance(20)) s.fetch = {{random.of(all)}, 1}, s.fetch_b = !s.panel_b.empty() && random.chance(30);
   const auto panel = [&] {
     const std::size_t i = static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(s.outer.size())));
     return i == s.outer.size() ? std::string(Schedule::kTask) : s.outer[i].dims[0];

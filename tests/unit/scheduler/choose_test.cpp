@@ -23,10 +23,9 @@ struct Layer {
 
   ir::Contraction forward() const {
     const std::int64_t pad = kernel / 2;
-    return of(ir::build(ir::Op::conv2d, {input(), value({outputs, channels / groups, kernel, kernel})},
-                        {{"padding", Numbers{pad, pad, pad, pad}},
-                         {"stride", Numbers{stride, stride}},
-                         {"groups", groups}}));
+    return of(
+        ir::build(ir::Op::conv2d, {input(), value({outputs, channels / groups, kernel, kernel})},
+                  {{"padding", Numbers{pad, pad, pad, pad}}, {"stride", Numbers{stride, stride}}, {"groups", groups}}));
   }
   ir::Contraction weight_grad() const {
     const std::int64_t pad = kernel / 2, rows = (size + 2 * pad - kernel) / stride + 1;
@@ -46,7 +45,8 @@ struct Layer {
 void expect(const ir::Contraction& contraction, const Target& target, const std::string& line) {
   const std::string chosen = print_lines({Work::contraction, "", candidates(contraction, target, {}).front()});
   EXPECT_NE(chosen.find("\n  " + line + "\n"), std::string::npos)
-      << line << " is not in\n" << chosen << "of " << str(contraction) << "\non " << target.str();
+      << line << " is not in\n"
+      << chosen << "of " << str(contraction) << "\non " << target.str();
 }
 
 TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {

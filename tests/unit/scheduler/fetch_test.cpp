@@ -56,6 +56,30 @@ TEST(Fetch, WhatAnEpilogueReadsComesARunForEachBlockOfOutputs) {
       << found.kernel;
 }
 
+std::string weight_gradient(int size, int channels, int outputs) {
+  return fmt::format(
+      "graph @c(%x: f32[16,{1},{0},{0}]:nhwc, %g: f32[16,{2},{0},{0}]:nhwc) {{ %0 = conv2d_weight_grad(%x, %g) "
+      "{{kernel_size=[1,1]}} : f32[{2},{1},1,1] return %0 }}",
+      size, channels, outputs);
+}
+
+// Lines of the next panel of the second operand are fetched once, by the tiles that read this one: 7 rows of 14 pixels
+// with two lines each are eleven for each of 19 tiles of channels.
+TEST(Fetch, TilesShareTheLinesOfTheNextPanel) {
+  const Found found = convolution(weight_gradient(14, 256, 256), kTarget);
+  ASSERT_NE(found.schedule.find("tile c 14 task n/4, k outer n, p/7, c"), std::string::npos) << found.schedule;
+  ASSERT_NE(found.schedule.find("panel b p"), std::string::npos) << found.schedule;
+  EXPECT_NE(found.schedule.find(" fetch p 7"), std::string::npos) << found.schedule;
+  EXPECT_NE(found.kernel.find("for %i13 in 0..11 unroll {\n                  prefetch %p0["), std::string::npos)
+      << found.kernel;
+  EXPECT_NE(found.kernel.find("prefetch %p1["), std::string::npos) << "the first operand, by the products";
+  // Where neighbouring pixels of the first operand share a set of L1, only the second one's panel is fetched.
+  const Found alone = convolution(weight_gradient(14, 1024, 256), kTarget);
+  EXPECT_NE(alone.schedule.find(" fetch b p 7"), std::string::npos) << alone.schedule;
+  EXPECT_NE(alone.kernel.find("prefetch %p0["), std::string::npos) << alone.kernel;
+  EXPECT_EQ(alone.kernel.find("prefetch %p1["), std::string::npos) << alone.kernel;
+}
+
 // One task has all that is added up for its outputs: it finishes them, and no partial result goes to memory.
 TEST(ResultsOfTasks, AreFinishedThere) {
   const auto weight_gradient = [](int outputs, int images) {

@@ -77,7 +77,7 @@ TEST(Neighbours, AreLegalAndNeverTheSame) {
 // What a panel computes would be computed again for every block of outputs.
 TEST(Neighbours, LeavePanelsWhereTheyAre) {
   FusedWork fused;
-  fused.prologue = true;
+  fused.computes_a = true;
   const Schedule chosen = candidates(kConvolution, kTarget, fused).front();
   ASSERT_EQ(chosen.panel_a, Schedule::kTask);
   for (const Schedule& one : neighbours(kConvolution, chosen, kTarget, false))

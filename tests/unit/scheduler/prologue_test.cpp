@@ -50,6 +50,28 @@ TEST(Prologue, NormalisedActivationsAreComputedWhereTheyAreRead) {
   }
 }
 
+// Both gradients of a convolution compute the gradient that they read through its normalisation: no kernel of its own
+// stores that. In pairs of bf16 it is stored.
+TEST(Prologue, GradientsOfNormalisationsAreComputedWhereTheyAreRead) {
+  const ir::Graph forward = two(kNormalised, "%y", R"(  %2 = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,32,12,12]:nhwc
+  %y = relu(%2) : f32[2,32,12,12]:nhwc
+)");
+  std::string narrow = ir::print(forward);
+  for (std::size_t at = 0; (at = narrow.find("f32", at)) != std::string::npos;) narrow.replace(at, 3, "bf16");
+  const auto gradient = [](const ir::Graph& graph) { return ir::differentiate(graph, {"image", "w", "v", "a", "b"}); };
+  const ir::Graph step = gradient(forward);
+  const auto own_kernels = [](const ir::Graph& graph, const char* target) {
+    const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
+    return std::count_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& each) {
+      return each.name.ends_with("bn_grad") && each.name.find("conv2d") == std::string::npos;
+    });
+  };
+  for (const char* target : {"x86:v2", "x86:avx2", "x86:avx512", "x86:avx512,winograd=1"})
+    EXPECT_EQ(own_kernels(step, target), 0) << target;
+  EXPECT_EQ(own_kernels(step, "cuda:sm_90"), 1);
+  EXPECT_EQ(own_kernels(gradient(ir::parse_graph(narrow)), "x86:avx512bf16,dot2=1"), 1);
+}
+
 TEST(Prologue, WhatAnEpilogueCanStoreIsStored) {
   const char* const constant_statistics = R"(  %1 = batch_norm(%0, %m, %s, %a, %b) : f32[2,16,12,12]:nhwc
   %x = relu(%1) : f32[2,16,12,12]:nhwc

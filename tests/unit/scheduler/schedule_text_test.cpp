@@ -56,7 +56,8 @@ TEST(ScheduleText, IsReadBack) {
         "block.y "
         "n*p*q stride 8, n*p*q, r, s, c pack b 64 flush c 32 }",
         "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 store stream }",
-        "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel a n, b p combine c }"})
+        "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel a n, b p combine c }",
+        "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel b p combine c fetch b p 4 }"})
     EXPECT_EQ(print(parse_schedule(text)), text);
 }
 
@@ -314,6 +315,8 @@ TEST(ScheduleCheck, PanelsAreBuiltInALoopOfATask) {
             "a panel is built in every task or inside of an outer loop, and none is over q");
   EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel b k pack b 32"),
             "the second operand is packed, or a panel, not both");
+  EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel b k fetch b p 9"),
+            "the next panel of b is fetched where there are panels of b, and of partial results");
 }
 
 }  // namespace

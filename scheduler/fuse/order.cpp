@@ -1,0 +1,171 @@
+#include "scheduler/fuse/order.h"
+
+#include <algorithm>
+#include <set>
+
+namespace fusejit::scheduler {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Depth first from every group in node order: producers right before their first user, recomputations last of them.
+std::vector<int> by_nodes(const ir::Graph& graph, const GroupLinks& links) {
+  const auto n = static_cast<int>(links.first_node.size());
+  const auto lazy = [&](int g) { return graph.value(links.first_node[at(g)])->region > 0; };
+  std::vector<int> roots(at(n)), sequence, stack;
+  for (int g = 0; g < n; ++g) roots[at(g)] = g;
+  std::sort(roots.begin(), roots.end(), [&](int a, int b) { return links.last_node[at(a)] < links.last_node[at(b)]; });
+  std::stable_partition(roots.begin(), roots.end(), [&](int g) { return !lazy(g); });
+  std::vector<bool> done(at(n));
+  for (const int root : roots) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      const int g = stack.back();
+      if (done[at(g)]) {
+        stack.pop_back();
+        continue;
+      }
+      int missing = -1;
+      for (const bool want_lazy : {false, true}) {  // lazy producers last: they wait for everything else
+        for (const int producer : links.producers[at(g)]) {
+          if (!done[at(producer)] && lazy(producer) == want_lazy && missing < 0) missing = producer;
+        }
+      }
+      if (missing >= 0) {
+        stack.push_back(missing);
+        continue;
+      }
+      done[at(g)] = true;
+      sequence.push_back(g);
+      stack.pop_back();
+    }
+  }
+  return sequence;
+}
+
+// What frees memory is taken forward.
+class Freeing {
+ public:
+  Freeing(const ir::Graph& graph, const GroupLinks& links, const Grouping& grouping, const std::vector<int>& base)
+      : graph_(graph),
+        links_(links),
+        grouping_(grouping),
+        reads_(base.size()),
+        users_(base.size()),
+        missing_(base.size()),
+        place_(base.size()),
+        done_(base.size()),
+        readers_(at(graph.value_count())),
+        left_(readers_.size()),
+        is_result_(readers_.size()) {
+    for (std::size_t i = 0; i < base.size(); ++i) place_[at(base[i])] = static_cast<int>(i);
+    for (const ir::Value& result : graph.results()) is_result_[at(graph.index_of(result.get()))] = true;
+    for (const int g : base) {
+      for (const int producer : links.producers[at(g)]) users_[at(producer)].push_back(g), ++missing_[at(g)];
+    }
+    std::vector<std::set<int>> reads(base.size());
+    for (int v = 0; v < graph.value_count(); ++v) {
+      const int group = grouping.group_of[at(v)];
+      if (group < 0) continue;
+      for (const Access& access : grouping.accesses[at(v)])
+        if (grouping.group_of[at(access.node)] != group) reads[at(group)].insert(access.node);
+    }
+    for (const int g : base) {
+      reads_[at(g)].assign(reads[at(g)].begin(), reads[at(g)].end());
+      for (const int v : reads_[at(g)]) readers_[at(v)].push_back(g), ++left_[at(v)];
+    }
+  }
+
+  std::vector<int> run(const std::vector<int>& base) {
+    for (const int g : base) {
+      if (done_[at(g)]) continue;
+      std::vector<int> next{g};
+      for (std::size_t i = 0; i < next.size(); ++i) {  // grows
+        if (done_[at(next[i])]) continue;
+        emit(next[i]);
+        add_freeing(next[i], next);
+      }
+    }
+    return std::move(sequence_);
+  }
+
+ private:
+  void emit(int g) {
+    done_[at(g)] = true;
+    sequence_.push_back(g);
+    for (const int v : reads_[at(g)]) --left_[at(v)];
+    for (const int user : users_[at(g)]) --missing_[at(user)];
+  }
+
+  // Those that may have come to free something by what `g` did: they need it, or are the last to read what it read.
+  void add_freeing(int g, std::vector<int>& next) const {
+    const auto consider = [&](int other) {
+      if (!done_[at(other)] && is_ready(other) && frees(other)) next.push_back(other);
+    };
+    for (const int v : reads_[at(g)]) {
+      if (left_[at(v)] != 1 || !is_temporary(v)) continue;
+      for (const int reader : readers_[at(v)]) consider(reader);
+    }
+    for (const int user : users_[at(g)]) consider(user);
+  }
+
+  bool is_parameter(int v) const { return v < static_cast<int>(graph_.parameters().size()); }
+  bool is_temporary(int v) const { return grouping_.group_of[at(v)] >= 0 && !is_result_[at(v)]; }
+  std::int64_t bytes_of(int v) const { return graph_.value(v).type().bytes(); }
+
+  // All that it needs is there, and whoever was to read a parameter before that it may overwrite has done so.
+  bool is_ready(int g) const {
+    if (missing_[at(g)] > 0 || graph_.value(links_.first_node[at(g)])->region > 0) return false;
+    for (const int v : reads_[at(g)]) {
+      if (!is_parameter(v) || graph_.value(v).type().elements() <= 1) continue;
+      for (const int reader : readers_[at(v)])
+        if (place_[at(reader)] < place_[at(g)] && !done_[at(reader)]) return false;
+    }
+    return true;
+  }
+
+  // More than nothing, and at least what it takes: nothing for what only it reads itself, nor for a result that may be
+  // written over a parameter.
+  bool frees(int g) const {
+    std::int64_t freed = 0, taken = 0;
+    for (const int v : reads_[at(g)])
+      if (is_temporary(v) && left_[at(v)] == 1) freed += bytes_of(v);
+    for (const int v : grouping_.groups[at(g)].stores)
+      if (is_result_[at(v)] ? !replaces_parameter(g, v) : !readers_[at(v)].empty()) taken += bytes_of(v);
+    return freed > 0 && freed >= taken;
+  }
+  bool replaces_parameter(int g, int v) const {
+    return std::any_of(reads_[at(g)].begin(), reads_[at(g)].end(), [&](int read) {
+      return is_parameter(read) && graph_.value(read).type() == graph_.value(v).type();
+    });
+  }
+
+  const ir::Graph& graph_;
+  const GroupLinks& links_;
+  const Grouping& grouping_;
+  std::vector<std::vector<int>> reads_, users_;  // by group: values of other groups and parameters; groups
+  std::vector<int> missing_, place_;             // by group: producers to come; where it was
+  std::vector<bool> done_;
+  std::vector<std::vector<int>> readers_;  // by node: groups
+  std::vector<int> left_;                  // by node: readers to come
+  std::vector<bool> is_result_;
+  std::vector<int> sequence_;
+};
+
+}  // namespace
+
+void order_groups(const ir::Graph& graph, const GroupLinks& links, Grouping& grouping) {
+  const std::vector<int> base = by_nodes(graph, links), sequence = Freeing(graph, links, grouping, base).run(base);
+  std::vector<int> place(sequence.size());
+  std::vector<Group> ordered;
+  for (const int g : sequence) {
+    place[at(g)] = static_cast<int>(ordered.size());
+    ordered.push_back(std::move(grouping.groups[at(g)]));
+  }
+  grouping.groups = std::move(ordered);
+  for (int& g : grouping.group_of) {
+    if (g >= 0) g = place[at(g)];
+  }
+}
+
+}  // namespace fusejit::scheduler
