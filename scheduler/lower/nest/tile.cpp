@@ -379,15 +379,16 @@ void Nest::fetch_new_lines(std::size_t axis, int along) {
 void Nest::fetch_operands() {
   const int d = c_.find(s_.fetch.dims[0]);
   const Range here = range(d);
+  const Restore lane(vector_at_);
   with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {
     if (!fetches_next_panel()) {
       unrolled(builder_, s_.vectors, [&](Index j) {
         vector_at_ = range(vector_).base + j * s_.lanes;
         kernel_.prefetch(value_b_, evaluate(c_.b.index));
       });
-      vector_at_ = range(vector_).base;
     }
     if (s_.fetch_b) return;
+    vector_at_ = range(vector_).base;  // a prefetch names no lane
     const auto corner = [&](bool last) {
       const std::function<void(std::size_t)> set = [&](std::size_t n) {
         if (n == tile_dims_.size()) return kernel_.prefetch(value_a_, evaluate(c_.a.index));
