@@ -62,9 +62,9 @@ struct Recording {
   std::int64_t streams = 0;  // draws so far
   bool split_logged = false;
   std::string name;
-  // Slots assigned in this recording with their values before it, in order; restored if it fails.
+  // Parameters assigned in this recording with their values before it, in order; restored if it fails.
   std::vector<std::pair<std::shared_ptr<ParameterStorage>, Tensor>> before;
-  // Values that stand in for the slots' own, for frozen networks.
+  // Values that stand in for the parameters' own, for frozen networks.
   const std::unordered_map<const ParameterStorage*, Tensor>* frozen = nullptr;
 };
 

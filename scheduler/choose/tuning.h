@@ -100,8 +100,7 @@ inline constexpr std::int64_t kLeastRowsOfTask = 8;
 // Vectors that are written as copies where they are all of an axis.
 inline constexpr std::int64_t kMostVectorsWithoutLoop = 4;
 // Sums: terms of one in a task; vectors of columns side by side; vectors of a row in a trip, whose cache lines are on
-// their way at once, with as many independent accumulators as half of the
-// registers hold.
+// their way at once, with as many independent accumulators as half of the registers hold.
 inline constexpr std::int64_t kLeastTermsOfTask = 8;
 inline constexpr int kColumnsTogether = 4;
 inline constexpr int kVectorsOfTrip = 4;

@@ -103,14 +103,13 @@ class TilesOfWeights : X86Chooser {
       const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       add_if_any(s_.outer, channel);
-      // Of the first operand, what is fetched for the next turn would take the place of what is read in this one.
-      s_.fetch_b = shares_sets(q, channel);
       if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
       } else if (product(taps) == 1 || images == at_once) {  // else tiles pass over small images often enough
         s_.fetch = {{name(n)}, images};
       }
-      s_.fetch_b = s_.fetch_b && !s_.fetch.dims.empty();
+      // Else what is fetched of the first operand for the next turn would take the place of what is read in this one.
+      s_.fetch_b = !s_.fetch.dims.empty() && shares_sets(q, channel);
     }
     if (images > at_once) add(s_.inner, name(n));
     add_inner_window(p);

@@ -53,25 +53,22 @@ class Freeing {
         reads_(base.size()),
         users_(base.size()),
         missing_(base.size()),
-        place_(base.size()),
         done_(base.size()),
         readers_(at(graph.value_count())),
         left_(readers_.size()),
+        next_reader_(readers_.size()),
         is_result_(readers_.size()) {
-    for (std::size_t i = 0; i < base.size(); ++i) place_[at(base[i])] = static_cast<int>(i);
     for (const ir::Value& result : graph.results()) is_result_[at(graph.index_of(result.get()))] = true;
     for (const int g : base) {
       for (const int producer : links.producers[at(g)]) users_[at(producer)].push_back(g), ++missing_[at(g)];
     }
-    std::vector<std::set<int>> reads(base.size());
     for (int v = 0; v < graph.value_count(); ++v) {
       const int group = grouping.group_of[at(v)];
       if (group < 0) continue;
       for (const Access& access : grouping.accesses[at(v)])
-        if (grouping.group_of[at(access.node)] != group) reads[at(group)].insert(access.node);
+        if (grouping.group_of[at(access.node)] != group) reads_[at(group)].insert(access.node);
     }
     for (const int g : base) {
-      reads_[at(g)].assign(reads[at(g)].begin(), reads[at(g)].end());
       for (const int v : reads_[at(g)]) readers_[at(v)].push_back(g), ++left_[at(v)];
     }
   }
@@ -93,7 +90,11 @@ class Freeing {
   void emit(int g) {
     done_[at(g)] = true;
     sequence_.push_back(g);
-    for (const int v : reads_[at(g)]) --left_[at(v)];
+    for (const int v : reads_[at(g)]) {
+      --left_[at(v)];
+      std::size_t& next = next_reader_[at(v)];
+      while (next < readers_[at(v)].size() && done_[at(readers_[at(v)][next])]) ++next;
+    }
     for (const int user : users_[at(g)]) --missing_[at(user)];
   }
 
@@ -102,10 +103,8 @@ class Freeing {
     const auto consider = [&](int other) {
       if (!done_[at(other)] && is_ready(other) && frees(other)) next.push_back(other);
     };
-    for (const int v : reads_[at(g)]) {
-      if (left_[at(v)] != 1 || !is_temporary(v)) continue;
-      for (const int reader : readers_[at(v)]) consider(reader);
-    }
+    for (const int v : reads_[at(g)])
+      if (left_[at(v)] == 1 && is_temporary(v)) consider(readers_[at(v)][next_reader_[at(v)]]);
     for (const int user : users_[at(g)]) consider(user);
   }
 
@@ -117,9 +116,8 @@ class Freeing {
   bool is_ready(int g) const {
     if (missing_[at(g)] > 0 || graph_.value(links_.first_node[at(g)])->region > 0) return false;
     for (const int v : reads_[at(g)]) {
-      if (!is_parameter(v) || graph_.value(v).type().elements() <= 1) continue;
-      for (const int reader : readers_[at(v)])
-        if (place_[at(reader)] < place_[at(g)] && !done_[at(reader)]) return false;
+      const bool may_be_overwritten = is_parameter(v) && graph_.value(v).type().elements() > 1;
+      if (may_be_overwritten && readers_[at(v)][next_reader_[at(v)]] != g) return false;
     }
     return true;
   }
@@ -143,11 +141,13 @@ class Freeing {
   const ir::Graph& graph_;
   const GroupLinks& links_;
   const Grouping& grouping_;
-  std::vector<std::vector<int>> reads_, users_;  // by group: values of other groups and parameters; groups
-  std::vector<int> missing_, place_;             // by group: producers to come; where it was
+  std::vector<std::set<int>> reads_;     // by group: values of other groups, and parameters
+  std::vector<std::vector<int>> users_;  // by group: groups
+  std::vector<int> missing_;             // by group: producers to come
   std::vector<bool> done_;
-  std::vector<std::vector<int>> readers_;  // by node: groups
+  std::vector<std::vector<int>> readers_;  // by node: groups, in the order without this
   std::vector<int> left_;                  // by node: readers to come
+  std::vector<std::size_t> next_reader_;   // by node: the first of those
   std::vector<bool> is_result_;
   std::vector<int> sequence_;
 };

@@ -84,7 +84,8 @@ class Reader {
     if (tokens_.accept("fetch")) {
       s.fetch.dims = dims();
       s.fetch_b = s.fetch.dims == std::vector<std::string>{"b"} && tokens_.peek().kind == TokenKind::name;
-      s.fetch_b ? void(s.fetch = extent()) : void(s.fetch.count = positive());
+      if (s.fetch_b) s.fetch.dims = dims();
+      s.fetch.count = positive();
     }
     if (tokens_.accept("store")) tokens_.expect("stream"), s.stream = true;
     tokens_.expect("}");
