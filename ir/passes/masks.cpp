@@ -4,7 +4,8 @@
 // As recorded the mask asks x. Behind a batch-norm that is best: x is recomputed, element by element, from the
 // convolution's output, which the backward pass reads anyway. But where all that x comes from would be stored for the
 // mask alone (behind a convolution with bias, a pool, a matrix product), the relu's output, which the next layer keeps
-// in any case, takes its place, and x dies at once.
+// in any case, takes its place, and x dies at once; unless it lies in another layout, such as in front of a flatten:
+// then whoever computes x keeps the mask (scheduler/fuse/masks.h).
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -36,7 +37,8 @@ class Masks {
   const Value* better(const Node& node) {
     if (!compares_with_zero(node)) return nullptr;
     const auto relu = relus_.find(node.operands[0].value.get());
-    return relu != relus_.end() && kept_for_masks(relu->first) ? &relu->second : nullptr;
+    const bool lies_alike = relu != relus_.end() && relu->second->type.layout == node.type.layout;
+    return lies_alike && kept_for_masks(relu->first) ? &relu->second : nullptr;
   }
 
  private:

@@ -11,12 +11,14 @@ constexpr Pass kPipeline[] = {
      "first: every later pass and the scheduler know primitive ops only, and equal parts of composites merge"},
     {"simplify", [](const Graph& g, const Target&) { return simplify(g); },
      "after expand: expansions leave casts, reshapes and constants to clean up"},
-    {"masks_from_outputs", [](const Graph& g, const Target&) { return masks_from_outputs(g); },
-     "after simplify, which makes the relu of the forward pass and that of its gradient one"},
     {"reuse_recomputed", [](const Graph& g, const Target&) { return reuse_recomputed(g); },
      "after simplify, which makes equal forward expressions one; before layout, which gives the new nodes theirs"},
     {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
-     "last: layouts are chosen for the nodes that will run; nothing after it moves values"},
+     "layouts are chosen for the nodes that will run"},
+    {"masks_from_outputs", [](const Graph& g, const Target&) { return masks_from_outputs(g); },
+     "last: a mask reads what lies as it does; after simplify, which makes the relu of the forward pass and that of "
+     "its "
+     "gradient one"},
 };
 
 }  // namespace

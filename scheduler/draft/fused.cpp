@@ -154,8 +154,8 @@ class FusedDraft {
                        : constant ? DraftKind::constant
                                   : DraftKind::temporary,
                        parameter ? v : -1,
-                       node.type.dtype,
-                       node.type.bytes(),
+                       memory_dtype(graph_, grouping_, v),
+                       memory_bytes(graph_, grouping_, v),
                        label(graph_, v),
                        {}};
       if (constant) {
@@ -196,7 +196,9 @@ class FusedDraft {
       const bool donated = v < options_.donated.size() && options_.donated[v];
       const bool parameter = v < graph_.parameters().size();
       if (parameter ? !(donated && is_result) : is_result) continue;
-      if (graph_.value(candidate)->op == ir::Op::constant || graph_.value(candidate).type() != type) continue;
+      if (graph_.value(candidate)->op == ir::Op::constant || graph_.value(candidate).type() != type ||
+          memory_dtype(graph_, grouping_, candidate) != memory_dtype(graph_, grouping_, node))
+        continue;
       if (std::any_of(taken.begin(), taken.end(), [&](const auto& t) { return t.second == candidate; })) continue;
       if (is_result_[v]) continue;
       bool elementwise = true;

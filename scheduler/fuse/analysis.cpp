@@ -2,6 +2,7 @@
 #include "scheduler/fuse/analysis.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ir/base/check.h"
 #include "scheduler/lower/expression/expression.h"
@@ -44,6 +45,33 @@ bool is_batched(const ir::Node& node) {
 }
 
 int lane_dim(const ir::Node& anchor) { return ir::op_def(anchor.op).matrix ? anchor.type.shape.rank() - 1 : 1; }
+
+DType memory_dtype(const ir::Graph& graph, const Grouping& grouping, int node) {
+  const bool as_bits = !grouping.as_bits.empty() && grouping.as_bits[static_cast<std::size_t>(node)];
+  return as_bits ? DType::b1 : graph.value(node).type().dtype;
+}
+
+std::int64_t memory_bytes(const ir::Graph& graph, const Grouping& grouping, int node) {
+  return bytes(memory_dtype(graph, grouping, node), graph.value(node).type().elements());
+}
+
+std::vector<int> groups_with(const Grouping& grouping, const std::vector<std::vector<int>>& users, int node) {
+  std::vector<int> groups, open{node};
+  std::set<int> seen{node};
+  while (!open.empty()) {
+    const auto v = static_cast<std::size_t>(open.back());
+    open.pop_back();
+    if (grouping.stored[v]) {
+      const int group = grouping.group_of[v];
+      if (group >= 0 && std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+      continue;
+    }
+    for (const int user : users[v]) {
+      if (seen.insert(user).second) open.push_back(user);
+    }
+  }
+  return groups;
+}
 
 std::string label(const ir::Graph& graph, int node) {
   const auto parameters = static_cast<int>(graph.parameters().size());

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
-#include "scheduler/lower/expression/space.h"
+#include "scheduler/fuse/group.h"
 
 namespace fusejit::scheduler {
 
@@ -26,6 +25,11 @@ int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int nod
 bool is_batched(const ir::Node& node);
 // The dim of an anchor's result that the lanes of its tile run along.
 int lane_dim(const ir::Node& anchor);
+// What the elements of a value are in memory, and how many bytes all of them.
+DType memory_dtype(const ir::Graph& graph, const Grouping& grouping, int node);
+std::int64_t memory_bytes(const ir::Graph& graph, const Grouping& grouping, int node);
+// Groups that compute `node`: its own, or those of the stored values whose expressions hold it. `users`: by node.
+std::vector<int> groups_with(const Grouping& grouping, const std::vector<std::vector<int>>& users, int node);
 // "%3 conv2d"
 std::string label(const ir::Graph& graph, int node);
 

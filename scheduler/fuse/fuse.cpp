@@ -13,6 +13,7 @@
 #include "ir/base/check.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
+#include "scheduler/fuse/masks.h"
 #include "scheduler/fuse/may_fuse.h"
 #include "scheduler/fuse/order.h"
 #include "scheduler/library.h"
@@ -29,12 +30,14 @@ class Grower {
     choose_stored(graph, target, alone, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
     grouping_.accesses.resize(at(graph.value_count()));
+    grouping_.as_bits.resize(at(graph.value_count()));
   }
 
   Grouping run() {
     for (int v = static_cast<int>(graph_.parameters().size()); v < graph_.value_count(); ++v) {
       if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
     }
+    keep_masks(graph_, target_, users_, links_, grouping_);
     tidy_refusals();
     order_groups(graph_, links_, grouping_);
     return std::move(grouping_);
@@ -280,23 +283,6 @@ class Grower {
     }
   }
 
-  // Groups that compute `node`: its own, or those of the stored values whose expressions hold it.
-  std::vector<int> groups_with(int node) const {
-    std::vector<int> groups, open{node};
-    std::set<int> seen{node};
-    while (!open.empty()) {
-      const int v = open.back();
-      open.pop_back();
-      if (grouping_.stored[at(v)]) {
-        add(groups, grouping_.group_of[at(v)]);
-        continue;
-      }
-      for (const int user : users_[at(v)]) {
-        if (seen.insert(user).second) open.push_back(user);
-      }
-    }
-    return groups;
-  }
   std::vector<std::vector<int>> users_of_nodes() const {
     std::vector<std::vector<int>> users(at(graph_.value_count()));
     for (int v = 0; v < graph_.value_count(); ++v) {
@@ -315,8 +301,8 @@ class Grower {
     for (Refused& refused : grouping_.refusals) {
       const auto& [producer, consumer, refusal] = refused;
       const int group = grouping_.group_of[at(producer)];
-      const bool together =
-          refusal.code == RefusalCode::cheaper_stored && group >= 0 && groups_with(consumer) == std::vector<int>{group};
+      const bool together = refusal.code == RefusalCode::cheaper_stored && group >= 0 &&
+                            groups_with(grouping_, users_, consumer) == std::vector<int>{group};
       if (together) continue;
       const auto [place, fresh] = known.try_emplace(std::tuple(refusal.code, producer, consumer), kept.size());
       if (fresh) {

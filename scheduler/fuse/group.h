@@ -28,6 +28,7 @@ struct Refused {
 
 struct Grouping {
   std::vector<bool> stored;                   // by node: in memory; everything else is computed where it is used
+  std::vector<bool> as_bits;                  // by node: a mask that is kept one bit an element (R8)
   std::vector<int> lengths;                   // by node: nodes to compute to get it from what is stored
   std::vector<int> group_of;                  // by node: group that stores it, -1: parameter, constant or not stored
   std::vector<Group> groups;                  // in execution order

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "scheduler/fuse/analysis.h"
+
 namespace fusejit::scheduler {
 namespace {
 
@@ -110,7 +112,7 @@ class Freeing {
 
   bool is_parameter(int v) const { return v < static_cast<int>(graph_.parameters().size()); }
   bool is_temporary(int v) const { return grouping_.group_of[at(v)] >= 0 && !is_result_[at(v)]; }
-  std::int64_t bytes_of(int v) const { return graph_.value(v).type().bytes(); }
+  std::int64_t bytes_of(int v) const { return memory_bytes(graph_, grouping_, v); }
 
   // All that it needs is there, and whoever was to read a parameter before that it may overwrite has done so.
   bool is_ready(int g) const {

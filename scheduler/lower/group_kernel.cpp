@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "scheduler/fuse/analysis.h"
 #include "scheduler/lower/cuda/registers.h"
 #include "scheduler/lower/split.h"
 #include "scheduler/names/steps.h"
@@ -70,7 +71,7 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
 
 bool only_wide_values(const LowerContext& context, const std::map<int, std::vector<Access>>& accesses) {
   return !accesses.empty() && std::all_of(accesses.begin(), accesses.end(), [&](const auto& entry) {
-    return bits(context.graph.value(entry.first).type().dtype) == 64;
+    return bits(memory_dtype(context.graph, context.grouping, entry.first)) == 64;
   });
 }
 
@@ -88,8 +89,12 @@ int cuda_lanes(const LowerContext& context, const Group& group) {
              });
     });
     if (runs || list.empty())
-      widest = std::max(widest, static_cast<int>(bits(context.graph.value(node).type().dtype) / 8));
+      widest = std::max(widest, static_cast<int>(bits(memory_dtype(context.graph, context.grouping, node)) / 8));
   }
+  const bool stores_bits = std::any_of(group.stores.begin(), group.stores.end(), [&](int node) {
+    return memory_dtype(context.graph, context.grouping, node) == DType::b1;
+  });
+  if (stores_bits) return 8;  // a byte of them
   const bool sums_only = group.anchor >= 0 && !ir::op_def(context.graph.value(group.anchor)->op).packs_second;
   if (sums_only) widest = std::max(widest, 4);  // its sums are written by whole accesses
   return 16 / widest;
@@ -168,7 +173,7 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   made.memory = builder_.buffer(updated   ? MemKind::update
                                 : written ? MemKind::write
                                           : MemKind::read,
-                                type.dtype, made.declaration.dims, align);
+                                memory_dtype(context_.graph, context_.grouping, value), made.declaration.dims, align);
   order_.push_back({made.memory, value});
   return buffers_[value] = made;
 }
@@ -269,7 +274,7 @@ bool GroupKernel::exceeds_caches(const Buffer& buffer) const {
 // last would evict what comes first before anything reads it.
 bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
   const ir::Memory& memory = builder_.memory(buffer.memory);
-  const std::int64_t vector = lanes_ * bytes(memory.dtype);
+  const std::int64_t vector = lanes_ * bits(memory.dtype) / 8;
   if (memory.kind != MemKind::write || memory.align < 64 || memory.dims.empty() || vector < 16 || vector > 64)
     return false;
   if (context_.target.isa == Isa::cuda || context_.target.isa == Isa::any) return false;
@@ -376,7 +381,7 @@ void GroupKernel::prefetch_streams(const std::vector<Index>& point, std::int64_t
     const bool at_point = !sources.empty() && sources.back().axis == last &&
                           std::all_of(sources.begin(), sources.end(), [](const auto& d) { return d.axis >= 0; });
     if (!at_point || !exceeds_caches(from)) continue;
-    const std::int64_t line = 64 / bytes(builder_.memory(from.memory).dtype);
+    const std::int64_t line = 64 * 8 / bits(builder_.memory(from.memory).dtype);
     unrolled(builder_, std::max<std::int64_t>(1, elements / line), [&](Index i) {
       std::vector<Index> at = place(from, {});
       at.back() = at.back() + i * line;

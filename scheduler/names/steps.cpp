@@ -35,6 +35,7 @@ struct Part {
   Role role;
   bool anchor;
   bool incidental;  // moves or converts: said only where there is nothing else
+  bool mask;        // of a gradient
 
   explicit Part(const ir::Node& node)
       : module(node.origin.module ? node.origin.module : ""),
@@ -47,6 +48,7 @@ struct Part {
     if (role == Role::weight_gradient) which = "weight_grad";
     if (role == Role::gradient && row.is_contraction()) which = "input_grad";
     incidental = row.family == ir::Family::source || (row.copies_bits && row.min_operands == 1);
+    mask = is_gradient(role) && node.type.dtype == DType::boolean;
   }
   bool does_the_same_as(const Part& other) const {
     return op == other.op && role == other.role && which == other.which;
@@ -63,9 +65,15 @@ std::vector<Part> parts_of(const ir::Graph& graph, std::span<const int> values) 
     if (std::any_of(parts.begin(), parts.end(), wanted)) std::erase_if(parts, std::not_fn(wanted));
   };
   keep([](const Part& part) { return !part.incidental; });
-  // What a gradient computes again of the forward pass is not what it is for.
-  if (std::any_of(parts.begin(), parts.end(), [](const Part& part) { return is_gradient(part.role); }))
+  // What a gradient computes again of the forward pass is not what it is for; nor is a mask what the forward pass is
+  // for that keeps it.
+  const bool any_gradient =
+      std::any_of(parts.begin(), parts.end(), [](const Part& part) { return is_gradient(part.role) && !part.mask; });
+  if (any_gradient) {
     keep([](const Part& part) { return part.role != Role::forward; });
+  } else {
+    keep([](const Part& part) { return !part.mask; });
+  }
   std::stable_partition(parts.begin(), parts.end(), [](const Part& part) { return part.role != Role::update; });
   return parts;
 }

@@ -255,8 +255,9 @@ void expect_right_numbers(int wanted, const std::vector<const char*>& targets, D
                                          want = on_graph_interpreter(graph, arguments);
       ASSERT_EQ(far_apart(graph, interpreted(graph, plan, arguments), want), "")
           << tried << ir::print(*plan.steps.back().kernel);
-      if (done % 20 == 0 && target.isa != Isa::cuda && codegen::x86::host_supports(target.isa))
+      if (done % 20 == 0 && target.isa != Isa::cuda && codegen::x86::host_supports(target.isa)) {
         ASSERT_EQ(far_apart(graph, as_machine_code(graph, plan, arguments, 3), want), "") << tried;
+      }
     } catch (const UserError& error) {
       ASSERT_NE(std::string(error.what()).find(" is no schedule of "), std::string::npos) << error.what();
       ++refused;

@@ -44,6 +44,10 @@ Value* bit_of(Emitter& e, Value* byte, Value* flat) {
 
 }  // namespace
 
+Value* byte_of_bit(Emitter& e, ir::MemId memory, Value* index) {
+  return e.b.CreateGEP(e.b.getInt8Ty(), e.bases[memory], e.b.CreateAShr(index, 3));
+}
+
 Value* load_bits(Emitter& e, const ir::Place& place) {
   const Affine flat = affine(e, flatten(e, place));
   const auto bytes = byte_index(flat);
@@ -56,7 +60,7 @@ Value* load_bits(Emitter& e, const ir::Place& place) {
     return bit_of(e, tag(e, place.memory, llvm::cast<llvm::Instruction>(loaded)), index);
   }
   Value* index = uniform_index(e, flat);
-  Value* pointer = e.b.CreateGEP(e.b.getInt8Ty(), e.bases[place.memory], e.b.CreateLShr(index, 3));
+  Value* pointer = byte_of_bit(e, place.memory, index);
   if (e.mask == nullptr)
     return bit_of(e, tag(e, place.memory, e.b.CreateAlignedLoad(e.b.getInt8Ty(), pointer, llvm::Align(1))), index);
   Value* active = e.b.CreateVectorSplat(1, any_lane(e, e.mask));

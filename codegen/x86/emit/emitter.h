@@ -133,6 +133,7 @@ llvm::Value* load_of_pairs(Emitter& e, const ir::Place& place, const Affine& ind
 // bits.cpp: b1 memory
 llvm::Value* load_bits(Emitter& e, const ir::Place& place);
 void store_bits(Emitter& e, const ir::Place& place, llvm::Value* value);
+llvm::Value* byte_of_bit(Emitter& e, ir::MemId memory, llvm::Value* index);
 llvm::Instruction* tag(Emitter& e, ir::MemId memory, llvm::Instruction* access);
 llvm::Value* any_lane(Emitter& e, llvm::Value* mask);
 

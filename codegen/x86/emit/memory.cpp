@@ -290,8 +290,10 @@ void emit_store(Emitter& e, const ir::StoreStmt& s) {
 void emit_prefetch(Emitter& e, const ir::PrefetchStmt& s) {
   const DType dtype = e.kernel.memories[s.place.memory].dtype;
   const Affine index = affine(e, flatten(e, s.place));
-  FJ_ASSERT(!index.lane_dependent() && dtype != DType::b1, "prefetch names a lane or bits");
-  Value* pointer = address(e, s.place.memory, index.uniform, bytes(dtype), index.constant * bytes(dtype));
+  FJ_ASSERT(!index.lane_dependent(), "prefetch names a lane");
+  Value* pointer = dtype == DType::b1
+                       ? byte_of_bit(e, s.place.memory, uniform_index(e, index))
+                       : address(e, s.place.memory, index.uniform, bytes(dtype), index.constant * bytes(dtype));
   const bool write = s.kind == ir::PrefetchKind::write;
   e.b.CreateIntrinsic(
       llvm::Intrinsic::prefetch, {pointer->getType()},

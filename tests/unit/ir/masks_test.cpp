@@ -63,6 +63,22 @@ TEST(Masks, ReadTheInputWhereItsSourceIsNeededAnyway) {
   EXPECT_NE(compared(ir::masks_from_outputs(norm)), Op::maximum);
 }
 
+// In front of a flatten, the relu's output lies otherwise than its gradient.
+TEST(Masks, ReadWhatLiesAsTheyDo) {
+  const auto text = [](const std::string& relu) {
+    return ir::parse_graph(
+        "graph @g(%x: f32[2,16,8,8]:nhwc, %dy: f32[2,16,4,4]:nhwc) {\n"
+        "  %0 = max_pool2d(%x) {kernel_size=[2,2], stride=[2,2], padding=[0,0,0,0], "
+        "dilation=[1,1]} : f32[2,16,4,4]:nhwc\n"
+        "  %1 = maximum(%0, 0) : f32[2,16,4,4]" +
+        relu +
+        "\n  %2 = le(%0, 0) : bool[2,16,4,4]:nhwc\n"
+        "  %3 = where(%2, 0, %dy) : f32[2,16,4,4]:nhwc\n  return %1, %3\n}");
+  };
+  EXPECT_EQ(compared(ir::masks_from_outputs(text(":nhwc"))), Op::maximum);
+  EXPECT_EQ(compared(ir::masks_from_outputs(text(""))), Op::max_pool2d);
+}
+
 // maximum(x, c) says nothing of the sign of x unless c is 0.
 TEST(Masks, OfAnotherMaximumReadTheInput) {
   const Value x = parameter({f64, {2, 3, 4, 4}}, "x"), dy = parameter({f64, {2, 3, 2, 2}}, "dy");

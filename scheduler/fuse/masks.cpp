@@ -1,0 +1,195 @@
+#include "scheduler/fuse/masks.h"
+
+#include <algorithm>
+#include <set>
+
+#include "scheduler/fuse/analysis.h"
+#include "scheduler/fuse/may_fuse.h"
+#include "scheduler/library.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+// Another way for a member of a group to compute its value.
+struct Rewritten {
+  int node;
+  std::vector<Access> accesses;
+};
+
+class MaskKeeper {
+ public:
+  MaskKeeper(const ir::Graph& graph, const Target& target, const std::vector<std::vector<int>>& users,
+             GroupLinks& links, Grouping& grouping)
+      : graph_(graph), target_(target), users_(users), links_(links), grouping_(grouping) {}
+
+  // The outermost comparison of an expression is met first: what it consists of is then read by nobody else.
+  void run() {
+    for (int v = graph_.value_count() - 1; v >= static_cast<int>(graph_.parameters().size()); --v) {
+      const ir::Node& node = *graph_.value(v);
+      const bool is_mask = node.type.dtype == DType::boolean && node.region == 0 && !grouping_.stored[at(v)] &&
+                           ir::op_def(node.op).family == ir::Family::elementwise;
+      if (is_mask) consider(v);
+    }
+  }
+
+ private:
+  void consider(int mask) {
+    const Type& type = graph_.value(mask).type();
+    const std::vector<Access> accesses = accesses_of(graph_, grouping_.stored, mask, type);
+    const std::vector<int> readers = groups_with(grouping_, users_, mask);
+    const int home = home_of(mask, accesses, readers);
+    if (home < 0) return;
+    const bool as_bits = can_be_bits(home, type);
+    const std::int64_t bytes = as_bits ? fusejit::bytes(DType::b1, type.elements()) : type.bytes();
+
+    std::int64_t saved = -bytes;
+    std::vector<Rewritten> rewritten;
+    grouping_.stored[at(mask)] = true;
+    const bool elementwise = reads_less(mask, readers, bytes, saved, rewritten);
+    if (!elementwise || saved <= 0) {
+      grouping_.stored[at(mask)] = false;
+      return;
+    }
+    keep(mask, home, as_bits, accesses);
+    for (const int g : readers) add_producer(g, home);
+    for (Rewritten& member : rewritten) take(mask, saved, std::move(member));
+  }
+
+  // A group that has at hand all that is compared, element by element, and runs before all readers; -1: there is none.
+  int home_of(int mask, const std::vector<Access>& accesses, const std::vector<int>& readers) const {
+    const bool any_call = std::any_of(readers.begin(), readers.end(), [&](int g) { return is_call(g); });
+    if (readers.empty() || any_call) return -1;  // a call of a library takes what it was asked to take
+    int first_reader = graph_.value_count();
+    for (const int g : readers) first_reader = std::min(first_reader, links_.first_node[at(g)]);
+    std::vector<int> candidates;
+    for (const int operand : graph_.operands(mask)) {
+      if (operand < 0) continue;
+      const std::vector<int> groups = groups_with(grouping_, users_, operand);
+      candidates.insert(candidates.end(), groups.begin(), groups.end());
+    }
+    std::sort(candidates.begin(), candidates.end());
+    for (const int g : candidates) {
+      if (links_.last_node[at(g)] < first_reader && has_at_hand(g, accesses) && takes(g, mask, accesses)) return g;
+    }
+    return -1;
+  }
+  bool has_at_hand(int g, const std::vector<Access>& accesses) const {
+    const Group& group = grouping_.groups[at(g)];
+    return std::all_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+      if (grouping_.group_of[at(access.node)] == g) return true;
+      return std::any_of(group.stores.begin(), group.stores.end(), [&](int node) {
+        const std::vector<Access>& read = grouping_.accesses[at(node)];
+        return std::find(read.begin(), read.end(), access) != read.end();
+      });
+    });
+  }
+
+  bool is_call(int g) const {
+    const int anchor = grouping_.groups[at(g)].anchor;
+    return anchor >= 0 && runs_in_library(graph_, target_, anchor);
+  }
+  bool takes(int home, int mask, const std::vector<Access>& accesses) const {
+    if (is_call(home)) return false;
+    const Verdict verdict = may_fuse(graph_, grouping_, home, {mask, graph_.value(mask).type(), accesses});
+    return verdict.ok && verdict.as == JoinAs::store;
+  }
+
+  // Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector.
+  bool can_be_bits(int home, const Type& type) const {
+    const int last = innermost_dim(type);
+    if (last < 0 || type.shape[last] % 8 != 0) return false;
+    const int anchor = grouping_.groups[at(home)].anchor;
+    if (target_.isa == Isa::cuda) return anchor < 0;
+    const bool wide = anchor >= 0 && bits(graph_.value(anchor).type().dtype) == 64;  // as a tile's lanes are, then
+    return target_.lanes32() / (wide ? 2 : 1) % 8 == 0;
+  }
+
+  // What the kernels that compute the mask would read if it were in memory, as it is marked to be: `saved` grows by the
+  // bytes that they no longer read. False if one of them reads other elements of it than its own.
+  bool reads_less(int mask, const std::vector<int>& readers, std::int64_t bytes, std::int64_t& saved,
+                  std::vector<Rewritten>& rewritten) const {
+    for (const int g : readers) {
+      std::set<int> before, after;
+      const Group& group = grouping_.groups[at(g)];
+      for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+        for (const int node : *list) {
+          const std::vector<Access>& old = grouping_.accesses[at(node)];
+          add_outside(g, old, before);
+          std::vector<Access> now = accesses_of(graph_, grouping_.stored, node, domain_in(group, node));
+          add_outside(g, now, after);
+          const bool elsewhere = std::any_of(now.begin(), now.end(), [&](const Access& access) {
+            return access.node == mask && !access.whole &&
+                   !is_identity(access, domain_in(group, node), graph_.value(mask).type());
+          });
+          if (elsewhere) return false;
+          if (now != old) rewritten.push_back({node, std::move(now)});
+        }
+      }
+      for (const int node : before) saved += graph_.value(node).type().bytes();
+      for (const int node : after) saved -= node == mask ? bytes : graph_.value(node).type().bytes();
+    }
+    return true;
+  }
+  void add_outside(int group, const std::vector<Access>& accesses, std::set<int>& nodes) const {
+    for (const Access& access : accesses)
+      if (grouping_.group_of[at(access.node)] != group) nodes.insert(access.node);
+  }
+  // What follows an anchor through a reshape is computed over the anchor's domain.
+  const Type& domain_in(const Group& group, int node) const {
+    const bool contraction = ir::op_def(graph_.value(node)->op).is_contraction();
+    const bool stored = std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
+    const Type& own = domain_of(*graph_.value(node));
+    return !contraction && stored && own.shape != group.domain.shape ? group.domain : own;
+  }
+
+  void keep(int mask, int home, bool as_bits, const std::vector<Access>& accesses) {
+    Group& group = grouping_.groups[at(home)];
+    grouping_.as_bits[at(mask)] = as_bits;
+    grouping_.group_of[at(mask)] = home;
+    grouping_.accesses[at(mask)] = accesses;
+    group.stores.insert(std::upper_bound(group.stores.begin(), group.stores.end(), mask), mask);
+    group.length += grouping_.lengths[at(mask)];
+  }
+
+  void add_producer(int group, int producer) {
+    std::vector<int>& producers = links_.producers[at(group)];
+    if (std::find(producers.begin(), producers.end(), producer) == producers.end()) producers.push_back(producer);
+  }
+
+  // The member reads the mask from now on, and what is compared no longer, unless for something else.
+  void take(int mask, std::int64_t saved, Rewritten member) {
+    std::vector<Access>& old = grouping_.accesses[at(member.node)];
+    const auto reads = [](const std::vector<Access>& accesses, int node) {
+      return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) { return access.node == node; });
+    };
+    std::erase_if(grouping_.refusals, [&](const Refused& refused) {
+      return refused.consumer == member.node && refused.refusal.code != RefusalCode::cheaper_stored &&
+             reads(old, refused.producer) && !reads(member.accesses, refused.producer);
+    });
+    old = std::move(member.accesses);
+    const std::int64_t bytes = memory_bytes(graph_, grouping_, mask);
+    grouping_.refusals.push_back(
+        {mask,
+         member.node,
+         {RefusalCode::cheaper_stored, label(graph_, mask), label(graph_, member.node),
+          fmt::format("{} bytes of it are kept, so that {} bytes less are read than to compute it again", bytes, saved),
+          bytes}});
+  }
+
+  const ir::Graph& graph_;
+  const Target& target_;
+  const std::vector<std::vector<int>>& users_;
+  GroupLinks& links_;
+  Grouping& grouping_;
+};
+
+}  // namespace
+
+void keep_masks(const ir::Graph& graph, const Target& target, const std::vector<std::vector<int>>& users,
+                GroupLinks& links, Grouping& grouping) {
+  MaskKeeper(graph, target, users, links, grouping).run();
+}
+
+}  // namespace fusejit::scheduler

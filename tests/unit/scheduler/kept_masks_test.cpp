@@ -1,0 +1,114 @@
+// R8: masks that are stored, one bit an element, in place of reading again what they compare.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "ir/passes/grad.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/uses.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+    text.replace(at, what.size(), with);
+  return text;
+}
+
+// conv - batch norm - `join` - relu - conv with all gradients. The gradient of the norm reads %0 in any case.
+ir::Graph step(const std::string& join, const std::string& channels = "16", const std::string& dtype = "f32") {
+  const std::string text =
+      R"(graph @step(%image: f32[2,8,12,12]:nhwc, %w: f32[CH,8,3,3], %v: f32[32,CH,3,3], %a: f32[CH],
+           %b: f32[CH], %side: f32[2,CH,12,12]:nhwc) {
+  %0 = conv2d(%image, %w) {padding=[1,1,1,1]} : f32[2,CH,12,12]:nhwc
+)" + join +
+      R"(  %x = relu(%j) : f32[2,CH,12,12]:nhwc
+  %y = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,32,12,12]:nhwc
+  %2 = square(%y) : f32[2,32,12,12]:nhwc
+  %l = sum(%2) : f32[]
+  return %l, %x
+})";
+  return ir::differentiate(ir::parse_graph(replaced(replaced(text, "CH", channels), "f32", dtype)),
+                           {"image", "w", "v", "a", "b", "side"});
+}
+constexpr const char* kJoin = R"(  %1 = batch_norm_train(%0, %a, %b) : f32[2,CH,12,12]:nhwc
+  %j = add(%1, %side) : f32[2,CH,12,12]:nhwc
+)";
+constexpr const char* kBias = R"(  %1 = reshape(%a) {shape=[1,CH,1,1]} : f32[1,CH,1,1]
+  %j = add(%0, %1) : f32[2,CH,12,12]:nhwc
+)";
+constexpr const char* kNorm = R"(  %j = batch_norm_train(%0, %a, %b) : f32[2,CH,12,12]:nhwc
+)";
+
+struct Kept {
+  int bits = 0, bytes = 0;
+  friend bool operator==(const Kept&, const Kept&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Kept& kept) {
+    return out << kept.bits << " of bits, " << kept.bytes << " of bytes";
+  }
+};
+Plan planned(const ir::Graph& graph, const char* target) {
+  return make_plan(graph, {Target::parse(target), Rules::all, {}});
+}
+Kept kept_in(const Plan& plan) {
+  Kept kept;
+  for (const PlanValue& value : plan.values) {
+    kept.bits += value.dtype == DType::b1;
+    kept.bytes += value.dtype == DType::boolean;
+  }
+  return kept;
+}
+// Steps that read the value which the plan calls so.
+std::vector<std::string> readers(const Plan& plan, const std::string& label) {
+  std::vector<std::string> names;
+  for (const PlanStep& step : plan.steps) {
+    for_each_use(step, [&](int value, ir::MemKind kind) {
+      if (kind != ir::MemKind::write && plan.values[static_cast<std::size_t>(value)].label == label)
+        names.push_back(step.name);
+    });
+  }
+  return names;
+}
+
+TEST(KeptMasks, AJoinKeepsItsMaskAndTheGradientReadsNothingElseOfIt) {
+  for (const char* target : {"x86:avx2", "x86:avx512", "x86:avx512,winograd=1", "cuda:sm_90"}) {
+    const Plan plan = planned(step(kJoin), target);
+    EXPECT_EQ(kept_in(plan), (Kept{1, 0})) << target;
+    EXPECT_EQ(readers(plan, "%side"), std::vector<std::string>{"bn_add_relu"}) << target << print_outline(plan);
+    for (const PlanValue& value : plan.values)
+      EXPECT_TRUE(value.dtype != DType::b1 || value.bytes == 2 * 16 * 12 * 12 / 8) << value.bytes;
+  }
+}
+
+// Eight neighbours are a byte, which one vector stores: four lanes do not, nor does a row of 12 end with a byte.
+TEST(KeptMasks, AreBytesWhereNoVectorHasEightNeighbours) {
+  EXPECT_EQ(kept_in(planned(step(kJoin), "x86:v2")), (Kept{0, 1}));
+  EXPECT_EQ(kept_in(planned(step(kJoin, "12"), "x86:avx512")), (Kept{0, 1}));
+  EXPECT_EQ(kept_in(planned(step(kBias, "16", "f64"), "x86:avx512")), (Kept{1, 0}));
+  EXPECT_EQ(kept_in(planned(step(kBias, "16", "f64"), "x86:avx2")), (Kept{0, 1}));
+}
+
+// Bytes save nothing where the values have but two each, and bits do.
+TEST(KeptMasks, AreKeptWhereThatMovesFewerBytes) {
+  EXPECT_EQ(kept_in(planned(step(kBias, "16", "bf16"), "x86:avx512")), (Kept{1, 0}));
+  EXPECT_EQ(kept_in(planned(step(kBias, "12", "bf16"), "x86:avx512")), (Kept{0, 0}));
+}
+
+// Whoever computes the mask reads what is compared for something else.
+TEST(KeptMasks, AreNotKeptWhereTheirReadersReadAsMuch) {
+  for (const char* target : {"x86:avx2", "x86:avx512", "cuda:sm_90"})
+    EXPECT_EQ(kept_in(planned(step(kNorm), target)), (Kept{0, 0})) << target;
+}
+
+TEST(KeptMasks, TheReasonIsSaid) {
+  const Plan plan = planned(step(kJoin), "x86:avx512");
+  EXPECT_TRUE(std::any_of(plan.refusals.begin(), plan.refusals.end(), [](const Refusal& refusal) {
+    return refusal.code == RefusalCode::cheaper_stored && refusal.producer.ends_with(" le") &&
+           refusal.sentence.starts_with("576 bytes of it are kept, so that 17408 bytes less are read");
+  }));
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
