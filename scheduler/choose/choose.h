@@ -18,6 +18,8 @@ struct FusedWork {
   // The operand is not in memory: what it is computed from is read in its place, and a panel has each element computed
   // once in a task.
   bool computes_a = false, computes_b = false;
+  // The second operand is no weight but computed by the step at hand, and lies in memory in rows of outputs.
+  bool b_of_step = false;
   // Dims of the contraction, outermost first, that make up what lies side by side in the stored results of one output.
   std::vector<int> lie_together = {};
   // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they

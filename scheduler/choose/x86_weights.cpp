@@ -90,14 +90,14 @@ class TilesOfWeights : X86Chooser {
     };
     if (in_panel) s_.panel_a = innermost();
     if (together > 1) add(s_.outer, name(roles_.outputs));
-    if (!few || dot) s_.panel_b = innermost();
+    if (!few || dot || fused_.computes_b) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
       for (const int d : taps)
         if (d != taps.back()) add_if_any(s_.outer, d);
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
-      if (dot && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
+      if ((dot || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
     } else {
       for (const int d : taps) add_if_any(s_.outer, d);
       const std::int64_t width = width_of(channels_of_task, most);

@@ -23,15 +23,35 @@ bool is_computed(const LowerContext& context, const ir::Node& anchor, const ir::
   return !stored[static_cast<std::size_t>(under_views(context.graph, stored, context.graph.index_of(value.get())))];
 }
 
-// In memory, and its elements for neighbouring outputs side by side.
-bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int value) {
-  if (!context.grouping.stored[static_cast<std::size_t>(value)]) return false;
-  const int last = innermost_dim(context.graph.value(value).type());
+// The second operand's elements for neighbouring outputs are side by side.
+bool is_along_outputs(const ir::Contraction& c, const Type& second) {
+  const int last = innermost_dim(second);
   if (last < 0) return false;
   const ir::DimSum& sum = c.b.index[static_cast<std::size_t>(last)];
   return std::any_of(sum.terms.begin(), sum.terms.end(), [&](const ir::DimSum::Term& term) {
     return !c.dims[static_cast<std::size_t>(term.dim)].reduced && term.coefficient == 1 && !c.a.mentions(term.dim);
   });
+}
+
+bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int value) {
+  return context.grouping.stored[static_cast<std::size_t>(value)] &&
+         is_along_outputs(c, context.graph.value(value).type());
+}
+
+// Computed by the step, not given to it, and in memory as rows of outputs; a reshape of rows names the same bytes.
+bool is_of_step(const LowerContext& context, const ir::Contraction& c, int value) {
+  const ir::Graph& graph = context.graph;
+  const auto in_rows = [&](int v) {
+    const std::vector<int> order = physical_order(graph.value(v).type());
+    return std::is_sorted(order.begin(), order.end());
+  };
+  int stored = value;
+  while (!context.grouping.stored[static_cast<std::size_t>(stored)]) {
+    if (graph.value(stored)->op != ir::Op::reshape || !in_rows(stored)) return false;
+    stored = graph.operands(stored)[0];
+  }
+  return context.grouping.group_of[static_cast<std::size_t>(stored)] >= 0 && in_rows(stored) &&
+         is_along_outputs(c, graph.value(value).type());
 }
 
 // Dims that make up what lies behind each element of the second operand's dims in a result of this type, side by side.
@@ -79,6 +99,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     fused.computes_b = is_computed(context, node, contraction.b);
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
+    fused.b_of_step = is_of_step(context, contraction, context.graph.index_of(second.get()));
     fused.lie_together = lie_together(contraction, node.type);
     const std::vector<Schedule> known = candidates(contraction, context.target, fused);
     Schedule schedule = known.front();

@@ -165,7 +165,8 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
 // The lines along a row that the copy reads so much further along another dim: the next row of an image may be in
 // another page, which no processor foresees.
 void Nest::fetch_for_panel(const Panel& panel, std::size_t row, std::vector<Index>& at) {
-  if (s_.fetch.dims.empty() || &panel != &panel_a_ || products_fetch()) return;
+  const Panel& fetched = s_.panel_a.empty() ? panel_b_ : panel_a_;
+  if (s_.fetch.dims.empty() || &panel != &fetched || products_fetch()) return;
   const int along = c_.find(s_.fetch.dims[0]);
   const std::vector<ir::DimSum>& index = panel.of->index;
   if (std::none_of(index.begin(), index.end(), [&](const auto& sum) { return sum.coefficient_of(along) != 0; })) return;

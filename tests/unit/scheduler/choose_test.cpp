@@ -42,8 +42,9 @@ struct Layer {
   ir::Value input() const { return value({images, channels, size, size}); }
 };
 
-void expect(const ir::Contraction& contraction, const Target& target, const std::string& line) {
-  const std::string chosen = print_lines({Work::contraction, "", candidates(contraction, target, {}).front()});
+void expect(const ir::Contraction& contraction, const Target& target, const std::string& line,
+            const FusedWork& fused = {}) {
+  const std::string chosen = print_lines({Work::contraction, "", candidates(contraction, target, fused).front()});
   EXPECT_NE(chosen.find("\n  " + line + "\n"), std::string::npos)
       << line << " is not in\n"
       << chosen << "of " << str(contraction) << "\non " << target.str();
@@ -84,6 +85,25 @@ TEST(Chosen, WeightGradientsOfFewChannelsHaveFourVectors) {
   expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen5, "vector k 16 x 4");
   expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen5, "tile s*c 6");
   expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen4, "vector k 16 x 2");
+}
+
+TEST(Chosen, WeightGradientsOfFewChannelsComputeTheirGradientARowAtATime) {
+  expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen5, "outer p/1, r, s*c");
+  expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen4, "panel b p", {.computes_b = true});
+  expect(Layer{16, 3, 224, 64, 7, 2}.weight_grad(), kZen4, "fetch p 1", {.computes_b = true});
+}
+
+// Of 250 rows and 9216 columns, which 128 rows are multiplied with.
+TEST(Chosen, ProductsOfWhatTheStepComputesCopyItInTheirTasks) {
+  const auto product = [](std::int64_t rows, std::int64_t terms) {
+    const ir::Value a = ir::parameter({DType::f32, {rows, terms}}), b = ir::parameter({DType::f32, {terms, 9216}});
+    return ir::contractions_of(*ir::build(ir::Op::matmul, {a, b})).at(0);
+  };
+  expect(product(128, 250), kZen4, "pack b 32");
+  expect(product(128, 250), kZen4, "panel b task", {.b_of_step = true});
+  expect(product(128, 250), kZen4, "task k", {.b_of_step = true});
+  // Too much for a cache beside the products.
+  expect(product(128, 4096), kZen4, "pack b 32", {.b_of_step = true});
 }
 
 TEST(Chosen, WinogradTakesMoreImagesWhereNoCacheHoldsItsWeights) {
