@@ -8,6 +8,7 @@
 #include "scheduler/draft/fused.h"
 #include "scheduler/draft/unfused.h"
 #include "scheduler/fuse/analysis.h"
+#include "scheduler/fuse/recomputation.h"
 #include "scheduler/memory/storage.h"
 #include "scheduler/names/steps.h"
 #include "scheduler/report/bound.h"
@@ -34,11 +35,15 @@ void refuse_empty(const ir::Graph& graph) {
 
 }  // namespace
 
+ir::Graph optimised(const ir::Graph& graph, const Target& target) {
+  return without_idle_recomputation(ir::optimise(graph, target), target);
+}
+
 Plan make_plan(const ir::Graph& graph, const PlanOptions& options) {
   refuse_empty(graph);
   const bool fused = options.rules == Rules::all;
   const ir::Graph ready = options.is_optimised ? graph
-                          : fused              ? ir::optimise(graph, options.target)
+                          : fused              ? optimised(graph, options.target)
                                                : ir::choose_layouts(graph, options.target);
   StepMaker steps;
   Draft draft = fused ? draft_fused(ready, options, true, steps) : draft_unfused(ready, options);

@@ -47,6 +47,9 @@ class NoKernel : public UnsupportedError {
   bool empty_;
 };
 
+// What a plan is made of: what the passes leave of a recorded graph, without recomputation that saves nothing.
+ir::Graph optimised(const ir::Graph& graph, const Target& target);
+
 // `graph` is as recorded; the passes of ir/passes run inside. Throws NoKernel; without `fall_back` whatever stood in
 // the way of a group's kernel, with the group in front.
 Plan make_plan(const ir::Graph& graph, const PlanOptions& options);

@@ -65,4 +65,35 @@ std::uint32_t fresh_region(std::span<const Value> values) {
   return highest + 1;
 }
 
+namespace {
+
+bool same_operands(const Node& a, const Node& b) {
+  for (std::size_t i = 0; i < a.operands.size(); ++i) {
+    if (a.operands[i].is_number() != b.operands[i].is_number() || a.operands[i].value != b.operands[i].value)
+      return false;
+  }
+  return a.operands.size() == b.operands.size();
+}
+
+}  // namespace
+
+std::unordered_map<const Node*, Value> recomputed_anchors(const Graph& graph) {
+  std::unordered_map<const Node*, Value> found;
+  std::unordered_map<std::uint64_t, std::vector<const Node*>> forward;  // by first operand's serial
+  const auto key = [](const Node& node) { return node.operands[0].value->serial; };
+  for (const Value& value : graph.nodes()) {
+    if (!op_def(value->op).is_contraction()) continue;
+    if (value->region == 0) {
+      forward[key(*value)].push_back(value.get());
+      continue;
+    }
+    for (const Node* candidate : forward[key(*value)]) {
+      if (candidate->op == value->op && candidate->attrs == value->attrs && same_operands(*candidate, *value)) {
+        found.emplace(candidate, value);
+      }
+    }
+  }
+  return found;
+}
+
 }  // namespace fusejit::ir

@@ -6,10 +6,11 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
-#include "ir/node.h"
+#include "ir/graph.h"
 
 namespace fusejit::ir {
 
@@ -22,6 +23,9 @@ std::vector<Value> needed_values(std::span<const Value> roots, const std::unorde
 std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint32_t region,
                                        std::span<const Value> boundary);
 Value recompute_in_region(const Value& value, std::uint32_t region, std::span<const Value> boundary);
+
+// Anchors of the forward pass that the graph computes again, in a region of its own: the first of each -> the second.
+std::unordered_map<const Node*, Value> recomputed_anchors(const Graph& graph);
 
 // A region that nothing behind `values` is in.
 std::uint32_t fresh_region(std::span<const Value> values);

@@ -12,57 +12,15 @@
 #include <vector>
 
 #include "ir/passes/passes.h"
+#include "ir/passes/recompute.h"
 
 namespace fusejit::ir {
-namespace {
-
-std::unordered_set<const Node*> ancestors(const Value& result) {
-  std::unordered_set<const Node*> found{result.get()};
-  std::vector<const Node*> open{result.get()};
-  while (!open.empty()) {
-    const Node* node = open.back();
-    open.pop_back();
-    for (const Operand& operand : node->operands) {
-      if (!operand.is_number() && found.insert(operand.value.get()).second) open.push_back(operand.value.get());
-    }
-  }
-  return found;
-}
-
-bool same_operands(const Node& a, const Node& b) {
-  for (std::size_t i = 0; i < a.operands.size(); ++i) {
-    if (a.operands[i].is_number() != b.operands[i].is_number() || a.operands[i].value != b.operands[i].value)
-      return false;
-  }
-  return a.operands.size() == b.operands.size();
-}
-
-// Anchors of region 0 -> the same anchor recomputed.
-std::unordered_map<const Node*, Value> twins(const Graph& graph) {
-  std::unordered_map<const Node*, Value> found;
-  std::unordered_map<std::uint64_t, std::vector<const Node*>> forward;  // by first operand's serial
-  const auto key = [](const Node& node) { return node.operands[0].value->serial; };
-  for (const Value& value : graph.nodes()) {
-    if (!op_def(value->op).is_contraction()) continue;
-    if (value->region == 0) {
-      forward[key(*value)].push_back(value.get());
-      continue;
-    }
-    for (const Node* candidate : forward[key(*value)]) {
-      if (candidate->op == value->op && candidate->attrs == value->attrs && same_operands(*candidate, *value)) {
-        found.emplace(candidate, value);
-      }
-    }
-  }
-  return found;
-}
-
-}  // namespace
 
 Graph reuse_recomputed(const Graph& graph) {
-  const std::unordered_map<const Node*, Value> twin = twins(graph);
+  const std::unordered_map<const Node*, Value> twin = recomputed_anchors(graph);
   if (twin.empty()) return graph;
-  const std::unordered_set<const Node*> forward = ancestors(graph.results()[0]);
+  std::unordered_set<const Node*> forward;
+  for (const Value& value : needed_values(std::span(graph.results()).first(1))) forward.insert(value.get());
   std::unordered_set<const Node*> stored;  // operands of forward anchors
   for (const Value& value : graph.nodes()) {
     if (!forward.count(value.get()) || !op_def(value->op).is_contraction()) continue;

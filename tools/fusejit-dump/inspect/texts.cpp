@@ -101,7 +101,8 @@ int put_stage(const TextOptions& given, Invocation& invocation) {
     return put_whole(options, plan.name, plan.target, scheduler::print_outline(plan));
   }
   const Source source = read_source(invocation, options);
-  const std::string whole = with_origins(options.stage == "graph" ? source.graph : ir::optimise(source.graph, target));
+  const std::string whole =
+      with_origins(options.stage == "graph" ? source.graph : scheduler::optimised(source.graph, target));
   return put_whole(options, source.graph.name(), target, whole);
 }
 
