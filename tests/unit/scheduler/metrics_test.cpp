@@ -84,5 +84,17 @@ TEST(Metrics, AreThoseOfTheFile) {
   EXPECT_EQ(text, expected) << "if this is what you wanted: FUSEJIT_BLESS=1, and say why in the commit";
 }
 
+// What blessing must not lose again: MiB that whole training steps move.
+TEST(Metrics, StepsReachTheirGoals) {
+  for (const auto& [model, goal] : {std::pair("resnet50@16x3x224x224:train", 8700.0),
+                                    {"mobilenet_v2@16x3x224x224:train", 4200.0},
+                                    {"convnet@250:train", 620.0}}) {
+    const models::ModelGraph m = models::model_graph(model);
+    const std::vector<bool> donated(m.donated.begin(), m.donated.end());
+    const Plan plan = make_plan(m.graph, {Target::parse("x86:avx512"), Rules::all, donated});
+    EXPECT_LE(static_cast<double>(plan.ledger_bytes()) / kMiB, goal) << model;
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::scheduler
