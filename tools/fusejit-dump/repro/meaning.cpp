@@ -57,8 +57,11 @@ class Cut {
   // The node whose value it holds; -1: it is in a form that no graph has.
   int node_in(int value) const {
     const auto found = nodes_.find(contents_[value]);
-    const std::int64_t bytes = plan_.values[static_cast<std::size_t>(value)].bytes;
-    return found != nodes_.end() && graph_.value(found->second).type().bytes() == bytes ? found->second : -1;
+    if (found == nodes_.end()) return -1;
+    const scheduler::PlanValue& held = plan_.values[static_cast<std::size_t>(value)];
+    const Type& type = graph_.value(found->second).type();
+    const bool as_bits = held.dtype == DType::b1 && type.dtype == DType::boolean;
+    return held.bytes == (as_bits ? bytes(DType::b1, type.elements()) : type.bytes()) ? found->second : -1;
   }
   // The value that holds it now; -1: none.
   int holder_of(const std::string& label) const {

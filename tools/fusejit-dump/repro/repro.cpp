@@ -143,6 +143,17 @@ void widen(Repro& repro, const ir::Array& result) {
   repro.absolute = std::max(repro.absolute, unit * largest);
 }
 
+// What a value of the plan holds, as a tensor: masks may be kept one bit an element.
+void fill(runtime::Buffer& buffer, const Bytes& bytes) {
+  auto* const out = static_cast<std::byte*>(buffer.data());
+  if (static_cast<std::size_t>(buffer.type().bytes()) == bytes.size()) {
+    std::memcpy(out, bytes.data(), bytes.size());
+    return;
+  }
+  for (std::int64_t i = 0; i < buffer.type().elements(); ++i)
+    out[i] = bytes[static_cast<std::size_t>(i / 8)] >> (i % 8) & std::byte{1};
+}
+
 void write_meaning(const Folder& folder, const Meaning& meaning, const scheduler::PlanStep& step, const Snapshot& shot,
                    Repro& repro) {
   std::vector<ir::Array> arguments;
@@ -150,7 +161,7 @@ void write_meaning(const Folder& folder, const Meaning& meaning, const scheduler
   for (std::size_t p = 0; p < meaning.reads.size(); ++p) {
     const Bytes& bytes = shot.before[static_cast<std::size_t>(meaning.reads[p])];
     runtime::Buffer buffer = runtime::Buffer::allocate(meaning.graph.parameters()[p].type());
-    std::memcpy(buffer.data(), bytes.data(), bytes.size());
+    fill(buffer, bytes);
     arguments.push_back(to_array(buffer));
     inputs.push_back(named(meaning.graph.parameter_name(p), arguments.back()));
   }
