@@ -91,6 +91,9 @@ const Case kCases[] = {
       store %y[%l + 96], %6  %7 = lt(%5, 0) : bool  store %n[%l + 96], %7 } } } })"},
     {"bits_scalar", R"(kernel @k(%m: b1[4,24] read, %y: bool[4,24] write) on x86:avx512 {
   phase { for %t in 0..4 threads { for %i in 0..24 { %0 = load %m[%t, %i] : bool  store %y[%t, %i], %0 } } } })"},
+    {"bits_fetched_ahead", R"(kernel @k(%m: b1[4,24] read, %y: bool[4,24] write) on x86:avx512 {
+  phase { for %t in 0..4 threads { prefetch %m[%t - 1, 16] l1  for %i in 0..24 { prefetch %m[%t + 1, %i] l2
+    %0 = load %m[%t, %i] : bool  store %y[%t, %i], %0 } } } })"},
     {"bits_of_a_tail", R"(kernel @k(%n: b1[5] write, %m: b1[21] write) on x86:avx512 {
   phase { for %l in 0..16 vector { if %l < 5 { store %n[%l], 1 } }
     for %i in 0..2 { for %l in 0..16 vector { if %l + %i*16 < 21 { %0 = index(%l - %i) : i32  %1 = ge(%0, 0) : bool
