@@ -16,9 +16,7 @@ constexpr Pass kPipeline[] = {
     {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
      "layouts are chosen for the nodes that will run"},
     {"masks_from_outputs", [](const Graph& g, const Target&) { return masks_from_outputs(g); },
-     "last: a mask reads what lies as it does; after simplify, which makes the relu of the forward pass and that of "
-     "its "
-     "gradient one"},
+     "last: a mask reads what lies as it does; after simplify, which makes the relu and that of its gradient one"},
 };
 
 }  // namespace

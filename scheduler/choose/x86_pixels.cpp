@@ -76,9 +76,9 @@ class TilesOfPixels : X86Chooser {
     } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 && pixels < width) {
       s_.fetch = {{name(q)}, pixels};
     }
-    stream_weights(image_count * extent(p) * tiles);
-    s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     if (c_.terms() > 0) lay_out_weights();
+    if (s_.pack_b > 0) stream_weights(image_count * extent(p) * tiles);
+    s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
   }
 
   // Where one task computes all that a block of outputs is needed for, it copies the block itself; but weights, which
@@ -86,12 +86,11 @@ class TilesOfPixels : X86Chooser {
   void lay_out_weights() {
     const bool by_blocks = s_.outer.empty() && s_.tasks.size() == 1 && s_.tasks[0].dims[0] == s_.vector;
     const std::int64_t block = c_.terms() * s_.block() * bytes(fused_.compute);
-    if (!fused_.b_of_step || !by_blocks || !s_.dot.empty() || block > target_.l2_bytes / 4) {
+    if (fused_.b_of_step && by_blocks && s_.dot.empty() && block <= target_.l2_bytes / 4) {
+      s_.panel_b = Schedule::kTask;
+    } else {
       s_.pack_b = s_.block();
-      return;
     }
-    s_.panel_b = Schedule::kTask;
-    if (!s_.fetch.dims.empty() && s_.fetch.dims[0] == s_.vector) s_.fetch = {};  // of packed weights
   }
 
   // Of a tile.

@@ -13,6 +13,7 @@
 #include "ir/base/check.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
+#include "scheduler/fuse/links.h"
 #include "scheduler/fuse/masks.h"
 #include "scheduler/fuse/may_fuse.h"
 #include "scheduler/fuse/order.h"
@@ -251,26 +252,12 @@ class Grower {
 
   // True if one of the accessed groups other than `group` depends on it.
   bool makes_cycle(int group, const std::vector<Access>& accesses) {
-    std::vector<int> open;
-    ++walk_;
-    seen_in_walk_.resize(grouping_.groups.size());
-    const auto enter = [&](int other) {
-      if (std::exchange(seen_in_walk_[at(other)], walk_) != walk_) open.push_back(other);
-    };
+    std::vector<int> accessed;
     for (const Access& access : accesses) {
       const int other = grouping_.group_of[at(access.node)];
-      if (other >= 0 && other != group) enter(other);
+      if (other >= 0 && other != group) accessed.push_back(other);
     }
-    while (!open.empty()) {
-      const int current = open.back();
-      open.pop_back();
-      for (const int producer : links_.producers[at(current)]) {
-        if (producer == group) return true;
-        // A group all of whose nodes come before the first node of `group` cannot depend on it.
-        if (links_.last_node[at(producer)] >= links_.first_node[at(group)]) enter(producer);
-      }
-    }
-    return false;
+    return dependencies_.any_needs(accessed, group);
   }
 
   void refuse(int group, const Candidate& candidate, const Verdict& verdict) {
@@ -322,8 +309,7 @@ class Grower {
   const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
   GroupLinks links_;
-  std::vector<int> seen_in_walk_;  // by group: the last walk of makes_cycle that came along
-  int walk_ = 0;
+  DependencyWalk dependencies_{links_};
   // Value -> groups that read its elements; of a view that is not stored, those that reduce them.
   std::map<int, std::vector<int>> readers_;
 };

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/may_fuse.h"
 #include "scheduler/library.h"
+#include "scheduler/lower/group_kernel.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -22,7 +25,7 @@ class MaskKeeper {
  public:
   MaskKeeper(const ir::Graph& graph, const Target& target, const std::vector<std::vector<int>>& users,
              GroupLinks& links, Grouping& grouping)
-      : graph_(graph), target_(target), users_(users), links_(links), grouping_(grouping) {}
+      : graph_(graph), target_(target), users_(users), links_(links), grouping_(grouping), dependencies_(links) {}
 
   // The outermost comparison of an expression is met first: what it consists of is then read by nobody else.
   void run() {
@@ -32,6 +35,10 @@ class MaskKeeper {
                            ir::op_def(node.op).family == ir::Family::elementwise;
       if (is_mask) consider(v);
     }
+    std::erase_if(grouping_.refusals, [&](const Refused& refused) {
+      return refused.refusal.code != RefusalCode::cheaper_stored &&
+             no_longer_read_.contains({refused.producer, refused.consumer});
+    });
   }
 
  private:
@@ -58,7 +65,7 @@ class MaskKeeper {
   }
 
   // A group that has at hand all that is compared, element by element, and runs before all readers; -1: there is none.
-  int home_of(int mask, const std::vector<Access>& accesses, const std::vector<int>& readers) const {
+  int home_of(int mask, const std::vector<Access>& accesses, const std::vector<int>& readers) {
     const bool any_call = std::any_of(readers.begin(), readers.end(), [&](int g) { return is_call(g); });
     if (readers.empty() || any_call) return -1;  // a call of a library takes what it was asked to take
     int first_reader = graph_.value_count();
@@ -71,9 +78,15 @@ class MaskKeeper {
     }
     std::sort(candidates.begin(), candidates.end());
     for (const int g : candidates) {
-      if (links_.last_node[at(g)] < first_reader && has_at_hand(g, accesses) && takes(g, mask, accesses)) return g;
+      const bool fits = links_.last_node[at(g)] < first_reader && has_at_hand(g, accesses) && takes(g, mask, accesses);
+      if (fits && !needs_any(g, readers)) return g;
     }
     return -1;
+  }
+  // Its own nodes come first, but what it needs may have grown by later ones, which read what a reader computes.
+  bool needs_any(int g, const std::vector<int>& readers) {
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](int reader) { return dependencies_.any_needs(std::span(&g, 1), reader); });
   }
   bool has_at_hand(int g, const std::vector<Access>& accesses) const {
     const Group& group = grouping_.groups[at(g)];
@@ -103,7 +116,7 @@ class MaskKeeper {
     const int anchor = grouping_.groups[at(home)].anchor;
     if (target_.isa == Isa::cuda) return anchor < 0;
     const bool wide = anchor >= 0 && bits(graph_.value(anchor).type().dtype) == 64;  // as a tile's lanes are, then
-    return target_.lanes32() / (wide ? 2 : 1) % 8 == 0;
+    return vector_lanes(target_, wide) % 8 == 0;
   }
 
   // What the kernels that compute the mask would read if it were in memory, as it is marked to be: `saved` grows by the
@@ -164,10 +177,8 @@ class MaskKeeper {
     const auto reads = [](const std::vector<Access>& accesses, int node) {
       return std::any_of(accesses.begin(), accesses.end(), [&](const Access& access) { return access.node == node; });
     };
-    std::erase_if(grouping_.refusals, [&](const Refused& refused) {
-      return refused.consumer == member.node && refused.refusal.code != RefusalCode::cheaper_stored &&
-             reads(old, refused.producer) && !reads(member.accesses, refused.producer);
-    });
+    for (const Access& access : old)
+      if (!reads(member.accesses, access.node)) no_longer_read_.emplace(access.node, member.node);
     old = std::move(member.accesses);
     const std::int64_t bytes = memory_bytes(graph_, grouping_, mask);
     grouping_.refusals.push_back(
@@ -183,6 +194,8 @@ class MaskKeeper {
   const std::vector<std::vector<int>>& users_;
   GroupLinks& links_;
   Grouping& grouping_;
+  DependencyWalk dependencies_;
+  std::set<std::pair<int, int>> no_longer_read_;  // stored values and who read them
 };
 
 }  // namespace

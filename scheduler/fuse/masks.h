@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "scheduler/fuse/order.h"
+#include "scheduler/fuse/group.h"
+#include "scheduler/fuse/links.h"
 
 namespace fusejit::scheduler {
 

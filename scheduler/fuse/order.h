@@ -1,18 +1,11 @@
 // In which order the groups of a graph run.
 #pragma once
 
-#include <vector>
-
 #include "ir/graph.h"
 #include "scheduler/fuse/group.h"
+#include "scheduler/fuse/links.h"
 
 namespace fusejit::scheduler {
-
-// By group: the groups that it needs, its first and last node.
-struct GroupLinks {
-  std::vector<std::vector<int>> producers;
-  std::vector<int> first_node, last_node;
-};
 
 // Puts the groups in a topological order that follows the graph's, with two exceptions. A recomputation (region > 0)
 // waits until the first group that needs it, because its point is not to be alive before. And a group that frees as

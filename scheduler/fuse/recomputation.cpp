@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/passes/recompute.h"
+#include "ir/rewrite.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
 
@@ -31,46 +32,42 @@ Nodes read_late(const ir::Graph& graph, const Target& target) {
   return read;
 }
 
-// The graph with others in place of some values. What is small and computed of those and of the forward pass's values
-// alone, such as a mean, leaves its region, and is one with what the forward pass has computed.
-ir::Graph replaced(const ir::Graph& graph, std::unordered_map<const ir::Node*, ir::Value> by) {
+// The graph with the first of each pair in place of the second. What is small and computed of those and of the forward
+// pass's values alone, such as a mean, leaves its region, and is one with what the forward pass has computed.
+ir::Graph with_first(const ir::Graph& graph, const std::unordered_map<const ir::Node*, const ir::Node*>& first_of) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
-  Nodes others;
-  for (const auto& [node, other] : by) least = std::min(least, node->type.elements()), others.insert(node);
-  for (const ir::Value& parameter : graph.parameters()) by.emplace(parameter.get(), parameter);
-  for (const ir::Value& value : graph.nodes()) {
-    if (const auto found = by.find(value.get()); found != by.end()) {
-      found->second = by.at(found->second.get());
-      continue;
-    }
-    std::vector<ir::Operand> operands = value->operands;
-    bool of_others = false, outside = value->type.elements() * 2 <= least;
-    for (ir::Operand& operand : operands) {
-      if (operand.is_number()) continue;
-      of_others = of_others || others.contains(operand.value.get());
-      operand.value = by.at(operand.value.get());
-      outside = outside && operand.value->region == 0;
-    }
-    if (outside && of_others) others.insert(value.get());
-    const ir::OriginScope scope(*value);
-    by.emplace(value.get(), ir::build_in(value->type.layout, value->op, std::move(operands), value->attrs,
-                                         outside && of_others ? 0 : value->region));
+  std::unordered_map<const ir::Node*, ir::Value> firsts;  // as they are in the new graph
+  Nodes outside;
+  for (const auto& [again, first] : first_of) {
+    least = std::min(least, again->type.elements());
+    outside.insert(again), firsts.emplace(first, ir::Value());
   }
-  std::vector<ir::Value> results;
-  for (const ir::Value& result : graph.results()) results.push_back(by.at(result.get()));
-  return ir::capture(graph.name(), graph.parameters(), std::move(results));
+  return ir::rewrite(graph, [&](const ir::Node& node, const std::vector<ir::Operand>& operands) -> ir::Value {
+    if (const auto first = firsts.find(&node); first != firsts.end())
+      return first->second = ir::rebuild(node, operands);
+    if (const auto again = first_of.find(&node); again != first_of.end()) return firsts.at(again->second);
+    bool leaves = false, all_forward = true;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].is_number()) continue;
+      leaves = leaves || outside.contains(node.operands[i].value.get());
+      all_forward = all_forward && operands[i].value->region == 0;
+    }
+    if (!leaves || !all_forward || node.type.elements() * 2 > least) return {};
+    outside.insert(&node);
+    return ir::build_in(node.type.layout, node.op, operands, node.attrs);
+  });
 }
 
 }  // namespace
 
 ir::Graph without_idle_recomputation(const ir::Graph& graph, const Target& target) {
-  std::unordered_map<const ir::Node*, ir::Value> idle;  // recomputed -> what lives anyway
   const auto recomputed = ir::recomputed_anchors(graph);
   if (recomputed.empty()) return graph;
   const Nodes late = read_late(graph, target);
+  std::unordered_map<const ir::Node*, const ir::Node*> first_of;  // of what is computed again for nothing
   for (const auto& [first, again] : recomputed)
-    if (late.contains(first)) idle.emplace(again.get(), graph.value(graph.index_of(first)));
-  return idle.empty() ? graph : replaced(graph, std::move(idle));
+    if (late.contains(first)) first_of.emplace(again.get(), first);
+  return first_of.empty() ? graph : with_first(graph, first_of);
 }
 
 }  // namespace fusejit::scheduler

@@ -41,10 +41,7 @@ bool lies_by_outputs(const LowerContext& context, const ir::Contraction& c, int 
 // Computed by the step, not given to it, and in memory as rows of outputs; a reshape of rows names the same bytes.
 bool is_of_step(const LowerContext& context, const ir::Contraction& c, int value) {
   const ir::Graph& graph = context.graph;
-  const auto in_rows = [&](int v) {
-    const std::vector<int> order = physical_order(graph.value(v).type());
-    return std::is_sorted(order.begin(), order.end());
-  };
+  const auto in_rows = [&](int v) { return graph.value(v).type().layout == Layout::standard; };
   int stored = value;
   while (!context.grouping.stored[static_cast<std::size_t>(stored)]) {
     if (graph.value(stored)->op != ir::Op::reshape || !in_rows(stored)) return false;

@@ -145,13 +145,13 @@ void widen(Repro& repro, const ir::Array& result) {
 
 // What a value of the plan holds, as a tensor: masks may be kept one bit an element.
 void fill(runtime::Buffer& buffer, const Bytes& bytes) {
-  auto* const out = static_cast<std::byte*>(buffer.data());
-  if (static_cast<std::size_t>(buffer.type().bytes()) == bytes.size()) {
-    std::memcpy(out, bytes.data(), bytes.size());
+  const Type& type = buffer.type();
+  if (static_cast<std::size_t>(type.bytes()) == bytes.size()) {
+    std::memcpy(buffer.data(), bytes.data(), bytes.size());
     return;
   }
-  for (std::int64_t i = 0; i < buffer.type().elements(); ++i)
-    out[i] = bytes[static_cast<std::size_t>(i / 8)] >> (i % 8) & std::byte{1};
+  for (std::int64_t i = 0; i < type.elements(); ++i)
+    ir::store_element(buffer.data(), type.dtype, i, ir::cast(ir::load_element(bytes.data(), DType::b1, i), type.dtype));
 }
 
 void write_meaning(const Folder& folder, const Meaning& meaning, const scheduler::PlanStep& step, const Snapshot& shot,

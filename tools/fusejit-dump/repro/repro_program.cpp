@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace fusejit::tools {
 namespace {
 
@@ -23,8 +21,8 @@ std::string quoted_or_null(const std::string& text) { return text.empty() ? "nul
 std::string repro_header(const Repro& repro) {
   std::string text =
       "// What main.cpp has to know of the kernel.\n#pragma once\n\n#include <cstdint>\n\n"
-      "struct Buffer {\n  const char* label;\n  const char* dtype;\n  long width, bytes;   // of an element (of b1: of "
-      "eight), of all\n"
+      "struct Buffer {\n  const char* label;\n  const char* dtype;\n  long width, bytes;   // of an element (b1: a "
+      "byte), of all\n"
       "  const char* before;  // files: what the kernel finds and what it leaves; null: it does not read, or write\n"
       "  const char* after;\n};\n"
       "using Entry = void(const void* const* arguments, const std::uint64_t* scalars, std::int64_t task, void* "
@@ -34,10 +32,9 @@ std::string repro_header(const Repro& repro) {
   for (std::size_t i = 0; i < repro.tasks.size(); ++i) text += fmt::format("extern \"C\" Entry phase_{};\n", i);
   text += fmt::format("\nconstexpr const char* kName = {};\nconstexpr Buffer kBuffers[] = {{\n", quoted(repro.name));
   for (const ReproBuffer& buffer : repro.buffers) {
-    text +=
-        fmt::format("    {{{}, {}, {}, {}, {}, {}}},\n", quoted(buffer.label),
-                    quoted(std::string(fusejit::name(buffer.dtype))), std::max<std::int64_t>(1, bits(buffer.dtype) / 8),
-                    buffer.bytes, quoted_or_null(buffer.before), quoted_or_null(buffer.after));
+    text += fmt::format("    {{{}, {}, {}, {}, {}, {}}},\n", quoted(buffer.label),
+                        quoted(std::string(fusejit::name(buffer.dtype))), bytes(buffer.dtype), buffer.bytes,
+                        quoted_or_null(buffer.before), quoted_or_null(buffer.after));
   }
   text += "};\nconstexpr Phase kPhases[] = {\n";
   for (std::size_t i = 0; i < repro.tasks.size(); ++i)

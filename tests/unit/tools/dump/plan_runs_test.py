@@ -81,9 +81,10 @@ class Runs(Case):
         self.assertEqual(answer.returncode, 0, answer.stderr)
 
     def test_repro_stands_on_its_own(self):
-        # A convolution with statistics in two phases, a pool, a gradient with sums, an update in place.
-        for kernel in (1, "layer2_bn_relu_max_pool2d", "layer2_conv2d_input_grad_relu_bn_grad",
-                       "layer0_conv2d_weight_grad_adadelta"):
+        # A convolution with statistics in two phases, a pool that keeps a mask, who reads that, a gradient with sums,
+        # an update in place.
+        for kernel in (1, "layer2_bn_relu_max_pool2d", "layer5_relu_grad",
+                       "layer2_conv2d_input_grad_relu_bn_grad", "layer0_conv2d_weight_grad_adadelta"):
             folder = self.folder / f"repro_{kernel}"
             text("repro", MODEL, "--kernel", kernel, "-o", folder)
             answer = subprocess.run([self.build(folder), "2"], capture_output=True, check=False)
