@@ -35,10 +35,16 @@ struct RunReport {
   std::int64_t ledger_bytes = 0;
   std::int64_t bound_bytes = 0;
   std::int64_t arena_bytes = 0;
+  std::int64_t memory_bytes = 0;  // arguments, results and arena
+  std::int64_t recomputed = 0;    // Plan::recomputed, Plan::extra_time
+  double extra_time = 0;
   // Alive after the step that wrote result 0, the loss of a training step: arena, arguments and results.
   std::int64_t end_of_first_result_bytes = 0;
   double kernel_milliseconds = 0;  // wall time of the launches; 0 where nobody waits for them
 };
+
+// What of a report the plan says.
+RunReport report_of(const scheduler::Plan& plan);
 
 struct Ran {
   std::vector<Buffer> results;  // where the plan ran

@@ -9,6 +9,7 @@
 #include "runtime/warmup/signature.h"
 #include "scheduler/make_plan.h"
 #include "scheduler/report/fusions.h"
+#include "scheduler/report/memory.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -58,7 +59,7 @@ std::shared_ptr<const Executable> Session::State::executable(const ir::Graph& gr
   const auto start = std::chrono::steady_clock::now();
   auto made = make_somehow(graph, given);
   if (is_recording()) {
-    record({graph, given.donated, given.fixed, options.rules, options.target,
+    record({graph, given.donated, given.fixed, options.rules, options.memory_limit, options.target,
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count()});
   }
   bool is_new = false;
@@ -101,6 +102,7 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   const auto start = std::chrono::steady_clock::now();
   auto made = std::make_shared<Executable>();
   scheduler::PlanOptions wanted{target, options.rules, given.donated, {}, given.fixed};
+  wanted.memory_limit = options.memory_limit;
   wanted.fall_back = may_fall_back();
   wanted.reschedule = options.reschedule;
   if (const std::string& refused = options.checks.refused_kernel; !refused.empty()) {
@@ -126,6 +128,10 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   const scheduler::Plan& plan = *planned->plan;
   for (const scheduler::Fallback& fallback : plan.fallbacks)
     fell_back(graph.name(), fmt::format("runs {} ({}) in parts", fallback.layer, fallback.group), fallback.why);
+  if (options.log && !options.memory_limit.is_none()) {
+    options.log(fmt::format("graph @{} takes {}; {} values computed again in {:.1f} % of the time", graph.name(),
+                            str(memory_use(plan)), plan.recomputed, 100 * plan.extra_time));
+  }
   if (options.log && options.log_fusions) {
     const scheduler::Fusions fusions = scheduler::fusions_of(plan, graph);
     for (const scheduler::Fusion& fusion : fusions.list) options.log(line_of(fusion));

@@ -15,6 +15,7 @@
 #include "runtime/executor.h"
 #include "runtime/memory_statistics.h"
 #include "runtime/tune.h"
+#include "scheduler/recompute/memory_limit.h"
 
 namespace fusejit::runtime {
 
@@ -34,7 +35,8 @@ struct SessionOptions {
   Target target = Target::host();
   Engine engine = Engine::compiled;
   scheduler::Rules rules = scheduler::Rules::all;
-  int threads = 0;  // 0: every processor
+  scheduler::MemoryLimit memory_limit = {};  // of each plan
+  int threads = 0;                           // 0: every processor
   // Where machine code is kept; sessions may share it, and their statistics of it. Null: a cache of the session's own.
   std::shared_ptr<KernelCache> kernels = nullptr;
   // Where plans, and kernels unless `kernels` is given, outlive the process. Null: nowhere.

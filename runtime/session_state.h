@@ -39,7 +39,8 @@ struct Session::State {
 
   explicit State(SessionOptions o)
       : options(std::move(o)),
-        options_hash(ir::hash_text(options.target.str() + '\n' + std::string(name(options.rules)))),
+        options_hash(ir::hash_text(
+            fmt::format("{}\n{}\n{}", options.target.str(), name(options.rules), options.memory_limit.str()))),
         backends(options) {}
 
   // Graph, donation pattern and every option that changes a plan (design: the plan key).

@@ -6,6 +6,7 @@
 #include "ir/graph.h"
 #include "scheduler/library.h"
 #include "scheduler/plan.h"
+#include "scheduler/recompute/memory_limit.h"
 
 namespace fusejit::scheduler {
 
@@ -16,6 +17,9 @@ struct PlanOptions {
   LibrarySupports supports = {};  // what else a library does in the call of an anchor, for a target with one
   std::vector<bool> fixed =
       {};  // per parameter; empty: none. Never changed: laid out for its readers once, not each run
+  // What a run needs at once (report/memory.h) is no more than this, by computing values of the forward pass again for
+  // the backward pass: as few as it takes. UserError where that is not enough, with the least that is. Only with rules.
+  MemoryLimit memory_limit = {};
   // A group whose kernel cannot be made is made from its parts (Plan::fallbacks). Never in strict mode, nor with a
   // `reschedule`.
   bool fall_back = true;
@@ -47,8 +51,9 @@ class NoKernel : public UnsupportedError {
   bool empty_;
 };
 
-// What a plan is made of: what the passes leave of a recorded graph, without recomputation that saves nothing.
-ir::Graph optimised(const ir::Graph& graph, const Target& target);
+// What a plan with rules is made of: what the passes leave of a recorded graph, without recomputation that saves nothing,
+// with what a memory limit asks for, which is only known when it has been planned.
+ir::Graph optimised(const ir::Graph& graph, const PlanOptions& options);
 
 // `graph` is as recorded; the passes of ir/passes run inside. Throws NoKernel; without `fall_back` whatever stood in
 // the way of a group's kernel, with the group in front.

@@ -85,6 +85,10 @@ struct Plan {
   std::vector<int> results;     // plan value of each graph result
   std::int64_t arena_bytes = 0;
   std::int64_t bound_bytes = 0;     // that plans with a kernel for each anchor move at least (bound.h)
+  // Values of the forward pass that are computed again to meet a memory limit, and the share of a step's time that this
+  // is expected to take.
+  int recomputed = 0;
+  double extra_time = 0;
   std::vector<Refusal> refusals;    // every pair that was not fused, and why
   std::vector<Fallback> fallbacks;  // none, unless something is wrong with fusejit
 

@@ -27,15 +27,22 @@ class PlanParser {
     tokens_.expect("on");
     target();
     tokens_.expect("rules"), tokens_.expect("=");
-    const Token word = tokens_.expect(TokenKind::name, "all or none");
+    const bool some = tokens_.peek().kind == TokenKind::string;
+    const Token word = tokens_.expect(some ? TokenKind::string : TokenKind::name, "rules");
     const std::optional<Rules> rules = rules_named(word.text);
-    if (!rules) Lexer::fail(word, fmt::format("rules are all or none, not '{}'", word.text));
+    if (!rules) Lexer::fail(word, fmt::format("rules are all, none, inductor or \"-R5,-R6\", not '{}'", word.text));
     plan_.rules = *rules;
     tokens_.expect("{");
     tokens_.expect("arena");
     plan_.arena_bytes = number(kMaxBytes);
     tokens_.expect("bound");
     plan_.bound_bytes = number(kMaxBytes);
+    if (tokens_.accept("recomputed")) {
+      plan_.recomputed = static_cast<int>(number(std::numeric_limits<int>::max()));
+      tokens_.expect("values"), tokens_.expect("in");
+      plan_.extra_time = Lexer::number(tokens_.expect(TokenKind::number, "a number")).real;
+      tokens_.expect("of"), tokens_.expect("the"), tokens_.expect("time");
+    }
     while (tokens_.is("value")) value();
     while (tokens_.is("step")) step();
     tokens_.expect("parameters");

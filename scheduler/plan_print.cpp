@@ -1,7 +1,7 @@
 // The text of a plan. Sizes are in bytes; what stands in quotes is for people, but part of the plan.
 //
 //   plan     := "plan" "@"name "on" "target" "rules" "=" name "{" line* "}" kernel*
-//   line     := "arena" n | "bound" n
+//   line     := "arena" n | "bound" n | "recomputed" n "values" "in" number "of" "the" "time"
 //             | "value" n "label" ":" dtype "," n "bytes" "," storage "," life
 //             | "step" n "kernel" n "@"name "(" [n {"," n}] ")" ":" "reads" n "," "writes" n "," "flop" number
 //               ["," "work" n "at" n] ["library" "graph" "(" n {"," n} ")"] ["of" n {"," n}] ["in" "layer"]
@@ -119,9 +119,14 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
   ir::Writer out;
   out.line(fmt::format("; {} kernels, {} of them different; moves {} bytes", plan.steps.size(), kernels.texts.size(),
                        plan.ledger_bytes()));
-  out.open(fmt::format("plan @{} on {} rules={} {{", plan.name, quoted(plan.target.str()), name(plan.rules)));
+  const std::string rules = name(plan.rules);
+  out.open(fmt::format("plan @{} on {} rules={} {{", plan.name, quoted(plan.target.str()),
+                       rules.starts_with('-') ? quoted(rules) : rules));
   out.line(fmt::format("arena {}", plan.arena_bytes));
   out.line(fmt::format("bound {}", plan.bound_bytes));
+  if (plan.recomputed > 0)
+    out.line(fmt::format("recomputed {} values in {} of the time", plan.recomputed,
+                         ir::shortest_text(plan.extra_time)));
   for (std::size_t v = 0; v < plan.values.size(); ++v) {
     const PlanValue& value = plan.values[v];
     out.line(fmt::format("value {} {}: {}, {} bytes, {}, {}", v, quoted(value.label), name(value.dtype), value.bytes,

@@ -8,13 +8,20 @@
 
 namespace fusejit::tools {
 
+inline constexpr const char* kRulesHelp =
+    "Fusion: all, none, inductor (a model of what TorchInductor fuses), or all but some: -R5,-R6";
+
 // `rules`: a Rules, or an optional one that stays empty where nothing is said.
 template <class Rules>
 void add_rules(CLI::App& command, const std::string& name, Rules& rules, const std::string& meaning) {
   command
       .add_option_function<std::string>(
           name, [&rules](const std::string& word) { rules = scheduler::parse_rules(word); }, meaning)
-      ->check(CLI::IsMember({"all", "none"}));
+      ->check(CLI::Validator(
+          [](std::string& word) {
+            return scheduler::rules_named(word) ? std::string() : "one of all, none, inductor, -R5,-R6 is wanted";
+          },
+          ""));
 }
 
 }  // namespace fusejit::tools

@@ -66,6 +66,10 @@ runtime::SessionOptions session_options(const Options& options) {
       {{"off", WinogradMode::off}, {"auto", WinogradMode::automatic}, {"always", WinogradMode::always}});
   if (winograd != WinogradMode::off) result.target.winograd = winograd;
   result.rules = scheduler::parse_rules(options.rules);
+  result.memory_limit = scheduler::parse_memory_limit(options.memory_limit);
+  FJ_CHECK(result.memory_limit.is_none() || result.rules.fuse(),
+           "memory_limit is '{}' and rules '{}': it is met by computing values again, which rules 'none' do not",
+           options.memory_limit, options.rules);
   result.threads = options.threads;
   result.cudnn = one_of<CudnnMode>(
       "cudnn", options.cudnn,

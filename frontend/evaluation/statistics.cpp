@@ -45,6 +45,9 @@ Statistics stats() {
                      .ledger_bytes = s.last_run.ledger_bytes,
                      .bound_bytes = s.last_run.bound_bytes,
                      .arena_bytes = s.last_run.arena_bytes,
+                     .memory_bytes = s.last_run.memory_bytes,
+                     .recomputed = s.last_run.recomputed,
+                     .extra_time = s.last_run.extra_time,
                      .end_of_forward_bytes = s.last_run.end_of_first_result_bytes,
                      .kernel_milliseconds = s.last_run.kernel_milliseconds};
   }

@@ -1,5 +1,7 @@
 #include "ir/base/number.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -175,5 +177,14 @@ int compare_with(std::string_view text, double value) {
 
 std::string shortest_text(double value) { return shortest(value); }
 std::string shortest_text(float value) { return shortest(value); }
+
+std::string bytes_text(std::int64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  double number = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  // 1023.95 would be printed as 1024.0
+  for (; number >= 1023.95 && unit < 4; ++unit) number /= 1024;
+  return fmt::format("{:.1f} {}", number, (const char*[]){"B", "KiB", "MiB", "GiB", "TiB"}[unit]);
+}
 
 }  // namespace fusejit::ir

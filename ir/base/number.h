@@ -23,4 +23,7 @@ int compare_with(std::string_view text, double value);
 std::string shortest_text(double value);
 std::string shortest_text(float value);
 
+// "768 B", "12.4 KiB", "49.1 MiB", "11.7 GiB"
+std::string bytes_text(std::int64_t bytes);
+
 }  // namespace fusejit::ir

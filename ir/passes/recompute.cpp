@@ -96,4 +96,85 @@ std::unordered_map<const Node*, Value> recomputed_anchors(const Graph& graph) {
   return found;
 }
 
+namespace {
+
+class LateWalk {
+ public:
+  LateWalk(const Graph& graph, const LateReads& reads) : graph_(graph), reads_(reads) {}
+
+  Graph run() {
+    for (const Value& value : graph_.nodes()) visit(*value);
+    std::vector<Value> results;
+    for (const Value& result : graph_.results()) results.push_back(is_early(*result) ? result : late(result));
+    return capture(graph_.name(), graph_.parameters(), std::move(results));
+  }
+
+ private:
+  bool is_early(const Node& node) const { return reads_.early.contains(&node); }
+  Value late(const Value& value) const {
+    const auto found = late_.find(value.get());
+    return found == late_.end() ? value : found->second;
+  }
+
+  void visit(const Node& node) {
+    if (is_early(node)) {
+      if (Value again = reads_.again(node, [&] { return anew(node); })) {
+        late_.emplace(&node, std::move(again)), ends_.insert(&node);
+        return;
+      }
+      if (reads_.stays(node)) {
+        ends_.insert(&node);
+        return;
+      }
+    }
+    std::vector<Operand> operands = node.operands;
+    bool changed = false;
+    std::uint32_t region = node.region;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].is_number()) continue;
+      operands[i].value = late(operands[i].value);
+      if (operands[i].value == node.operands[i].value) continue;
+      changed = true;
+      if (is_early(node)) region = operands[i].value->region;
+    }
+    if (!changed) return;
+    const OriginScope scope(node);
+    late_.emplace(&node, build_in(node.type.layout, node.op, std::move(operands), node.attrs, region));
+    ends_.insert(&node);
+  }
+
+  // Operands that share nothing with what early readers compute: else that would have one more reader and be stored.
+  std::vector<Operand> anew(const Node& node) {
+    std::vector<Value> wanted;
+    for (const Operand& operand : node.operands)
+      if (operand.value) wanted.push_back(operand.value);
+    for (const Value& value : needed_values(wanted, ends_)) {
+      if (ends_.contains(value.get()) || value->op == Op::parameter) continue;
+      const OriginScope scope(*value);
+      anew_.emplace(value.get(), build_in(value->type.layout, value->op, replaced(*value), value->attrs, reads_.region));
+      ends_.insert(value.get());
+    }
+    return replaced(node);
+  }
+  std::vector<Operand> replaced(const Node& node) const {
+    std::vector<Operand> operands = node.operands;
+    for (Operand& operand : operands) {
+      if (operand.is_number()) continue;
+      const auto found = anew_.find(operand.value.get());
+      operand.value = found == anew_.end() ? late(operand.value) : found->second;
+    }
+    return operands;
+  }
+
+  const Graph& graph_;
+  const LateReads& reads_;
+  std::unordered_map<const Node*, Value> late_;  // what late readers read in place of a node
+  std::unordered_map<const Node*, Value> anew_;  // what values that are computed again read in place of one
+  std::unordered_set<const Node*> ends_;         // nothing in front of these is computed anew
+};
+
+}  // namespace
+
+Graph with_late_reads(const Graph& graph, const LateReads& reads) { return LateWalk(graph, reads).run(); }
+
 }  // namespace fusejit::ir

@@ -19,46 +19,22 @@ namespace fusejit::ir {
 Graph reuse_recomputed(const Graph& graph) {
   const std::unordered_map<const Node*, Value> twin = recomputed_anchors(graph);
   if (twin.empty()) return graph;
-  std::unordered_set<const Node*> forward;
-  for (const Value& value : needed_values(std::span(graph.results()).first(1))) forward.insert(value.get());
+  LateReads reads;
+  for (const Value& value : needed_values(std::span(graph.results()).first(1))) reads.early.insert(value.get());
   std::unordered_set<const Node*> stored;  // operands of forward anchors
   for (const Value& value : graph.nodes()) {
-    if (!forward.count(value.get()) || !op_def(value->op).is_contraction()) continue;
+    if (!reads.early.contains(value.get()) || !op_def(value->op).is_contraction()) continue;
     for (const Operand& operand : value->operands) stored.insert(operand.value.get());
   }
-  std::unordered_map<const Node*, Value> late;  // what late users read in place of a node
-  const auto substituted = [&](const Operand& operand) -> Operand {
-    if (operand.is_number()) return operand;
-    const auto found = late.find(operand.value.get());
-    return found == late.end() ? operand : Operand(found->second);
-  };
-  for (const Value& value : graph.nodes()) {
-    const Node& node = *value;
-    const bool is_forward = forward.count(&node) != 0;
-    if (const auto found = twin.find(&node); found != twin.end()) {
-      late.emplace(&node, found->second);
-      continue;
-    }
+  reads.stays = [&](const Node& node) {
     const Family family = op_def(node.op).family;
-    if (is_forward && (stored.count(&node) || (family != Family::elementwise && family != Family::view))) continue;
-    std::vector<Operand> operands;
-    bool changed = false;
-    std::uint32_t region = node.region;
-    for (const Operand& operand : node.operands) {
-      operands.push_back(substituted(operand));
-      const bool differs = operands.back().value != operand.value;
-      changed |= differs;
-      if (differs && is_forward) region = operands.back().value->region;
-    }
-    const OriginScope scope(node);
-    if (changed) late.emplace(&node, build_in(node.type.layout, node.op, std::move(operands), node.attrs, region));
-  }
-  std::vector<Value> results;
-  for (const Value& result : graph.results()) {
-    const auto found = forward.count(result.get()) ? late.end() : late.find(result.get());
-    results.push_back(found == late.end() ? result : found->second);
-  }
-  return capture(graph.name(), graph.parameters(), std::move(results));
+    return stored.contains(&node) || (family != Family::elementwise && family != Family::view);
+  };
+  reads.again = [&](const Node& node, const auto&) {
+    const auto found = twin.find(&node);
+    return found == twin.end() ? Value() : found->second;
+  };
+  return with_late_reads(graph, reads);
 }
 
 }  // namespace fusejit::ir

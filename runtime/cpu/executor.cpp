@@ -46,7 +46,7 @@ class Run {
   RunReport operator()() {
     bind();
     const int steps = static_cast<int>(plan_.steps.size());
-    RunReport report{steps, plan_.ledger_bytes(), plan_.bound_bytes, plan_.arena_bytes, 0, 0};
+    RunReport report = report_of(plan_);
     const int loss = plan_.results.empty() ? -1 : last_write(plan_.results[0]);
     const auto start = std::chrono::steady_clock::now();
     for (int s = 0; s < steps; ++s) {

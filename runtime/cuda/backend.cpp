@@ -43,12 +43,9 @@ class PlanOnDevice : public Executor {
     if (Profiler::the().is_on()) backend_.synchronize();  // else the time would be that of asking for it
     const cuda::ExecutorStatistics now = executor_->statistics();
     const scheduler::Plan& plan = executor_->plan();
-    ran.report = {now.kernel_launches + now.library_calls,
-                  plan.ledger_bytes(),
-                  plan.bound_bytes,
-                  plan.arena_bytes,
-                  end_of_first_result_bytes(plan),
-                  0};
+    ran.report = report_of(plan);
+    ran.report.kernels = now.kernel_launches + now.library_calls;
+    ran.report.end_of_first_result_bytes = end_of_first_result_bytes(plan);
     return ran;
   }
   std::int64_t graph_launches() const override { return executor_->statistics().graph_launches; }

@@ -8,7 +8,8 @@ namespace fusejit::runtime::disk {
 namespace {
 
 CacheKey key_of(const ir::Graph& graph, const scheduler::PlanOptions& wanted, const PlanMaker& maker) {
-  return plan_key(graph, {wanted.target, wanted.rules, wanted.donated, wanted.fixed, maker.library, maker.tune});
+  return plan_key(graph, {wanted.target, wanted.rules, wanted.memory_limit, wanted.donated, wanted.fixed, maker.library,
+                          maker.tune});
 }
 
 }  // namespace

@@ -42,19 +42,22 @@ std::vector<bool> flags_of(const Json& numbers, std::size_t parameters) {
 }
 
 Json as_json(const Signature& signature) {
-  return {{"schema", kSchema},
-          {"graph", ir::print(signature.graph)},
-          {"donated", numbers_of(signature.donated)},
-          {"fixed", numbers_of(signature.fixed)},
-          {"rules", name(signature.rules)},
-          {"target", signature.target.str()}};
+  Json json = {{"schema", kSchema},
+               {"graph", ir::print(signature.graph)},
+               {"donated", numbers_of(signature.donated)},
+               {"fixed", numbers_of(signature.fixed)},
+               {"rules", name(signature.rules)},
+               {"target", signature.target.str()}};
+  if (!signature.memory_limit.is_none()) json["memory_limit"] = signature.memory_limit.str();
+  return json;
 }
 
 std::string sum_of(const Json& json) { return ir::hash_text(json.dump()).hex(); }
 
 // What makes two signatures one, the time they took and the names in them left out.
 ir::Hash identity(const Signature& s) {
-  const Json how = {numbers_of(s.donated), numbers_of(s.fixed), name(s.rules), s.target.str(), ir::hash(s.graph).hex()};
+  const Json how = {numbers_of(s.donated), numbers_of(s.fixed),  name(s.rules),
+                    s.memory_limit.str(),  s.target.str(), ir::hash(s.graph).hex()};
   return ir::hash_text(how.dump());
 }
 
@@ -106,6 +109,8 @@ Signature parse_signature(std::string_view line) {
     signature.donated = flags_of(json.at("donated"), parameters);
     signature.fixed = flags_of(json.at("fixed"), parameters);
     signature.rules = scheduler::parse_rules(json.at("rules").get<std::string>());
+    if (json.contains("memory_limit"))
+      signature.memory_limit = scheduler::parse_memory_limit(json.at("memory_limit").get<std::string>());
     signature.target = Target::parse(json.at("target").get<std::string>());
     signature.milliseconds = json.at("milliseconds").get<double>();
     return signature;

@@ -15,6 +15,7 @@
 #include "fusejit/target.h"
 #include "ir/graph.h"
 #include "scheduler/fuse/rules.h"
+#include "scheduler/recompute/memory_limit.h"
 
 namespace fusejit::runtime {
 
@@ -22,6 +23,7 @@ struct Signature {
   ir::Graph graph;
   std::vector<bool> donated, fixed;  // per parameter; empty: none
   scheduler::Rules rules = scheduler::Rules::all;
+  scheduler::MemoryLimit memory_limit = {};
   Target target;
   double milliseconds = 0;  // that making it took
 };

@@ -56,8 +56,10 @@ struct Walk {
   }
 
   void plan(const Signature& signature) {
-    plan(signature.graph, {target, signature.rules, signature.donated, cudnn::supports_step,
-                           target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed});
+    scheduler::PlanOptions wanted{target, signature.rules, signature.donated, cudnn::supports_step,
+                                  target.isa == Isa::cuda ? std::vector<bool>() : signature.fixed};
+    wanted.memory_limit = signature.memory_limit;
+    plan(signature.graph, std::move(wanted));
   }
 
   void plan(const ir::Graph& graph, scheduler::PlanOptions wanted) {
@@ -65,7 +67,8 @@ struct Walk {
     const std::string library = target.cudnn != CudnnMode::off ? cudnn::caller_identity({}) : "";
     ++found.plans;
     try {
-      keys.push_back(disk::plan_key(graph, {target, wanted.rules, wanted.donated, wanted.fixed, library}));
+      keys.push_back(disk::plan_key(
+          graph, {target, wanted.rules, wanted.memory_limit, wanted.donated, wanted.fixed, library}));
       const disk::PlanStore::Planned planned = store.schedule(graph, wanted, {library});
       if (!planned.was_kept) {
         ++found.plans_made;

@@ -52,6 +52,11 @@ inline constexpr std::int64_t kLeastUsesOfPanel = 256;
 // Weights of an output, of which fewer than these do not repay that both operands are copied as pairs: 9 (3x3 of one
 // channel) take 1.15 of the time, 27 take 0.73 to 0.91, 147 (the stem) 0.52 (Zen 5).
 inline constexpr std::int64_t kLeastWeightsOfPairs = 16;
+// Weights of an output from which four vectors of outputs by six channels are better than two by fourteen: 0.90 to 0.97
+// of the time with 256 and more, 1.03 with 128, 1.06 to 1.11 with 64; several taps 0.94 with 64 outputs, whose sums of
+// parts stay in L2, 1.05 with 128, 0.96 from 256 on, 1.05 with strides (ResNet-50, Zen 5).
+inline constexpr std::int64_t kLeastOutputsOfWideTaps = 256;
+inline constexpr std::int64_t kLeastWeightsOfWideTile = 256;
 // The part of L2 that the sums of the blocks of outputs may take that share a panel of a prologue. With a quarter 1x1
 // layers take 0.95 to 1 of the time (Zen 4), but a step of ResNet-50 moves 70 MiB more, parts of sums.
 inline constexpr std::int64_t kSumsOfPanelInL2 = 16;
@@ -60,6 +65,9 @@ inline constexpr std::int64_t kSumsOfPanelInL2 = 16;
 // time in pairs, 0.88 to 1.01 with a prologue; 3x3 of stride 2, whose operands are four times as large, 0.8 with as few
 // channels and more outputs. One block of outputs is too little for several taps: 1.25 (Zen 5).
 inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 32;
+// A first operand that is not copied is shared out only where partial sums of images would be more than twice of L2: with
+// 1 and 2 MiB of weights 1.05 to 1.07 of the time, with 4 and 8 less (1x1, Zen 5, 1 MiB).
+inline constexpr std::int64_t kSharedWeightsOfL2 = 2;
 // Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice.
 // With 16 in place of 64 a step of ResNet-50 at batch 16 moves 0.8 GiB less.
 inline constexpr int kTasksOfSums = 16;

@@ -27,19 +27,21 @@ class TilesOfWeights : X86Chooser {
     s_.vectors =
         outputs > s_.lanes && (groups == 1 || outputs % s_.lanes != 0 || outputs % (2 * s_.lanes) == 0) ? 2 : 1;
     const bool few = channels < tuning::kFewChannels;
-    if (few && groups == 1 && has_many_registers() && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0)
+    const bool dot = groups == 1 && multiplies_pairs(n) && product(taps) * channels >= tuning::kLeastWeightsOfPairs;
+    if (groups == 1 && has_many_registers() && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0 &&
+        (few || (!dot && suits_wide_tile(channels, product(taps), area_of_pixel(p, q)))))
       s_.vectors = 4;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
                        most = std::min(vectors_in_registers(), tuning::kMostPixels);
-    const bool dot = groups == 1 && multiplies_pairs(n) && product(taps) * channels >= tuning::kLeastWeightsOfPairs;
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
     const bool in_panel = dot || (fused_.computes_a && !few);
     // Tasks that share out outputs and channels where those are many, else outputs and images.
-    const std::optional<Shares> shares = in_panel && !few && groups == 1
-                                             ? shares_of_weights(blocks, channels, product(taps), area_of_pixel(p, q))
-                                             : std::nullopt;
+    const std::optional<Shares> shares =
+        !few && groups == 1 && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
+            ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0)
+            : std::nullopt;
     const std::int64_t together = shares     ? shares->blocks
                                   : in_panel ? blocks_of_panel(blocks, channels, product(taps), dot)
                                              : 1;
@@ -69,7 +71,7 @@ class TilesOfWeights : X86Chooser {
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
-    const std::int64_t row_bytes = extent(q) * s_.block() * (dot ? 2 : bytes(fused_.compute)),
+    const std::int64_t row_bytes = extent(q) * (few ? s_.block() : std::min<std::int64_t>(s_.block(), 2 * s_.lanes)) * (dot ? 2 : bytes(fused_.compute)),
                        least = few && dot && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
         wanted = std::max<std::int64_t>(
             least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
@@ -117,6 +119,12 @@ class TilesOfWeights : X86Chooser {
     s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
     if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
   }
+  // Four vectors of outputs by six channels: not where few of them, a tile each, make sums of more parts.
+  bool suits_wide_tile(std::int64_t channels, std::int64_t taps, std::int64_t area) const {
+    if (channels * taps < tuning::kLeastWeightsOfWideTile) return false;
+    return taps == 1 || (area == 1 && (weight_bytes() <= target_.l2_bytes / 4 ||
+                                       extent(roles_.outputs) >= tuning::kLeastOutputsOfWideTaps));
+  }
   // Fewer parts, if they can be of one size and are no more than twice as large.
   static Split of_one_size(const Split& parts) {
     Split even = parts;
@@ -148,8 +156,9 @@ class TilesOfWeights : X86Chooser {
   struct Shares {
     std::int64_t blocks = 1, channels = 1;
   };
-  // Each share of the outputs copies all of its channels' first operand, each share of the channels the second. As few
-  // copies as enough tasks allow, whose sums L2 keeps beside panels.
+  // Each share of the outputs copies all of its channels' first operand, if that is copied, `area` elements of it for
+  // each pixel; each share of the channels the second. As few copies as enough tasks allow, whose sums L2 keeps beside
+  // panels.
   std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps,
                                           std::int64_t area) const {
     if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
@@ -161,7 +170,7 @@ class TilesOfWeights : X86Chooser {
     for (std::int64_t parts = 1; channels % (parts * s_.lanes) == 0; parts *= 2) {
       const Shares one{power_of_two_in(blocks, blocks * parts / tasks), channels / parts};
       if (one.channels < tuning::kLeastChannelsOfTask && parts > 1) break;
-      if (blocks * parts < tasks || (one.blocks == 1 && taps > 1) ||
+      if (blocks * parts < tasks || (one.blocks * s_.block() < 4 * s_.lanes && taps > 1) ||
           one.blocks * s_.block() * one.channels * taps * bytes(fused_.compute) > most_bytes)
         continue;
       const std::int64_t copies = channels * (blocks / one.blocks) * area * cost_of_copy(fused_.computes_a) +

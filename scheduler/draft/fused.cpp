@@ -43,7 +43,7 @@ class FusedDraft {
         in_place_(in_place),
         alone_(alone),
         steps_(steps),
-        grouping_(make_groups(graph, options.target, options.supports, alone)) {}
+        grouping_(make_groups(graph, options.target, options.supports, alone, options.rules)) {}
 
   Draft run() {
     drop_unread();

@@ -18,6 +18,7 @@ Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
   Draft all;
   StepMaker steps;
   PlanOptions of_one = options;
+  of_one.rules = Rules::all;  // within what one op is made of
   std::vector<int> value_of(at(graph.value_count()), -1);
   for (int p = 0; p < static_cast<int>(graph.parameters().size()); ++p) {
     const Type& type = graph.value(p).type();

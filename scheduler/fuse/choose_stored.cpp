@@ -40,9 +40,11 @@ struct Cost {
 
 class Chooser {
  public:
-  Chooser(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping)
+  Chooser(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, const Rules& rules,
+          Grouping& grouping)
       : graph_(graph),
         target_(target),
+        rules_(rules),
         refusals_(grouping.refusals),
         stored_(static_cast<std::size_t>(graph.value_count())),
         costs_(stored_.size()),
@@ -149,7 +151,7 @@ class Chooser {
   bool in_prologue(int anchor, std::size_t i, int operand) const {
     const Cost& cost = costs_[at(operand)];
     const Type& type = graph_.value(operand).type();
-    if (cost.ops > kMostPrologueOps) return false;
+    if (cost.ops > kMostPrologueOps || !rules_.has(Rule::prologue)) return false;
     bool any = false;
     for (const int leaf : cost.leaves) {
       if (graph_.value(leaf).type().elements() * 2 <= type.elements()) continue;
@@ -160,9 +162,10 @@ class Chooser {
     const std::int64_t read = leaf_bytes(cost), once = read + (1 + users) * type.bytes();
     return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_);
   }
-  // The value comes from outside, or others of these are computed from it.
+  // The value comes from outside, or others of these are computed from it, or it is computed again, as it is for those
+  // who read it in the backward pass.
   bool is_needed_before(int value, const std::set<int>& leaves) const {
-    if (value < static_cast<int>(graph_.parameters().size())) return true;
+    if (value < static_cast<int>(graph_.parameters().size()) || graph_.value(value)->region > 0) return true;
     std::set<int> seen;
     std::vector<int> open(leaves.upper_bound(value), leaves.end());
     while (!open.empty() && seen.size() < kMostLookedAt) {
@@ -199,6 +202,7 @@ class Chooser {
 
   void weigh(int v, const ir::Node& node, const Cost& cost) {
     const auto users = static_cast<std::int64_t>(users_[at(v)].size());
+    if (!rules_.has(Rule::chain) && cost.ops > 0 && !is_view(node)) return store(v);
     if (cost.ops > kMostOps || cost.length > kMostLength / 2 ||
         (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
       store(v);
@@ -219,6 +223,7 @@ class Chooser {
 
   const ir::Graph& graph_;
   const Target& target_;
+  const Rules rules_;
   std::vector<Refused>& refusals_;
   std::vector<bool> stored_;
   std::vector<Cost> costs_;
@@ -227,8 +232,9 @@ class Chooser {
 
 }  // namespace
 
-void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping) {
-  Chooser(graph, target, alone, grouping).run(grouping);
+void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, const Rules& rules,
+                   Grouping& grouping) {
+  Chooser(graph, target, alone, rules, grouping).run(grouping);
 }
 
 }  // namespace fusejit::scheduler

@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "scheduler/fuse/group.h"
+#include "scheduler/fuse/rules.h"
 
 namespace fusejit::scheduler {
 
 // Decides what is stored: results, anchors, reductions, what is cheaper stored than computed again (R1, R10). Fills
 // `stored` and `lengths`. What is `alone` (by node; empty: none) is stored.
-void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, Grouping& grouping);
+void choose_stored(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, const Rules& rules,
+                   Grouping& grouping);
 
 }  // namespace fusejit::scheduler

@@ -26,9 +26,10 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Grower {
  public:
-  Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone)
-      : graph_(graph), target_(target), supports_(supports), alone_(alone), users_(users_of_nodes()) {
-    choose_stored(graph, target, alone, grouping_);
+  Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone,
+         const Rules& rules)
+      : graph_(graph), target_(target), supports_(supports), alone_(alone), rules_(rules), users_(users_of_nodes()) {
+    choose_stored(graph, target, alone, rules, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
     grouping_.accesses.resize(at(graph.value_count()));
     grouping_.as_bits.resize(at(graph.value_count()));
@@ -38,7 +39,7 @@ class Grower {
     for (int v = static_cast<int>(graph_.parameters().size()); v < graph_.value_count(); ++v) {
       if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
     }
-    keep_masks(graph_, target_, users_, links_, grouping_);
+    if (rules_.has(Rule::masks)) keep_masks(graph_, target_, users_, links_, grouping_);
     tidy_refusals();
     order_groups(graph_, links_, grouping_);
     return std::move(grouping_);
@@ -111,6 +112,7 @@ class Grower {
       if (is_alone(node)) return no_kernel(node);
     }
     Verdict verdict = may_fuse(graph_, grouping_, group, candidate);
+    if (verdict.ok) ask_rules(group, candidate, verdict);
     if (verdict.ok) ask_library(group, candidate, verdict);
     if (verdict.ok && makes_cycle(group, candidate.accesses)) {
       verdict = {false, verdict.as, RefusalCode::cycle,
@@ -141,6 +143,19 @@ class Grower {
   }
 
   bool is_alone(int node) const { return !alone_.empty() && alone_[at(node)]; }
+
+  void ask_rules(int group, const Candidate& candidate, Verdict& verdict) const {
+    const auto is_own = [&](const Access& access) { return grouping_.group_of[at(access.node)] == group; };
+    const bool follows = std::any_of(candidate.accesses.begin(), candidate.accesses.end(), is_own);
+    const Rule rule = verdict.as == JoinAs::final              ? Rule::finalise
+                      : !follows                               ? Rule::shared
+                      : grouping_.groups[at(group)].anchor >= 0 ? Rule::epilogue
+                      : verdict.as == JoinAs::reduction        ? Rule::reduce
+                                                               : Rule::chain;
+    if (rules_.has(rule)) return;
+    verdict = {false, verdict.as, RefusalCode::rule_off,
+               fmt::format("rule {} is switched off", name(rule))};
+  }
 
   // A group whose anchor a library runs takes what one call of it does, with one result.
   void ask_library(int group, const Candidate& candidate, Verdict& verdict) const {
@@ -306,6 +321,7 @@ class Grower {
   const Target& target_;
   const LibrarySupports& supports_;
   const std::vector<bool>& alone_;
+  const Rules rules_;
   const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
   GroupLinks links_;
@@ -317,8 +333,8 @@ class Grower {
 }  // namespace
 
 Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
-                     const std::vector<bool>& alone) {
-  return Grower(graph, target, supports, alone).run();
+                     const std::vector<bool>& alone, const Rules& rules) {
+  return Grower(graph, target, supports, alone, rules).run();
 }
 
 }  // namespace fusejit::scheduler

@@ -20,9 +20,10 @@ enum class RefusalCode : std::uint8_t {
   too_long,           // the kernel would compute more values than one kernel may
   other_kernel,       // the consumer runs with another of its operands, and kernels are not joined once begun
   packed,             // weights that a tile reads many times are laid out for it by a kernel before it
-  no_kernel           // no kernel could be made for the two together
+  no_kernel,          // no kernel could be made for the two together
+  rule_off            // the rule that would join them is switched off
 };
-inline constexpr int kRefusalCodes = 11;
+inline constexpr int kRefusalCodes = 12;
 
 std::string_view name(RefusalCode code);
 

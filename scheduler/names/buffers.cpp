@@ -215,7 +215,7 @@ std::vector<std::vector<BufferName>> buffer_names(const Plan& plan, const ir::Gr
   Contents contents(plan);
   std::vector<std::vector<BufferName>> names;
   for (const PlanStep& step : plan.steps) {
-    if (plan.rules == Rules::none) {  // labels are those of another graph
+    if (!plan.rules.fuse()) {  // labels are those of another graph
       names.emplace_back(step.values.size());
       continue;
     }

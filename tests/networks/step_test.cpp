@@ -42,6 +42,7 @@ struct Case {
   DType dtype;
   // By day a plan less: without gradients that are results, where the update alone reads them, or without Adam.
   bool gradients, adam;
+  std::string memory_limit = "none";
 };
 
 bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
@@ -55,21 +56,24 @@ std::vector<Case> cases() {
       for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2"})
         for (const char* rules : {"all", "none"})
           for (const DType dtype : {f64, f32}) all.push_back({name, target, rules, dtype, true, true});
-      if (small) {
-        for (const DType dtype : {f64, f32}) all.push_back({name, "cuda:sm_90", "all", dtype, true, true});
+      for (const DType dtype : {f64, f32}) {
+        all.push_back({name, "host", "all", dtype, true, true, "least"});
+        if (small) all.push_back({name, "cuda:sm_90", "all", dtype, true, true});
       }
       continue;
     }
     all.push_back({name, "host", "all", f64, name != "densenet121", small});
     if (small || name == "resnet18" || name == "vgg16") all.push_back({name, "host", "all", f32, true, small});
     if (name == "resnet18") all.push_back({name, "host,winograd=2", "all", f32, true, false});
+    if (small || name == "resnet18") all.push_back({name, "host", "all", f64, true, false, "least"});
     if (small || name == "mobilenet_v2") all.push_back({name, "host", "none", f64, true, small});
   }
   return all;
 }
 
 std::string title(const Case& c) {
-  return c.network + " " + std::string(name(c.dtype)) + " " + c.target + " rules=" + c.rules;
+  return c.network + " " + std::string(name(c.dtype)) + " " + c.target + " rules=" + c.rules +
+         (c.memory_limit == "none" ? "" : " memory_limit=" + c.memory_limit);
 }
 void PrintTo(const Case& c, std::ostream* out) { *out << title(c); }
 
@@ -92,7 +96,11 @@ class NetworkStep : public ::testing::TestWithParam<Case> {
     }
     if (const std::string why = fusejit::testing::select_engine({"", "compiled", c.target.c_str()}); !why.empty())
       GTEST_SKIP() << why;
-    set_options({.engine = "compiled", .target = c.target, .rules = c.rules, .threads = 2});
+    set_options({.engine = "compiled",
+                 .target = c.target,
+                 .rules = c.rules,
+                 .memory_limit = c.memory_limit,
+                 .threads = 2});
   }
   void TearDown() override {
     set_options({});
@@ -207,7 +215,8 @@ INSTANTIATE_TEST_SUITE_P(Recorded, NetworkStep, ::testing::ValuesIn(cases()), []
   std::string target = c.target.substr(c.target.find(':') + 1);
   for (char& letter : target)
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
-  return c.network + "_" + std::string(name(c.dtype)) + "_" + target + "_" + c.rules;
+  return c.network + "_" + std::string(name(c.dtype)) + "_" + target + "_" + c.rules +
+         (c.memory_limit == "none" ? "" : "_" + c.memory_limit);
 });
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <cstdlib>
 
 #include "codegen/x86/compile.h"
+#include "scheduler/make_plan.h"
+#include "scheduler/report/memory.h"
 #include "tests/random/generate/network_check.h"
 
 namespace fusejit::testing {
@@ -68,6 +70,36 @@ TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
     CheckOptions options = options_of(seed);
     if (options.target.isa == Isa::cuda) options.target = Target::parse("x86:avx512,l2=64k");
     options.target.winograd = WinogradMode::always;
+    return options;
+  });
+}
+
+// A rule less, each in turn.
+TEST(RandomNetworks, WithoutARuleAgreeWithTheInterpreterInF64) {
+  Seeds some = seeds();
+  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 56;
+  expect_agreement(some, [](std::uint64_t seed) {
+    static constexpr const char* kRules[] = {"-R1", "-R2", "-R3", "-R5", "-R6", "-R8", "-R9", "inductor"};
+    CheckOptions options = options_of(seed / 8);
+    options.rules = scheduler::parse_rules(kRules[seed % std::size(kRules)]);
+    return options;
+  });
+}
+
+// As little memory as recomputation reaches, or half-way there.
+TEST(RandomNetworks, UnderMemoryLimitsAgreeWithTheInterpreterInF64) {
+  Seeds some = seeds();
+  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 60;
+  expect_agreement(some, [](std::uint64_t seed) {
+    CheckOptions options = options_of(seed);
+    options.memory_limit.bytes = scheduler::MemoryLimit::kLeast;
+    if (seed % 3 != 0) return options;
+    const TrainingGraph made = training_graph(random_network(seed));
+    scheduler::PlanOptions wanted{options.target, scheduler::Rules::all, made.donated};
+    const auto bytes = [&] { return memory_use(make_plan(made.graph, wanted)).total(); };
+    const std::int64_t all = bytes();
+    wanted.memory_limit = options.memory_limit;
+    options.memory_limit.bytes = (all + bytes()) / 2;
     return options;
   });
 }

@@ -12,6 +12,7 @@
 #include "fusejit/target.h"
 #include "runtime/tune.h"
 #include "scheduler/fuse/rules.h"
+#include "scheduler/recompute/memory_limit.h"
 #include "tools/exit_code.h"
 
 namespace fusejit::tools {
@@ -35,6 +36,7 @@ struct PlanOptions {
   std::string source, format = "text", target = "host", grad, dtype;  // dtype: empty where none was said
   std::string schedule;                                               // a file (schedules.h); empty: none
   scheduler::Rules rules = scheduler::Rules::all;
+  scheduler::MemoryLimit memory_limit = {};
   bool has_grad = false;
   bool json() const { return format == "json"; }
 };

@@ -7,6 +7,7 @@
 #include <memory>
 #include <sstream>
 
+#include "tools/memory_limit_option.h"
 #include "tools/output.h"
 #include "tools/rules_option.h"
 #include "tools/tune_option.h"
@@ -24,7 +25,8 @@ CLI::Validator dtypes() { return CLI::IsMember({"f32", "f64", "bf16", "f16"}); }
 
 void add_choices(CLI::App& command, PlanOptions& options) {
   command.add_option("--target", options.target, "The machine to generate code for, for example x86:avx2");
-  add_rules(command, "--rules", options.rules, "Fusion: all or none");
+  add_rules(command, "--rules", options.rules, kRulesHelp);
+  add_memory_limit(command, options.memory_limit);
   command.add_option("--grad", options.grad, "Differentiate by these parameters: x,w");
   command.add_option("--dtype", options.dtype, "Of a built-in model's images and parameters: f32, f64, bf16 or f16")
       ->check(dtypes());
@@ -250,7 +252,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
       ->check(CLI::NonNegativeNumber);
   command.add_option("--engine", options->engine, "What runs the graph")
       ->check(CLI::IsMember({"compiled", "graph", "kernel"}));
-  add_rules(command, "--rules", options->rules, "Fusion: all or none");
+  add_rules(command, "--rules", options->rules, kRulesHelp);
   command.add_option("--target", options->target, "The machine to generate code for, for example x86:avx2");
   command.add_option("--schedule", options->schedule, kScheduleHelp)->check(is_named());
   on_call(command, options, invocation, run_graph);

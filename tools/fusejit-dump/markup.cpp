@@ -51,15 +51,6 @@ std::string dot_escaped(std::string_view text) {
   });
 }
 
-std::string bytes_text(std::int64_t bytes) {
-  if (bytes < 1024) return fmt::format("{} B", bytes);
-  double number = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  // 1023.95 would be printed as 1024.0
-  for (; number >= 1023.95 && unit < 4; ++unit) number /= 1024;
-  return fmt::format("{:.1f} {}", number, (const char*[]){"B", "KiB", "MiB", "GiB", "TiB"}[unit]);
-}
-
 std::string shortened(const std::string& text, std::size_t most) {
   return text.size() <= most ? text : text.substr(0, most - 1) + std::string(kEllipsis);
 }

@@ -11,8 +11,6 @@ namespace fusejit::tools {
 std::string escaped(std::string_view text);
 // For a string of DOT between double quotes: no escape of DOT's and no entity of HTML's is left to be read in it.
 std::string dot_escaped(std::string_view text);
-// "768 B", "12.4 KiB", "49.1 MiB", "11.7 GiB"
-std::string bytes_text(std::int64_t bytes);
 // "%a_very_long_n…": at most so many characters of ASCII.
 std::string shortened(const std::string& text, std::size_t most);
 

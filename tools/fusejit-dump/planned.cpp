@@ -84,12 +84,18 @@ Planned make_plan(Invocation& invocation, const PlanOptions& options) {
   return make_plan(read_source(invocation, options), options);
 }
 
-Planned make_plan(Source source, const PlanOptions& options) {
+scheduler::PlanOptions wanted_plan(const Source& source, const PlanOptions& options) {
   scheduler::PlanOptions wanted{parse_target(options.target), options.rules, source.donated,
                                 runtime::cudnn::supports_step, source.fixed};
+  wanted.memory_limit = options.memory_limit;
   wanted.reschedule = reschedule_of(source.schedules, source.graph, wanted);
+  return wanted;
+}
+
+Planned make_plan(Source source, const PlanOptions& options) {
+  scheduler::PlanOptions wanted = wanted_plan(source, options);
   scheduler::Plan plan = scheduler::make_plan(source.graph, wanted);
-  return {std::move(source), std::move(plan)};
+  return {std::move(source), std::move(wanted), std::move(plan)};
 }
 
 std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& kernel) {

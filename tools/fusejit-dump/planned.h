@@ -22,10 +22,13 @@ Source read_source(Invocation& invocation, const PlanOptions& options);
 
 struct Planned {
   Source source;
+  scheduler::PlanOptions wanted;
   scheduler::Plan plan;
 };
 Planned make_plan(Invocation& invocation, const PlanOptions& options);
 Planned make_plan(Source source, const PlanOptions& options);
+// What the plan is asked for.
+scheduler::PlanOptions wanted_plan(const Source& source, const PlanOptions& options);
 
 // Steps that --kernel selects: a number, a kernel's name, or (empty) all. UserError if there is none.
 std::vector<int> select_steps(const scheduler::Plan& plan, const std::string& kernel);

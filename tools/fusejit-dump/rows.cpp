@@ -33,7 +33,7 @@ std::vector<ParameterNames> parameter_names(const Planned& planned) {
   const scheduler::Plan& plan = planned.plan;
   std::vector<ParameterNames> names(plan.steps.size());
   if (plan.target.isa != Isa::cuda) return names;
-  const ir::Graph optimised = scheduler::optimised(planned.source.graph, plan.target);
+  const ir::Graph optimised = scheduler::optimised(planned.source.graph, planned.wanted);
   std::vector<std::vector<scheduler::BufferName>> buffers = scheduler::buffer_names(plan, optimised);
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const std::vector<ir::KernelParam>& params = plan.steps[s].kernel->params;

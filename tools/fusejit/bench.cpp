@@ -58,6 +58,7 @@ Tensor images(const Type& type) {
 Measured time_model(const BenchOptions& options, DType dtype) {
   set_options({.target = options.target,
                .rules = std::string(name(options.rules)),
+               .memory_limit = options.memory_limit.str(),
                .threads = options.threads,
                .device = options.device,
                .tune = std::string(runtime::name(options.tune))});
@@ -99,7 +100,8 @@ Measured time_graph(const BenchOptions& options) {
   const ir::Graph graph = io::read_graph(options.source);
   runtime::SessionOptions wanted;
   wanted.target = Target::parse(options.target);
-  wanted.rules = options.rules, wanted.threads = options.threads, wanted.tune = options.tune;
+  wanted.rules = options.rules, wanted.memory_limit = options.memory_limit;
+  wanted.threads = options.threads, wanted.tune = options.tune;
   wanted.disk = runtime::disk::user_cache("on", {});
   wanted.frozen = runtime::disk::is_frozen();
   const Device device(options.device);
@@ -143,6 +145,7 @@ int bench(const BenchOptions& options) {
                                            {"dtype", is_model ? std::string(name(*dtype)) : ""},
                                            {"threads", options.threads},
                                            {"rules", name(options.rules)},
+                                           {"memory_limit", options.memory_limit.str()},
                                            {"steps", m.steps.size()},
                                            {"median_ms", median},
                                            {"min_ms", lowest},

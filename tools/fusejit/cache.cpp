@@ -154,7 +154,7 @@ int cache_explain(const CacheOptions& options) {
   const auto cache = std::make_shared<DiskCache>(settings_for(options).options);
   WarmupOptions what;
   what.sources = options.sources, what.targets = options.targets, what.rules = options.rules,
-  what.dtype = options.dtype;
+  what.memory_limit = options.memory_limit, what.dtype = options.dtype;
   std::vector<std::string> notes;
   std::string text;
   bool all_there = true;

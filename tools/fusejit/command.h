@@ -9,6 +9,7 @@
 
 #include "runtime/tune.h"
 #include "scheduler/fuse/rules.h"
+#include "scheduler/recompute/memory_limit.h"
 #include "tools/exit_code.h"
 
 namespace fusejit::tools {
@@ -23,6 +24,7 @@ struct WarmupOptions {
   std::vector<std::string> sources;  // signature files, .fj graphs, MODEL@SHAPE[:train]
   std::vector<std::string> targets;  // empty: this processor for what ran on a cpu, what was recorded for the rest
   scheduler::Rules rules = scheduler::Rules::all;
+  scheduler::MemoryLimit memory_limit = {};
   std::string dtype, report, output;
   int workers = 0;  // 0: every processor
   double timeout_seconds = 120, budget_seconds = 0;
@@ -36,6 +38,7 @@ struct BenchOptions {
   std::string source;  // MODEL@SHAPE[:train] or a .fj graph
   std::string dtype, target = "host", device = "cpu";
   scheduler::Rules rules = scheduler::Rules::all;
+  scheduler::MemoryLimit memory_limit = {};
   runtime::Tune tune = runtime::Tune::off;
   int threads = 0, steps = 10;
   bool json = false;
@@ -47,6 +50,7 @@ struct CacheOptions {
   std::vector<std::string> sources;  // explain: as warmup; import and merge: bundles
   std::vector<std::string> targets;
   scheduler::Rules rules = scheduler::Rules::all;
+  scheduler::MemoryLimit memory_limit = {};
   std::string dtype, output;
   bool json = false, fix = false, trust = false, dry_run = false, clear = false;
   std::int64_t most_bytes = -1, most_files = -1;  // prune; -1: any

@@ -5,6 +5,7 @@
 #include "runtime/disk/settings.h"
 #include "tools/fusejit/command.h"
 #include "tools/output.h"
+#include "tools/memory_limit_option.h"
 #include "tools/rules_option.h"
 #include "tools/tune_option.h"
 
@@ -41,7 +42,8 @@ void add_warmup(CLI::App& program, std::function<int()>& chosen) {
   command->add_option("-j,--workers", options->workers, "Worker processes (default: one a processor)")
       ->check(CLI::Range(1, 1024));
   add_targets(*command, options->targets);
-  add_rules(*command, "--rules", options->rules, "Of graphs and models: all or none");
+  add_rules(*command, "--rules", options->rules, kRulesHelp);
+  add_memory_limit(*command, options->memory_limit);
   command->add_option("--dtype", options->dtype, "Of models: f32, f64, f16 or bf16");
   command->add_option("--timeout", options->timeout_seconds, "Seconds that one piece of work may take (default 120)")
       ->check(CLI::PositiveNumber);
@@ -84,7 +86,8 @@ void add_cache(CLI::App& program, std::function<int()>& chosen) {
                            cache_explain);
   explain.app.add_option("SOURCE", explain.options->sources, "As for warmup")->required();
   add_targets(explain.app, explain.options->targets);
-  add_rules(explain.app, "--rules", explain.options->rules, "all or none");
+  add_rules(explain.app, "--rules", explain.options->rules, kRulesHelp);
+  add_memory_limit(explain.app, explain.options->memory_limit);
   explain.app.add_option("--dtype", explain.options->dtype, "Of models: f32, f64, f16 or bf16");
   const auto verify = add("verify", "Reads every entry; exit with 3 if one is damaged", cache_verify);
   verify.app.add_flag("--fix", verify.options->fix, "Remove those");
@@ -121,7 +124,8 @@ void add_bench(CLI::App& program, std::function<int()>& chosen) {
   command->add_option("--dtype", options->dtype, "Of a model: f32, f64, f16 or bf16");
   command->add_option("--steps", options->steps, "So many after the first (default 10)")->check(CLI::Range(1, 1000000));
   command->add_option("--threads", options->threads, "Default: one a processor")->check(CLI::Range(0, 1024));
-  add_rules(*command, "--rules", options->rules, "Fusion: all or none");
+  add_rules(*command, "--rules", options->rules, kRulesHelp);
+  add_memory_limit(*command, options->memory_limit);
   add_tune(*command, options->tune, "Schedules chosen by their time, in the first step: off, quick or full");
   command->add_option("--target", options->target, "Such as x86:avx2 (default: this processor)");
   command->add_option("--device", options->device, "cpu or cuda:0");

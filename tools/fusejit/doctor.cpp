@@ -10,6 +10,7 @@
 
 #include "fusejit/error.h"
 #include "fusejit/target.h"
+#include "ir/base/number.h"
 #include "runtime/cuda/backend.h"
 #include "runtime/cuda/driver/context.h"
 #include "runtime/cuda/memory/allocator.h"
@@ -75,7 +76,7 @@ Finding find_device(const Libraries& libraries, int ordinal) {
     const DeviceProperties p = device_properties(*libraries.driver.driver, ordinal);
     found.what =
         fmt::format("{}, sm_{}, {} multiprocessors, {} of memory, {} of L2 cache", p.name, p.compute_capability,
-                    p.multiprocessors, bytes_text(p.memory_bytes), bytes_text(p.l2_bytes));
+                    p.multiprocessors, ir::bytes_text(p.memory_bytes), ir::bytes_text(p.l2_bytes));
     if (p.memory_gigabytes_per_second > 0) found.what += fmt::format(", {:.0f} GB/s", p.memory_gigabytes_per_second);
     if (libraries.nvrtc.available) {
       found.help = runtime::why_no_kernels(found.part, p.compute_capability, libraries.nvrtc, libraries.driver.version);
@@ -139,7 +140,7 @@ void find_cache(Diagnosis& diagnosis) {
       const std::string why = is_there ? DiskCache(settings.options).why_unusable() : "";
       found.state = why.empty() ? State::works : State::missing;
       found.what =
-          fmt::format("{}, at most {}{}", settings.origin, runtime::cuda::bytes_text(settings.options.most.bytes),
+          fmt::format("{}, at most {}{}", settings.origin, ir::bytes_text(settings.options.most.bytes),
                       why.empty() ? "" : "; cannot be used: " + why);
       found.where = settings.options.folder;
       if (!why.empty()) found.help = "FUSEJIT_CACHE_DIR names another folder, FUSEJIT_CACHE=off does without";

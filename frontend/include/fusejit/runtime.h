@@ -16,7 +16,16 @@ struct Options {
   std::string engine = "compiled";  // "compiled", "graph_interpreter", "kernel_interpreter"
   // "x86:avx512", "x86:avx2", "x86:v2", "host": for the cpu. "cuda:sm_90,...": for CUDA devices, in place of their own.
   std::string target = "host";
-  std::string rules = "all";   // "all", or "none": one kernel per recorded op
+  // "all"; "none": one kernel per recorded op; "-R5,-R6": without these fusion rules (docs/fusion.md); "inductor": a
+  // model of what TorchInductor fuses, to compare with.
+  std::string rules = "all";
+  // What a trace may need of memory at once: its arguments (parameters, state, the batch), its results and everything in
+  // between. "none"; "800MiB", "1.5GiB", "838860800": values of the forward pass are not kept for the backward pass but
+  // computed again there, those first that free most for their time, until it is met; a UserError before anything runs
+  // if it cannot be, with the least that is needed. "least": as little as that reaches. Gradients are the same. What is
+  // expected, and the time it takes, is in the log and in stats().last_plan. memory::set_limit() is another thing: what
+  // is refused when it is asked for.
+  std::string memory_limit = "none";
   int threads = 0;             // 0: every processor
   std::string device = "cpu";  // where new tensors are made: "cpu", "cuda:0"
   // What cuDNN does on CUDA devices: "off"; "precompiled": convolutions, with what its precompiled engines do beside
@@ -80,6 +89,9 @@ struct PlanStatistics {
   std::int64_t ledger_bytes = 0;          // distinct bytes touched, over all launches
   std::int64_t bound_bytes = 0;           // no plan with a kernel for each convolution and product touches less
   std::int64_t arena_bytes = 0;           // of the one allocation that holds all inner values
+  std::int64_t memory_bytes = 0;          // arguments, results and arena: what a run needs at once
+  std::int64_t recomputed = 0;            // values that are computed again to meet Options::memory_limit
+  double extra_time = 0;                  // share of a step's time that this is expected to take
   std::int64_t end_of_forward_bytes = 0;  // alive when the first result, a step's loss, was written
   double kernel_milliseconds = 0;  // wall time of the launches, the rest of a step is the host's; 0 for a CUDA device
 };

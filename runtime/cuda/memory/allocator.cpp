@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
+
+#include "ir/base/number.h"
 
 namespace fusejit::runtime::cuda {
 namespace {
@@ -22,14 +23,6 @@ constexpr std::int64_t rounded(std::int64_t bytes) {
 }
 
 }  // namespace
-
-std::string bytes_text(std::int64_t bytes) {
-  constexpr std::array<const char*, 5> kUnits = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) value /= 1024, ++unit;
-  return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
 
 DeviceAllocator::~DeviceAllocator() { release_cached(); }
 
@@ -78,13 +71,13 @@ void DeviceAllocator::refuse(std::int64_t bytes) {
   std::size_t free = 0, total = 0;
   std::string device;
   if (context_.ask(context_.driver().memory_get_info, &free, &total) == kSuccess) {
-    device = fmt::format("; the device has {} of {} free", bytes_text(static_cast<std::int64_t>(free)),
-                         bytes_text(static_cast<std::int64_t>(total)));
+    device = fmt::format("; the device has {} of {} free", ir::bytes_text(static_cast<std::int64_t>(free)),
+                         ir::bytes_text(static_cast<std::int64_t>(total)));
   }
-  if (statistics_.limit > 0) device += fmt::format("; the limit set is {}", bytes_text(statistics_.limit));
+  if (statistics_.limit > 0) device += fmt::format("; the limit set is {}", ir::bytes_text(statistics_.limit));
   throw DeviceError(
       fmt::format("{}: out of memory: {} asked for with {} in use by fusejit{}; a smaller batch needs less",
-                  context_.name(), bytes_text(bytes), bytes_text(statistics_.allocated), device));
+                  context_.name(), ir::bytes_text(bytes), ir::bytes_text(statistics_.allocated), device));
 }
 
 void DeviceAllocator::deallocate(CuPointer block) noexcept {

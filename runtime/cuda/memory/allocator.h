@@ -70,9 +70,6 @@ class DeviceAllocator {
   DeviceMemoryStatistics statistics_;
 };
 
-// "1.5 GiB"
-std::string bytes_text(std::int64_t bytes);
-
 // A block, owned.
 class DeviceBlock {
  public:

@@ -78,6 +78,7 @@ CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view
                            {"fixed", flags(wish.fixed)},
                            {"target", wish.target.str()},
                            {"rules", std::string(name(wish.rules))},
+                           {"memory limit", wish.memory_limit.str()},
                            {"library", wish.library},
                            {"tune", wish.tune},
                            {"planner", std::string(planner)}});

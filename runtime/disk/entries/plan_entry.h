@@ -15,12 +15,14 @@ namespace fusejit::runtime::disk {
 struct PlanWish {
   Target target;
   scheduler::Rules rules = scheduler::Rules::all;
+  scheduler::MemoryLimit memory_limit = {};
   std::vector<bool> donated, fixed;  // per parameter; empty: none
   std::string library;               // whose calls stand in for kernels, with its version and its choices; "": none
   std::string tune = "off";          // how much of it was chosen by its time
 };
 
-// Parts: ops, shapes, dtypes, layouts, attributes, donated, fixed, target, rules, library, tune, planner. Names of graph and
+// Parts: ops, shapes, dtypes, layouts, attributes, donated, fixed, target, rules, memory
+// limit, library, tune, planner. Names of graph and
 // parameters are in none.
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish, std::string_view planner);
 CacheKey plan_key(const ir::Graph& graph, const PlanWish& wish);  // by this build

@@ -115,10 +115,11 @@ class Nest : public ContractionLoops {
   void over_axis(const Panel& panel, std::size_t d, const std::function<void(const ir::Index& i, bool inside)>& body);
   void fill(const Panel& panel, std::size_t n, std::vector<ir::Index>& at, bool zero);
   void fetch_for_panel(const Panel& panel, std::size_t row, std::vector<ir::Index>& at);
-  ir::Index turn_of_panel(std::int64_t& turns) const;
+  ir::Index turn_of_panel(bool of_products, std::int64_t& turns) const;
   std::int64_t lines_of(const Panel& panel, std::vector<std::int64_t>& counts) const;
-  bool fetches_next_panel() const;
-  void fetch_next_panel();
+  enum class FetchedBy : std::uint8_t { none, tiles, products };
+  FetchedBy next_panel_is_fetched_by() const;
+  void fetch_next_panel(FetchedBy by);
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg from_panel(const Panel& panel);
 

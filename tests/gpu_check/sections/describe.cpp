@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "ir/base/number.h"
 #include "runtime/arrays.h"
 #include "runtime/cudnn/library/library.h"
 #include "runtime/session.h"
@@ -127,8 +128,8 @@ void describe_machine(Machine& machine, Report& report) {
   const runtime::cuda::DeviceProperties& p = device.context().properties();
   report.row({{"what", device.device().str()},
               {"found", fmt::format("{}, sm_{}, {} multiprocessors, {}, L2 {}, {:.0f} GB/s", p.name,
-                                    p.compute_capability, p.multiprocessors, runtime::cuda::bytes_text(p.memory_bytes),
-                                    runtime::cuda::bytes_text(p.l2_bytes), p.memory_gigabytes_per_second)}});
+                                    p.compute_capability, p.multiprocessors, ir::bytes_text(p.memory_bytes),
+                                    ir::bytes_text(p.l2_bytes), p.memory_gigabytes_per_second)}});
   Buffer sent = Buffer::allocate({DType::i32, {1 << 20}, Layout::standard});
   for (std::int64_t i = 0; i < 1 << 20; ++i) static_cast<std::int32_t*>(sent.data())[i] = static_cast<int>(i * 7);
   const Buffer back = device.download(device.upload(sent));

@@ -78,6 +78,7 @@ Run run(const Graph& graph, const std::vector<Array>& arguments, const CheckOpti
   Run made;
   try {
     runtime::SessionOptions wanted{.target = options.target, .rules = rules, .threads = 1 + static_cast<int>(seed % 3)};
+    if (rules.fuse()) wanted.memory_limit = options.memory_limit;
     if (!compiled) wanted.engine = runtime::Engine::kernel_interpreter, wanted.threads = 1;
     wanted.checks.poison = seed % 2 == 1;
     runtime::Session session(wanted);
@@ -238,7 +239,7 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
   for (std::size_t r = 0; r < expected.want.size(); ++r)
     if (!is_finite(expected.want[r])) return {"not finite", "result " + std::to_string(r) + " is not finite"};
   double of_bound = 0;
-  for (const scheduler::Rules rules : {scheduler::Rules::none, scheduler::Rules::all}) {
+  for (const scheduler::Rules& rules : {scheduler::Rules::none, options.rules}) {
     const std::string named(name(rules));
     const std::string where = "rules=" + named + " on " + options.target.str() + ": ";
     Run interpreted;

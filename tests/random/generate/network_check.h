@@ -8,6 +8,8 @@
 
 #include "fusejit/target.h"
 #include "ir/interp.h"
+#include "scheduler/fuse/rules.h"
+#include "scheduler/recompute/memory_limit.h"
 #include "tests/random/generate/network.h"
 
 namespace fusejit::testing {
@@ -29,6 +31,8 @@ struct Finding {
 struct CheckOptions {
   Target target;
   bool compiled = false;  // machine code, which must have the bits of the kernel interpreter; else that alone
+  scheduler::Rules rules = scheduler::Rules::all;  // beside none
+  scheduler::MemoryLimit memory_limit = {};        // with those
   std::vector<bool> donated = {};
   std::vector<std::string> results = {};  // names, for the text
 };

@@ -12,7 +12,7 @@ namespace {
 
 std::string plan_bytes() {
   const ir::Graph graph = small_graph();
-  const PlanWish wish{Target::parse("x86:avx2"), scheduler::Rules::all, {}, {}, ""};
+  const PlanWish wish{Target::parse("x86:avx2"), scheduler::Rules::all, {}, {}, {}, ""};
   const scheduler::Plan plan = scheduler::make_plan(graph, {wish.target, wish.rules, {}});
   return encode(plan_key(graph, wish), plan_sections(graph, plan));
 }

@@ -24,7 +24,7 @@ const char* const kStep = R"(graph @step(%x: f32[4,6,8,8], %w: f32[8,3,3,3], %b:
   return %5, %3
 })";
 
-PlanWish wish() { return {Target::parse("x86:avx2"), scheduler::Rules::all, {}, {}, ""}; }
+PlanWish wish() { return {Target::parse("x86:avx2"), scheduler::Rules::all, {}, {}, {}, ""}; }
 CacheKey key_of(const std::string& text, const PlanWish& w = wish(), const char* planner = "p") {
   return plan_key(ir::parse_graph(text), w, planner);
 }
@@ -113,6 +113,8 @@ TEST(PlanKey, EveryWishIsNamed) {
   EXPECT_EQ(named(w), Names{"fixed"});
   w = wish(), w.rules = scheduler::Rules::none;
   EXPECT_EQ(named(w), Names{"rules"});
+  w = wish(), w.memory_limit.bytes = scheduler::MemoryLimit::kLeast;
+  EXPECT_EQ(named(w), Names{"memory limit"});
   w = wish(), w.library = "cudnn 9.1";
   EXPECT_EQ(named(w), Names{"library"});
   w = wish(), w.tune = "full";

@@ -44,7 +44,7 @@ const Target kTarget = Target::parse("x86:avx2");
 TEST(Names, AreInNoKeyOfAPlan) {
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   EXPECT_EQ(ir::hash(a), ir::hash(b));
-  const disk::PlanWish wish{kTarget, scheduler::Rules::all, {}, {}, ""};
+  const disk::PlanWish wish{kTarget, scheduler::Rules::all, {}, {}, {}, ""};
   EXPECT_EQ(disk::plan_key(a, wish).hash(), disk::plan_key(b, wish).hash());
   const scheduler::Plan one = scheduler::make_plan(a, {kTarget, scheduler::Rules::all, {}}),
                         other = scheduler::make_plan(b, {kTarget, scheduler::Rules::all, {}});

@@ -121,7 +121,7 @@ TEST(PlanText, RefusesAtTheRightPlace) {
       {"plan @p", "graph @p", 1, 1, "expected 'plan' but found 'graph'"},
       {"\"x86:avx2,l1=32k", "\"x86:avx3,l1=32k", 1, 12, "target 'x86:avx3"},
       {"l1=32k,", "", 1, 12, "a plan's target is written in full: x86:avx2,l1=32k"},
-      {"rules=all", "rules=some", 1, 64, "rules are all or none, not 'some'"},
+      {"rules=all", "rules=some", 1, 64, "rules are all, none, inductor or \"-R5,-R6\", not 'some'"},
       {"rules=all", "rules=\"", 1, 64, "a text in quotes does not end on its line"},
       {"value 1", "value 2", 5, 9, "expected value 1"},
       {"32 bytes", "1152921504606846977 bytes", 4, 22, "1152921504606846977 is more than 1152921504606846976"},

@@ -1,5 +1,5 @@
 // What a layer that saves only its convolution's input computes again, and what not.
-#include "scheduler/fuse/recomputation.h"
+#include "scheduler/recompute/idle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // What people named, as XML and DOT may hold it, and bytes as people read them.
+#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +49,7 @@ TEST(Markup, BytesAreShort) {
                                                         {(1 << 20) - 1, "1.0 MiB"},
                                                         {std::int64_t{5} << 30, "5.0 GiB"},
                                                         {std::int64_t{3} << 50, "3072.0 TiB"}};
-  for (const auto& [bytes, text] : cases) EXPECT_EQ(bytes_text(bytes), text);
+  for (const auto& [bytes, text] : cases) EXPECT_EQ(ir::bytes_text(bytes), text);
 }
 
 TEST(Markup, LongNamesAreCut) {

@@ -5,6 +5,7 @@
 #include "runtime/cudnn/step.h"
 #include "scheduler/contents.h"
 #include "scheduler/names/steps.h"
+#include "scheduler/report/memory.h"
 #include "tools/fusejit-dump/planned.h"
 #include "tools/fusejit-dump/rows.h"
 #include "tools/fusejit-dump/table.h"
@@ -70,6 +71,9 @@ std::string show_json(const Planned& planned, const std::vector<Row>& rows, cons
   json["ledger_bytes"] = plan.ledger_bytes();
   json["bound_bytes"] = plan.bound_bytes;
   json["arena_bytes"] = plan.arena_bytes;
+  json["memory_bytes"] = memory_use(plan).total();
+  json["recomputed"] = plan.recomputed;
+  json["extra_time"] = plan.extra_time;
   json["different_kernels"] = different(rows);
   json["kernels"] = Json::array();
   for (const int s : steps)
@@ -138,6 +142,10 @@ std::string totals_text(const Planned& planned, const std::vector<Row>& rows, bo
   out += fmt::format("ledger {} bytes, bound {} bytes", grouped(plan.ledger_bytes()), grouped(plan.bound_bytes));
   if (bound > 0) out += fmt::format(" (ledger / bound {:.3f})", static_cast<double>(plan.ledger_bytes()) / bound);
   out += fmt::format(", arena {} bytes\n", grouped(plan.arena_bytes));
+  out += "memory " + str(memory_use(plan));
+  if (plan.recomputed > 0)
+    out += fmt::format(", {} values computed again in {:.1f} % of the time", plan.recomputed, 100 * plan.extra_time);
+  out += "\n";
   if (compile) {
     if (plan.target.isa != Isa::cuda) out += fmt::format("{} IR instructions, ", grouped(code.ir_instructions));
     out +=

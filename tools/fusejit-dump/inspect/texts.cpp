@@ -102,7 +102,7 @@ int put_stage(const TextOptions& given, Invocation& invocation) {
   }
   const Source source = read_source(invocation, options);
   const std::string whole =
-      with_origins(options.stage == "graph" ? source.graph : scheduler::optimised(source.graph, target));
+      with_origins(options.stage == "graph" ? source.graph : scheduler::optimised(source.graph, wanted_plan(source, options)));
   return put_whole(options, source.graph.name(), target, whole);
 }
 

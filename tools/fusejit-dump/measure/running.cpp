@@ -17,6 +17,7 @@ runtime::SessionOptions session_options(const Source& source, const PlanOptions&
   runtime::SessionOptions wanted;
   wanted.target = parse_target(options.target);
   wanted.rules = options.rules;
+  wanted.memory_limit = options.memory_limit;
   wanted.threads = threads;
   wanted.checks = std::move(checks);
   wanted.tune = tune;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/picture/draw.h"
 
@@ -28,7 +29,7 @@ std::string dot(const Picture& picture) {
       return fmt::format("{}{}", rim, f);
     };
     const std::string from = end(flow.from, "in"), to = end(flow.to, "out");
-    out += fmt::format("  {} -> {} [label=\"{}\", tooltip=\"{}, {} bytes\"];\n", from, to, bytes_text(flow.bytes),
+    out += fmt::format("  {} -> {} [label=\"{}\", tooltip=\"{}, {} bytes\"];\n", from, to, ir::bytes_text(flow.bytes),
                        dot_escaped(flow.name), flow.bytes);
   }
   return out + "}\n";

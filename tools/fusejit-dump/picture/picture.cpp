@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "ir/base/number.h"
 #include "ir/kernel/kernel.h"
 #include "scheduler/contents.h"
 #include "scheduler/names/steps.h"
@@ -21,7 +22,7 @@ Box box_of(const scheduler::PlanStep& step, std::size_t number, const ir::Graph&
   Box box;
   box.title = fmt::format("{} {}", number, step.name);
   box.words = scheduler::written_ops(step, recorded);
-  box.note = fmt::format("{} in, {} out", bytes_text(step.read_bytes), bytes_text(step.written_bytes));
+  box.note = fmt::format("{} in, {} out", ir::bytes_text(step.read_bytes), ir::bytes_text(step.written_bytes));
   if (step.flop > 0) box.note += ", " + flop_text(step.flop);
   box.whole = fmt::format("{}\n{}\n{}\n{}", box.title, fmt::join(box.words, "\n"), fmt::join(step.ops, ", "), box.note);
   box.kind = kind_of(step);
@@ -61,7 +62,7 @@ Picture picture_of(const ir::Graph& graph) {
 Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const std::vector<std::string>& links) {
   Picture picture;
   picture.title = fmt::format("@{} on {}, rules={}: {} kernels, {} moved", plan.name, plan.target.str(),
-                              name(plan.rules), plan.steps.size(), bytes_text(plan.ledger_bytes()));
+                              name(plan.rules), plan.steps.size(), ir::bytes_text(plan.ledger_bytes()));
   std::vector<int> writer(plan.values.size(), -1);
   scheduler::Contents contents(plan);
   const auto flow = [&](int value, int to) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fusejit/error.h"
+#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/picture/arrange.h"
 #include "tools/fusejit-dump/picture/draw.h"
@@ -67,8 +68,8 @@ struct Side {
 // "%w 36.0 KiB", "from 12: 49.0 MiB", "to 231: 49.0 MiB", "result %7 4.0 KiB"
 std::string side_line(const Flow& flow, bool left) {
   const int other = left ? flow.from : flow.to;
-  if (other >= 0) return fmt::format("{} {}: {}", left ? "from" : "to", other, bytes_text(flow.bytes));
-  const std::string bytes = " " + bytes_text(flow.bytes);
+  if (other >= 0) return fmt::format("{} {}: {}", left ? "from" : "to", other, ir::bytes_text(flow.bytes));
+  const std::string bytes = " " + ir::bytes_text(flow.bytes);
   return (left ? "" : "result ") + shortened(flow.name, kSideLetters - bytes.size()) + bytes;
 }
 
@@ -80,7 +81,7 @@ void set_lines(Side& side, bool left) {
   for (std::size_t i = 0; i < shown; ++i) side.lines.push_back(side_line(side.flows[i], left));
   std::int64_t rest = 0;
   for (std::size_t i = shown; i < side.flows.size(); ++i) rest += side.flows[i].bytes;
-  if (!all) side.lines.push_back(fmt::format("and {} more {}", side.flows.size() - shown, bytes_text(rest)));
+  if (!all) side.lines.push_back(fmt::format("and {} more {}", side.flows.size() - shown, ir::bytes_text(rest)));
 }
 
 struct Cell {
@@ -208,7 +209,7 @@ std::string box_text(const Box& box, const Cell& cell, std::size_t number, Point
 // The two largest: more do not fit.
 std::string line_label(std::vector<Flow> flows) {
   std::stable_sort(flows.begin(), flows.end(), [](const Flow& a, const Flow& b) { return a.bytes > b.bytes; });
-  std::string label = bytes_text(flows[0].bytes);
+  std::string label = ir::bytes_text(flows[0].bytes);
   if (flows.size() > 1) label += fmt::format(" +{}", flows.size() - 1);
   return label;
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/report/report.h"
 
@@ -38,7 +39,7 @@ std::string kernel_text(const Report& report, std::size_t first, const std::vect
       "{}: "
       "{}, {:.3f} GFLOP</span></summary>\n<p>{}</p>\n<div class=\"sides\">\n",
       first, look(kind_of(step)).style, escaped(kernel.name), steps.size() == 1 ? "kernel" : "kernels", numbers,
-      bytes_text(report.bytes(first)), step.flop / 1e9, links);
+      ir::bytes_text(report.bytes(first)), step.flop / 1e9, links);
   out += panel("loops", legend(report.plan(), step, ";", names) + ir::print(kernel));
   if (cuda) out += panel("CUDA C++", without_loops(codegen::cuda::emit(kernel, {}, names).text, "//"));
   if (report.compiled)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/report/report.h"
 
@@ -86,7 +87,7 @@ std::string roofs(const Plot& plot, const std::optional<runtime::Roofline>& mach
       out += roof(plot, machine->gigabytes_per_second * 1e9 * seconds, machine->gflops * 1e9 * seconds, name);
   } else {
     for (double bytes = 1024; bytes < 1e12; bytes *= 32)
-      out += roof(plot, bytes, INFINITY, bytes_text(std::llround(bytes)));
+      out += roof(plot, bytes, INFINITY, ir::bytes_text(std::llround(bytes)));
   }
   return out;
 }
@@ -116,7 +117,7 @@ std::string roofline_part(const Report& report) {
     const scheduler::PlanStep& step = *report.rows[s].step;
     const double intensity = step.flop / static_cast<double>(report.bytes(s));
     std::string title = fmt::format("{} {}\n{:.3f} GFLOP, {:.2f} FLOP per byte, {}", s, step.name, step.flop / 1e9,
-                                    intensity, bytes_text(report.bytes(s)));
+                                    intensity, ir::bytes_text(report.bytes(s)));
     if (report.machine) title += fmt::format("\nat least {:.4f} ms", report.least_milliseconds(s));
     if (report.times) title += fmt::format(", measured {:.4f}", report.times->steps[s].median());
     out += fmt::format(

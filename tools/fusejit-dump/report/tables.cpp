@@ -5,6 +5,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ir/base/number.h"
 #include "scheduler/names/steps.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/report/report.h"
@@ -128,7 +129,7 @@ std::string refused_part(const Report& report) {
     ++totals[refusal.code].first, totals[refusal.code].second += refusal.bytes;
   out += "<ul class=\"key\">\n";
   for (const auto& [code, total] : totals)
-    out += fmt::format("<li><b>{}</b>: {} pairs, {}</li>\n", name(code), total.first, bytes_text(total.second));
+    out += fmt::format("<li><b>{}</b>: {} pairs, {}</li>\n", name(code), total.first, ir::bytes_text(total.second));
   out += "</ul>\n";
   const Labels labels(report.plan());
   const std::size_t shown = std::min(refusals.size(), kShownRefusals);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 #include "tools/fusejit-dump/picture/draw.h"
 #include "tools/fusejit-dump/report/report.h"
@@ -42,14 +43,14 @@ std::string arena_curve(const Report& report) {
   std::string out = fmt::format(
       "<h3>Arena</h3>\n<p>Bytes that later kernels still read, after each kernel; the arena has {}.</p>\n"
       "<svg class=\"curve\" viewBox=\"0 0 {} 100\" preserveAspectRatio=\"none\" role=\"img\">",
-      bytes_text(plan.arena_bytes), plan.steps.size());
+      ir::bytes_text(plan.arena_bytes), plan.steps.size());
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const std::int64_t alive = scheduler::live_arena_bytes_after(plan, static_cast<int>(s));
     const double height = percent(alive, plan.arena_bytes);
     out += fmt::format(
         "<a href=\"#s{0}\"><rect class=\"{1}\" x=\"{0}\" y=\"{2:.2f}\" width=\"1.02\" height=\"{3:.2f}\">"
         "<title>after {0} {4}: {5}</title></rect></a>",
-        s, look(kind_of(plan.steps[s])).style, 100 - height, height, escaped(plan.steps[s].name), bytes_text(alive));
+        s, look(kind_of(plan.steps[s])).style, 100 - height, height, escaped(plan.steps[s].name), ir::bytes_text(alive));
   }
   return out + "</svg>\n";
 }
@@ -92,12 +93,12 @@ std::string head_part(const Report& report) {
                           report.planned->source.graph.nodes().size()));
   const double times =
       plan.bound_bytes == 0 ? 0 : static_cast<double>(plan.ledger_bytes()) / static_cast<double>(plan.bound_bytes);
-  out += card(bytes_text(plan.ledger_bytes()), fmt::format("moved: {} bytes", grouped(plan.ledger_bytes())));
+  out += card(ir::bytes_text(plan.ledger_bytes()), fmt::format("moved: {} bytes", grouped(plan.ledger_bytes())));
   out += card(
-      bytes_text(plan.bound_bytes),
+      ir::bytes_text(plan.bound_bytes),
       fmt::format("moved at least, with a kernel for each convolution and product: the plan moves {:.2f} times that",
                   times));
-  out += card(bytes_text(plan.arena_bytes), "arena: what is neither argument nor result");
+  out += card(ir::bytes_text(plan.arena_bytes), "arena: what is neither argument nor result");
   out += card(fmt::format("{:.2f} GFLOP", report.flop() / 1e9), "arithmetic");
   out += card(std::to_string(plan.refusals.size()), "pairs of neighbours not fused, each with a reason");
   if (report.machine) {
@@ -125,16 +126,16 @@ std::string bytes_part(const Report& report) {
     const KindLook& kind = look(static_cast<Kind>(k));
     const double width = percent(shares[k].bytes, ledger);
     const std::string words =
-        fmt::format("{}: {} in {} kernels, {:.1f} %", kind.name, bytes_text(shares[k].bytes), shares[k].kernels, width);
+        fmt::format("{}: {} in {} kernels, {:.1f} %", kind.name, ir::bytes_text(shares[k].bytes), shares[k].kernels, width);
     bar += fmt::format("<i class=\"{}\" style=\"width:{:.3f}%\" title=\"{}\"></i>", kind.style, width, words);
     key += fmt::format("<li><span class=\"chip {}\"></span>{}</li>\n", kind.style, words);
   }
   std::string out = "<section id=\"bytes\">\n<h2>Bytes</h2>\n";
-  out += fmt::format("<div class=\"bar\"><span>moved</span><div>{}</div><b>{}</b></div>\n", bar, bytes_text(ledger));
+  out += fmt::format("<div class=\"bar\"><span>moved</span><div>{}</div><b>{}</b></div>\n", bar, ir::bytes_text(ledger));
   out += fmt::format(
       "<div class=\"bar\"><span>bound</span><div><i class=\"bound\" style=\"width:{:.3f}%\"></i></div>"
       "<b>{}</b></div>\n<ul class=\"key\">\n{}</ul>\n",
-      std::min(100.0, percent(plan.bound_bytes, ledger)), bytes_text(plan.bound_bytes), key);
+      std::min(100.0, percent(plan.bound_bytes, ledger)), ir::bytes_text(plan.bound_bytes), key);
   return out + arena_curve(report) + "</section>\n";
 }
 

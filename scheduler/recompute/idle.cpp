@@ -1,4 +1,4 @@
-#include "scheduler/fuse/recomputation.h"
+#include "scheduler/recompute/idle.h"
 
 #include <algorithm>
 #include <limits>
@@ -17,9 +17,9 @@ namespace {
 using Nodes = std::unordered_set<const ir::Node*>;
 
 // What is read in memory by values that the first result, the loss of a step, does not need.
-Nodes read_late(const ir::Graph& graph, const Target& target) {
+Nodes read_late(const ir::Graph& graph, const Target& target, const Rules& rules) {
   Grouping grouping;
-  choose_stored(graph, target, {}, grouping);
+  choose_stored(graph, target, {}, rules, grouping);
   Nodes forward, read;
   for (const ir::Value& value : ir::needed_values(std::span(graph.results()).first(1))) forward.insert(value.get());
   for (int v = static_cast<int>(graph.parameters().size()); v < graph.value_count(); ++v) {
@@ -60,10 +60,10 @@ ir::Graph with_first(const ir::Graph& graph, const std::unordered_map<const ir::
 
 }  // namespace
 
-ir::Graph without_idle_recomputation(const ir::Graph& graph, const Target& target) {
+ir::Graph without_idle_recomputation(const ir::Graph& graph, const Target& target, const Rules& rules) {
   const auto recomputed = ir::recomputed_anchors(graph);
   if (recomputed.empty()) return graph;
-  const Nodes late = read_late(graph, target);
+  const Nodes late = read_late(graph, target, rules);
   std::unordered_map<const ir::Node*, const ir::Node*> first_of;  // of what is computed again for nothing
   for (const auto& [first, again] : recomputed)
     if (late.contains(first)) first_of.emplace(again.get(), first);
