@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "frontend/models/named.h"
 #include "fusejit/error.h"
 #include "scheduler/fuse/fuse.h"
@@ -105,6 +107,57 @@ TEST(MemoryLimit, IsChosenByAModelThatIsClose) {
     const auto less = static_cast<double>(make_plan(activations.without(least), ready).arena_bytes);
     EXPECT_NEAR(static_cast<double>(activations.peak(least)) / less, 1, 0.25) << source;
     EXPECT_LT(less, arena) << source;
+  }
+}
+
+// What a value is computed from again lives until then, although nothing else reads it late.
+TEST(MemoryLimit, KeepsWhatIsReadToComputeAgain) {
+  const ir::Graph graph = ir::parse_graph(
+      "graph @g(%x: f32[4,16,32,32], %w: f32[64,16,1,1], %v: f32[16,64,1,1]) {\n"
+      "  %0 = conv2d(%x, %w) : f32[4,64,32,32]\n  %1 = conv2d(%0, %v) : f32[4,16,32,32]\n"
+      "  %2 = sin(%1) : f32[4,16,32,32]\n  %3 = sum(%2) : f32[]\n"
+      "  %4 = cos(%1) : f32[4,16,32,32]\n  %5 = mul(%4, %3) : f32[4,16,32,32]\n  return %3, %5\n}\n");
+  const Target target = Target::parse("x86:avx512");
+  const Grouping grouping = make_groups(graph, target, {});
+  const Activations activations(graph, target, grouping);
+  constexpr std::int64_t kFirst = 4 * 64 * 32 * 32 * 4, kSecond = kFirst / 4;
+  std::vector<bool> dropped(activations.list().size());
+  for (std::size_t i = 0; i < dropped.size(); ++i) dropped[i] = activations.list()[i].bytes == kSecond;
+  ASSERT_EQ(std::count(dropped.begin(), dropped.end(), true), 1);
+  const std::size_t last = grouping.groups.size() - 1;
+  EXPECT_LT(activations.alive(std::vector<bool>(dropped.size()))[last], kFirst);
+  EXPECT_GE(activations.alive(dropped)[last], kFirst + kSecond);
+}
+
+// What the model says of dropping values is what it says of the graph that does so.
+TEST(MemoryLimit, IsChosenByWhatBecomesOfTheGraph) {
+  for (const char* source : {"resnet18@16x3x160x160:train", "mobilenet_v2@8x3x160x160:train"}) {
+    const Step step = step_of(source, "x86:avx512");
+    const ir::Graph graph = optimised(step.graph, step.options);
+    const auto activations_of = [&](const ir::Graph& of) {
+      return Activations(of, step.options.target, make_groups(of, step.options.target, {}));
+    };
+    const Activations activations = activations_of(graph);
+    const auto drop_and_expect = [&](const std::vector<bool>& dropped, double within) {
+      const ir::Graph less = activations.without(dropped);
+      const Activations after = activations_of(less);
+      const std::vector<bool> none(after.list().size());
+      EXPECT_NEAR(static_cast<double>(activations.peak(dropped)) / static_cast<double>(after.peak(none)), 1, within)
+          << source;
+      const auto early_bytes = [](const Activations& of) {
+        std::int64_t bytes = 0;
+        for (const Activation& one : of.list()) bytes += one.bytes;
+        return bytes;
+      };
+      EXPECT_LE(early_bytes(after), early_bytes(activations) * 101 / 100) << source << ": the forward pass stores more";
+    };
+    drop_and_expect(drop_for_least(activations), 0.12);
+    for (const int percent : {90, 70}) {
+      const std::int64_t peak = activations.peak(std::vector<bool>(activations.list().size()));
+      const auto dropped = drop_for_limit(activations, peak * percent / 100);
+      ASSERT_TRUE(dropped) << source << " " << percent;
+      drop_and_expect(*dropped, 0.12);
+    }
   }
 }
 
