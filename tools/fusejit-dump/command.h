@@ -50,7 +50,10 @@ struct ShowOptions : PlanOptions {
 };
 int show(const ShowOptions& options, Invocation& invocation);
 
-int why(const PlanOptions& options, Invocation& invocation);
+struct WhyOptions : PlanOptions {
+  bool summary = false;  // pairs of the same kinds of ops together
+};
+int why(const WhyOptions& options, Invocation& invocation);
 int fusions(const PlanOptions& options, Invocation& invocation);
 
 struct TextOptions : PlanOptions {

@@ -84,10 +84,13 @@ void add_show(CLI::App& program, Invocation& invocation) {
 }
 
 void add_why(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<PlanOptions>();
+  auto options = std::make_shared<WhyOptions>();
   CLI::App& command = *program.add_subcommand("why", "Every pair that was not fused: reason and bytes, largest first");
   add_plan_options(command, *options);
   add_format(command, *options);
+  command.add_flag(
+      "--summary", options->summary,
+      "Pairs of the same ops and reason together, those that move most first, with the largest one's sentence");
   on_call(command, options, invocation, why);
 }
 

@@ -125,6 +125,15 @@ TEST_F(Dump, WhyGivesReasonsLargestFirst) {
   }
   EXPECT_EQ(why["by_code"]["anchor_operand"]["pairs"], 1);
   EXPECT_TRUE(contains(text("why $g.fj"), "reads this operand many times"));
+  const Json kinds = json("why --summary $g.fj")["kinds"];
+  std::size_t pairs = 0;
+  for (const Json& kind : kinds) {
+    pairs += kind["pairs"].get<std::size_t>();
+    EXPECT_GE(kind["bytes"], kind["largest"]["bytes"]);
+    EXPECT_LE(kind["bytes"], kinds[0]["bytes"]) << "the first moves most";
+  }
+  EXPECT_EQ(pairs, why["refusals"].size());
+  EXPECT_TRUE(contains(text("why --summary $g.fj"), "1 pairs  anchor_operand"));
 }
 
 TEST_F(Dump, SourceHasEveryStage) {
