@@ -128,10 +128,8 @@ std::shared_ptr<const Executable> Session::State::make(const ir::Graph& graph, c
   const scheduler::Plan& plan = *planned->plan;
   for (const scheduler::Fallback& fallback : plan.fallbacks)
     fell_back(graph.name(), fmt::format("runs {} ({}) in parts", fallback.layer, fallback.group), fallback.why);
-  if (options.log && !options.memory_limit.is_none()) {
-    options.log(fmt::format("graph @{} takes {}; {} values computed again in {:.1f} % of the time", graph.name(),
-                            str(memory_use(plan)), plan.recomputed, 100 * plan.extra_time));
-  }
+  if (options.log && !options.memory_limit.is_none())
+    options.log(fmt::format("graph @{} takes {}; {}", graph.name(), str(memory_use(plan)), recomputation_text(plan)));
   if (options.log && options.log_fusions) {
     const scheduler::Fusions fusions = scheduler::fusions_of(plan, graph);
     for (const scheduler::Fusion& fusion : fusions.list) options.log(line_of(fusion));

@@ -74,7 +74,8 @@ Planned plan_within(const ir::Graph& ready, const ir::Graph& recorded, const Pla
   Planned smallest{plan_of(ready, recorded, options), ready};
   std::int64_t smallest_bytes = memory_use(smallest.plan).total();
   if (!least && smallest_bytes <= limit) return smallest;
-  const Activations activations(ready, options.target, make_groups(ready, options.target, options.supports, {}, options.rules));
+  const Activations activations(ready, options.target,
+                                make_groups(ready, options.target, options.supports, {}, options.rules));
   const auto try_without = [&](const std::vector<bool>& dropped) {
     const ir::Graph graph = activations.without(dropped);
     Plan plan = plan_of(graph, recorded, options);
@@ -95,10 +96,11 @@ Planned plan_within(const ir::Graph& ready, const ir::Graph& recorded, const Pla
     }
   }
   try_without(drop_for_least(activations));
-  FJ_CHECK(least || smallest_bytes <= limit,
-           "graph @{}: a memory limit of {} cannot be met: {} is the least it was planned in, {} of its values computed "
-           "again",
-           recorded.name(), ir::bytes_text(limit), str(memory_use(smallest.plan)), smallest.plan.recomputed);
+  FJ_CHECK(
+      least || smallest_bytes <= limit,
+      "graph @{}: a memory limit of {} cannot be met: {} is the least it was planned in, {} of its values computed "
+      "again",
+      recorded.name(), ir::bytes_text(limit), str(memory_use(smallest.plan)), smallest.plan.recomputed);
   return smallest;
 }
 

@@ -51,8 +51,8 @@ class NoKernel : public UnsupportedError {
   bool empty_;
 };
 
-// What a plan with rules is made of: what the passes leave of a recorded graph, without recomputation that saves nothing,
-// with what a memory limit asks for, which is only known when it has been planned.
+// What a plan with rules is made of: what the passes leave of a recorded graph, without recomputation that saves
+// nothing, with what a memory limit asks for, which is only known when it has been planned.
 ir::Graph optimised(const ir::Graph& graph, const PlanOptions& options);
 
 // `graph` is as recorded; the passes of ir/passes run inside. Throws NoKernel; without `fall_back` whatever stood in

@@ -84,7 +84,7 @@ struct Plan {
   std::vector<int> parameters;  // plan value of each graph parameter
   std::vector<int> results;     // plan value of each graph result
   std::int64_t arena_bytes = 0;
-  std::int64_t bound_bytes = 0;     // that plans with a kernel for each anchor move at least (bound.h)
+  std::int64_t bound_bytes = 0;  // that plans with a kernel for each anchor move at least (bound.h)
   // Values of the forward pass that are computed again to meet a memory limit, and the share of a step's time that this
   // is expected to take.
   int recomputed = 0;

@@ -125,8 +125,8 @@ std::string outline(const Plan& plan, const NumberedKernels& kernels) {
   out.line(fmt::format("arena {}", plan.arena_bytes));
   out.line(fmt::format("bound {}", plan.bound_bytes));
   if (plan.recomputed > 0)
-    out.line(fmt::format("recomputed {} values in {} of the time", plan.recomputed,
-                         ir::shortest_text(plan.extra_time)));
+    out.line(
+        fmt::format("recomputed {} values in {} of the time", plan.recomputed, ir::shortest_text(plan.extra_time)));
   for (std::size_t v = 0; v < plan.values.size(); ++v) {
     const PlanValue& value = plan.values[v];
     out.line(fmt::format("value {} {}: {}, {} bytes, {}, {}", v, quoted(value.label), name(value.dtype), value.bytes,

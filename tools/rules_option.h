@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scheduler/fuse/rules.h"
+#include "tools/parsed_option.h"
 
 namespace fusejit::tools {
 
@@ -14,14 +15,7 @@ inline constexpr const char* kRulesHelp =
 // `rules`: a Rules, or an optional one that stays empty where nothing is said.
 template <class Rules>
 void add_rules(CLI::App& command, const std::string& name, Rules& rules, const std::string& meaning) {
-  command
-      .add_option_function<std::string>(
-          name, [&rules](const std::string& word) { rules = scheduler::parse_rules(word); }, meaning)
-      ->check(CLI::Validator(
-          [](std::string& word) {
-            return scheduler::rules_named(word) ? std::string() : "one of all, none, inductor, -R5,-R6 is wanted";
-          },
-          ""));
+  add_parsed(command, name, rules, scheduler::parse_rules, meaning);
 }
 
 }  // namespace fusejit::tools

@@ -151,7 +151,8 @@ class LateWalk {
     for (const Value& value : needed_values(wanted, ends_)) {
       if (ends_.contains(value.get()) || value->op == Op::parameter) continue;
       const OriginScope scope(*value);
-      anew_.emplace(value.get(), build_in(value->type.layout, value->op, replaced(*value), value->attrs, reads_.region));
+      anew_.emplace(value.get(),
+                    build_in(value->type.layout, value->op, replaced(*value), value->attrs, reads_.region));
       ends_.insert(value.get());
     }
     return replaced(node);

@@ -34,10 +34,12 @@ void fill_nan(void* bytes, std::int64_t count) { std::memset(bytes, 0xff, static
 class Run {
  public:
   Run(const Plan& plan, const CpuExecutor::Kernels& kernels, const std::vector<ir::Hash>& derivations,
-      std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool, const Checks& checks)
+      const RunReport& planned, std::span<const Buffer> arguments, std::vector<Buffer>& results, ThreadPool& pool,
+      const Checks& checks)
       : plan_(plan),
         kernels_(kernels),
         derivations_(derivations),
+        planned_(planned),
         arguments_(arguments),
         results_(results),
         pool_(pool),
@@ -46,7 +48,7 @@ class Run {
   RunReport operator()() {
     bind();
     const int steps = static_cast<int>(plan_.steps.size());
-    RunReport report = report_of(plan_);
+    RunReport report = planned_;
     const int loss = plan_.results.empty() ? -1 : last_write(plan_.results[0]);
     const auto start = std::chrono::steady_clock::now();
     for (int s = 0; s < steps; ++s) {
@@ -230,6 +232,7 @@ class Run {
   const Plan& plan_;
   const CpuExecutor::Kernels& kernels_;
   const std::vector<ir::Hash>& derivations_;
+  const RunReport& planned_;
   std::span<const Buffer> arguments_;
   std::vector<Buffer>& results_;
   ThreadPool& pool_;
@@ -263,6 +266,7 @@ CpuExecutor::CpuExecutor(std::shared_ptr<const Plan> plan, Kernels kernels, Work
     : plan_(std::move(plan)),
       kernels_(std::move(kernels)),
       derivations_(name_derivations(*plan_)),
+      planned_(report_of(*plan_)),
       workers_(workers),
       checks_(std::move(checks)),
       cache_(std::move(cache)) {
@@ -280,7 +284,7 @@ Ran CpuExecutor::run(const ir::Graph& graph, std::span<const Buffer> arguments) 
       *plan_, graph, arguments, [](const Type& type) { return Buffer::allocate(type); },
       [](const Buffer& to, const std::vector<std::byte>& data) { std::memcpy(to.data(), data.data(), data.size()); });
   const std::lock_guard one_at_a_time(workers_.running);
-  ran.report = Run(*plan_, kernels_, derivations_, arguments, ran.results, workers_.pool, checks_)();
+  ran.report = Run(*plan_, kernels_, derivations_, planned_, arguments, ran.results, workers_.pool, checks_)();
   return ran;
 }
 

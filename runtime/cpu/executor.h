@@ -34,6 +34,7 @@ class CpuExecutor : public Executor {
   const std::shared_ptr<const scheduler::Plan> plan_;
   const Kernels kernels_;
   const std::vector<ir::Hash> derivations_;  // one a plan value: what a derived one is kept as (Buffer::keep)
+  const RunReport planned_;
   Workers& workers_;
   Checks checks_;
   const std::shared_ptr<KernelCache> cache_;

@@ -56,8 +56,8 @@ std::string sum_of(const Json& json) { return ir::hash_text(json.dump()).hex(); 
 
 // What makes two signatures one, the time they took and the names in them left out.
 ir::Hash identity(const Signature& s) {
-  const Json how = {numbers_of(s.donated), numbers_of(s.fixed),  name(s.rules),
-                    s.memory_limit.str(),  s.target.str(), ir::hash(s.graph).hex()};
+  const Json how = {numbers_of(s.donated), numbers_of(s.fixed), name(s.rules),
+                    s.memory_limit.str(),  s.target.str(),      ir::hash(s.graph).hex()};
   return ir::hash_text(how.dump());
 }
 

@@ -67,8 +67,8 @@ struct Walk {
     const std::string library = target.cudnn != CudnnMode::off ? cudnn::caller_identity({}) : "";
     ++found.plans;
     try {
-      keys.push_back(disk::plan_key(
-          graph, {target, wanted.rules, wanted.memory_limit, wanted.donated, wanted.fixed, library}));
+      keys.push_back(
+          disk::plan_key(graph, {target, wanted.rules, wanted.memory_limit, wanted.donated, wanted.fixed, library}));
       const disk::PlanStore::Planned planned = store.schedule(graph, wanted, {library});
       if (!planned.was_kept) {
         ++found.plans_made;

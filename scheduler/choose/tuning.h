@@ -65,8 +65,8 @@ inline constexpr std::int64_t kSumsOfPanelInL2 = 16;
 // time in pairs, 0.88 to 1.01 with a prologue; 3x3 of stride 2, whose operands are four times as large, 0.8 with as few
 // channels and more outputs. One block of outputs is too little for several taps: 1.25 (Zen 5).
 inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 32;
-// A first operand that is not copied is shared out only where partial sums of images would be more than twice of L2: with
-// 1 and 2 MiB of weights 1.05 to 1.07 of the time, with 4 and 8 less (1x1, Zen 5, 1 MiB).
+// A first operand that is not copied is shared out only where partial sums of images would be more than twice of L2:
+// with 1 and 2 MiB of weights 1.05 to 1.07 of the time, with 4 and 8 less (1x1, Zen 5, 1 MiB).
 inline constexpr std::int64_t kSharedWeightsOfL2 = 2;
 // Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice.
 // With 16 in place of 64 a step of ResNet-50 at batch 16 moves 0.8 GiB less.

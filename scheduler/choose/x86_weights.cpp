@@ -71,7 +71,8 @@ class TilesOfWeights : X86Chooser {
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
-    const std::int64_t row_bytes = extent(q) * (few ? s_.block() : std::min<std::int64_t>(s_.block(), 2 * s_.lanes)) * (dot ? 2 : bytes(fused_.compute)),
+    const std::int64_t row_bytes = extent(q) * (few ? s_.block() : std::min<std::int64_t>(s_.block(), 2 * s_.lanes)) *
+                                   (dot ? 2 : bytes(fused_.compute)),
                        least = few && dot && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
         wanted = std::max<std::int64_t>(
             least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);

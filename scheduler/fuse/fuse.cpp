@@ -147,14 +147,13 @@ class Grower {
   void ask_rules(int group, const Candidate& candidate, Verdict& verdict) const {
     const auto is_own = [&](const Access& access) { return grouping_.group_of[at(access.node)] == group; };
     const bool follows = std::any_of(candidate.accesses.begin(), candidate.accesses.end(), is_own);
-    const Rule rule = verdict.as == JoinAs::final              ? Rule::finalise
-                      : !follows                               ? Rule::shared
+    const Rule rule = verdict.as == JoinAs::final               ? Rule::finalise
+                      : !follows                                ? Rule::shared
                       : grouping_.groups[at(group)].anchor >= 0 ? Rule::epilogue
-                      : verdict.as == JoinAs::reduction        ? Rule::reduce
-                                                               : Rule::chain;
+                      : verdict.as == JoinAs::reduction         ? Rule::reduce
+                                                                : Rule::chain;
     if (rules_.has(rule)) return;
-    verdict = {false, verdict.as, RefusalCode::rule_off,
-               fmt::format("rule {} is switched off", name(rule))};
+    verdict = {false, verdict.as, RefusalCode::rule_off, fmt::format("rule {} is switched off", name(rule))};
   }
 
   // A group whose anchor a library runs takes what one call of it does, with one result.

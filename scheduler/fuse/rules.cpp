@@ -42,8 +42,10 @@ std::optional<Rules> rules_named(std::string_view word) {
 
 Rules parse_rules(std::string_view word) {
   const std::optional<Rules> rules = rules_named(word);
-  FJ_CHECK(rules, "rules '{}' are not known (all, none, inductor, or those to leave out: -R5,-R6; there are R1, R2, R3, "
-           "R5, R6, R8 and R9)", word);
+  FJ_CHECK(rules,
+           "rules '{}' are not known (all, none, inductor, or those to leave out: -R5,-R6; there are R1, R2, R3, "
+           "R5, R6, R8 and R9)",
+           word);
   return *rules;
 }
 

@@ -1,4 +1,4 @@
-// What a plan is allowed to join. Which rule does what: ARCHITECTURE.md, "Rules".
+// What a plan is allowed to join. Which rule does what: ARCHITECTURE.md, "Fusion in eleven lines".
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,9 @@ class Rules {
 
  private:
   constexpr Rules(bool fuse, std::uint16_t off) : fuse_(fuse), off_(off) {}
-  static constexpr std::uint16_t bit(Rule rule) { return static_cast<std::uint16_t>(1U << static_cast<unsigned>(rule)); }
+  static constexpr std::uint16_t bit(Rule rule) {
+    return static_cast<std::uint16_t>(1U << static_cast<unsigned>(rule));
+  }
 
   bool fuse_;
   std::uint16_t off_;

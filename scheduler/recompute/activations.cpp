@@ -19,6 +19,15 @@ constexpr double kFlopPerByte = 12;
 // What is smaller than this part of all that is alive is not worth a kernel.
 constexpr std::int64_t kLeastPart = 2000;
 
+// Of the node's own work: bytes that could move in the time of its products.
+double cost_of_products(const ir::Node& node) {
+  double flop = 0;
+  if (ir::op_def(node.op).is_contraction())
+    for (const ir::Contraction& one : ir::contractions_of(node))
+      flop += 2.0 * static_cast<double>(one.outputs()) * static_cast<double>(one.terms());
+  return flop / kFlopPerByte;
+}
+
 }  // namespace
 
 Activations::Activations(const ir::Graph& graph, const Target& target, const Grouping& grouping)
@@ -42,14 +51,10 @@ Activations::Activations(const ir::Graph& graph, const Target& target, const Gro
     if (!is_temporary(v)) continue;
     const int group = grouping.group_of[at(v)];
     const ir::Node& node = *graph.value(v);
-    double cost = static_cast<double>(memory_bytes(graph, grouping, v));
-    if (ir::op_def(node.op).is_contraction()) {
-      for (const ir::Contraction& one : ir::contractions_of(node))
-        cost += 2.0 * static_cast<double>(one.outputs()) * static_cast<double>(one.terms()) / kFlopPerByte;
-      if (ir::op_def(node.op).packs_second && target.isa != Isa::cuda) {  // the weights, laid out as tiles read them
-        const std::int64_t packed = node.operands[1].value.type().bytes();
-        others_[at(group)] += packed, others_[at(group) + 1] -= packed;
-      }
+    double cost = static_cast<double>(memory_bytes(graph, grouping, v)) + cost_of_products(node);
+    if (ir::op_def(node.op).packs_second && target.isa != Isa::cuda) {  // the weights, laid out as tiles read them
+      const std::int64_t packed = node.operands[1].value.type().bytes();
+      others_[at(group)] += packed, others_[at(group) + 1] -= packed;
     }
     const bool is_early = group <= end;
     if (is_early) {

@@ -17,11 +17,11 @@ struct Activation {
 
   int node = -1;
   std::int64_t bytes = 0;
-  int made = 0;                           // the group that stores it
-  int last_early = 0;                     // the last of the forward pass that reads it, else `made`
+  int made = 0;                             // the group that stores it
+  int last_early = 0;                       // the last of the forward pass that reads it, else `made`
   int first_late = kNever, last_late = -1;  // of the backward pass
-  std::vector<int> operands;              // activations that its expression reads
-  double cost = 0;                        // of computing it once more: bytes that could move in that time
+  std::vector<int> operands;                // activations that its expression reads
+  double cost = 0;                          // of computing it once more: bytes that could move in that time
   bool can_be_dropped = false;
 };
 

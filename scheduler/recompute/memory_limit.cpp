@@ -16,9 +16,7 @@ constexpr std::pair<std::string_view, double> kUnits[] = {
 
 }  // namespace
 
-std::string MemoryLimit::str() const {
-  return is_none() ? "none" : is_least() ? "least" : std::to_string(bytes);
-}
+std::string MemoryLimit::str() const { return is_none() ? "none" : is_least() ? "least" : std::to_string(bytes); }
 
 MemoryLimit parse_memory_limit(std::string_view text) {
   if (text == "none") return {MemoryLimit::kNone};

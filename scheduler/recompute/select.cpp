@@ -44,9 +44,11 @@ void drop_greedily(const Activations& activations, std::int64_t limit, std::vect
     }
     dropped[i] = true;
     now = above(activations.alive(dropped), limit);
-    for (const std::size_t other : useless)
-      if (const double again = gain_of(other); again > 0) queue.emplace(again, other);
-    std::erase_if(useless, [&](std::size_t other) { return gain_of(other) > 0; });
+    std::erase_if(useless, [&](std::size_t other) {
+      const double again = gain_of(other);
+      if (again > 0) queue.emplace(again, other);
+      return again > 0;
+    });
   }
 }
 
@@ -56,7 +58,9 @@ void keep_greedily(const Activations& activations, std::int64_t limit, std::vect
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < list.size(); ++i)
     if (dropped[i]) order.push_back(i);
-  const auto worth = [&](std::size_t i) { return list[i].cost / static_cast<double>(std::max<std::int64_t>(1, list[i].bytes)); };
+  const auto worth = [&](std::size_t i) {
+    return list[i].cost / static_cast<double>(std::max<std::int64_t>(1, list[i].bytes));
+  };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return worth(a) > worth(b); });
   for (const std::size_t i : order) {
     dropped[i] = false;
@@ -74,7 +78,8 @@ std::vector<bool> drop_segments(const Activations& activations, std::int64_t seg
   std::vector<std::int64_t> made(static_cast<std::size_t>(end)), crossing(made.size() + 1);
   for (const Activation& one : list) {
     made[static_cast<std::size_t>(one.made)] += one.bytes;
-    crossing[static_cast<std::size_t>(one.made)] += one.bytes, crossing[static_cast<std::size_t>(one.last_early)] -= one.bytes;
+    crossing[static_cast<std::size_t>(one.made)] += one.bytes,
+        crossing[static_cast<std::size_t>(one.last_early)] -= one.bytes;
   }
   for (std::size_t g = 1; g < crossing.size(); ++g) crossing[g] += crossing[g - 1];
   std::vector<int> cuts;  // behind these groups

@@ -1,5 +1,7 @@
 #include "scheduler/report/memory.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ir/base/number.h"
@@ -29,6 +31,10 @@ MemoryUse memory_use(const Plan& plan) {
     }
   }
   return use;
+}
+
+std::string recomputation_text(const Plan& plan) {
+  return fmt::format("{} values computed again in {:.1f} % of the time", plan.recomputed, 100 * plan.extra_time);
 }
 
 std::string str(const MemoryUse& use) {

@@ -20,6 +20,8 @@ struct MemoryUse {
 };
 
 MemoryUse memory_use(const Plan& plan);
+// "34 values computed again in 15.0 % of the time"
+std::string recomputation_text(const Plan& plan);
 // "1088.5 MiB (arguments 195.0 MiB, arena 893.5 MiB)"
 std::string str(const MemoryUse& use);
 

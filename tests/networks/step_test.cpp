@@ -96,11 +96,8 @@ class NetworkStep : public ::testing::TestWithParam<Case> {
     }
     if (const std::string why = fusejit::testing::select_engine({"", "compiled", c.target.c_str()}); !why.empty())
       GTEST_SKIP() << why;
-    set_options({.engine = "compiled",
-                 .target = c.target,
-                 .rules = c.rules,
-                 .memory_limit = c.memory_limit,
-                 .threads = 2});
+    set_options(
+        {.engine = "compiled", .target = c.target, .rules = c.rules, .memory_limit = c.memory_limit, .threads = 2});
   }
   void TearDown() override {
     set_options({});

@@ -4,8 +4,8 @@
 
 #include "runtime/disk/settings.h"
 #include "tools/fusejit/command.h"
-#include "tools/output.h"
 #include "tools/memory_limit_option.h"
+#include "tools/output.h"
 #include "tools/rules_option.h"
 #include "tools/tune_option.h"
 

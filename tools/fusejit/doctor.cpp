@@ -139,9 +139,8 @@ void find_cache(Diagnosis& diagnosis) {
       const bool is_there = std::filesystem::exists(settings.options.folder);
       const std::string why = is_there ? DiskCache(settings.options).why_unusable() : "";
       found.state = why.empty() ? State::works : State::missing;
-      found.what =
-          fmt::format("{}, at most {}{}", settings.origin, ir::bytes_text(settings.options.most.bytes),
-                      why.empty() ? "" : "; cannot be used: " + why);
+      found.what = fmt::format("{}, at most {}{}", settings.origin, ir::bytes_text(settings.options.most.bytes),
+                               why.empty() ? "" : "; cannot be used: " + why);
       found.where = settings.options.folder;
       if (!why.empty()) found.help = "FUSEJIT_CACHE_DIR names another folder, FUSEJIT_CACHE=off does without";
     }

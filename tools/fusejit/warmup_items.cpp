@@ -13,9 +13,15 @@ std::vector<runtime::Signature> signatures_of(const std::string& source, const W
     if (!dtype && !options.dtype.empty())
       throw UsageError{fmt::format("--dtype {} is not known (f32, f64, f16, bf16)", options.dtype)};
     const models::ModelGraph model = models::model_graph(source, dtype.value_or(f32));
-    return {{model.graph, {model.donated.begin(), model.donated.end()}, {}, options.rules, options.memory_limit, Target::host()}};
+    return {{model.graph,
+             {model.donated.begin(), model.donated.end()},
+             {},
+             options.rules,
+             options.memory_limit,
+             Target::host()}};
   }
-  if (source.ends_with(".fj")) return {{io::read_graph(source), {}, {}, options.rules, options.memory_limit, Target::host()}};
+  if (source.ends_with(".fj"))
+    return {{io::read_graph(source), {}, {}, options.rules, options.memory_limit, Target::host()}};
   runtime::SignatureFile file = runtime::read_signatures(source);
   notes.insert(notes.end(), file.notes.begin(), file.notes.end());
   return std::move(file.signatures);

@@ -19,12 +19,13 @@ struct Options {
   // "all"; "none": one kernel per recorded op; "-R5,-R6": without these fusion rules (docs/fusion.md); "inductor": a
   // model of what TorchInductor fuses, to compare with.
   std::string rules = "all";
-  // What a trace may need of memory at once: its arguments (parameters, state, the batch), its results and everything in
-  // between. "none"; "800MiB", "1.5GiB", "838860800": values of the forward pass are not kept for the backward pass but
-  // computed again there, those first that free most for their time, until it is met; a UserError before anything runs
-  // if it cannot be, with the least that is needed. "least": as little as that reaches. Gradients are the same. What is
-  // expected, and the time it takes, is in the log and in stats().last_plan. memory::set_limit() is another thing: what
-  // is refused when it is asked for.
+  // What a trace may need of memory at once: its arguments (parameters, state, the batch), its results and everything
+  // in between. "none"; "800MiB", "1.5GiB", "838860800": values of the forward pass are not kept for the backward pass
+  // but computed again there, those first that free most for their time, until it is met; a UserError before anything
+  // runs if it cannot be, with the least that is needed. "least": as little as that reaches. Gradients are the same
+  // but for rounding.
+  // What is expected, and the time it takes, is in the log and in stats().last_plan. memory::set_limit() is another
+  // thing: what is refused when it is asked for.
   std::string memory_limit = "none";
   int threads = 0;             // 0: every processor
   std::string device = "cpu";  // where new tensors are made: "cpu", "cuda:0"

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::int64_t kFewAccumulators = 16;  // with 28 of 32 registers LLVM 19 kept one on the stack
 constexpr std::int64_t kBytesOfLine = 64;      // of cache
-// More at once are a burst, which waits for the lines: 12 and 18 take 1.06 to 1.15 of the time of one for each step of the
-// products, 3 and 5 take 0.96 to 0.98 (gradients of ResNet-50's 1x1 weights, Zen 5).
+// More at once are a burst, which waits for the lines: 12 and 18 take 1.06 to 1.15 of the time of one for each step of
+// the products, 3 and 5 take 0.96 to 0.98 (gradients of ResNet-50's 1x1 weights, Zen 5).
 constexpr std::int64_t kMostLinesOfTile = 8;
 
 }  // namespace
@@ -222,7 +222,7 @@ Nest::FetchedBy Nest::next_panel_is_fetched_by() const {
 }
 
 void Nest::fetch_next_panel(FetchedBy by) {
-  if (by == FetchedBy::none || by != next_panel_is_fetched_by()) return;
+  if (by != next_panel_is_fetched_by()) return;
   const Panel& panel = panel_b_;
   std::vector<std::int64_t> counts;
   std::int64_t turns = 0;

@@ -37,15 +37,21 @@ Plan plan_in(const Step& step, std::int64_t limit) {
 std::int64_t bytes(const Plan& plan) { return memory_use(plan).total(); }
 
 TEST(MemoryLimit, IsReadAsPeopleWriteBytes) {
-  const std::pair<const char*, std::int64_t> cases[] = {
-      {"none", MemoryLimit::kNone},  {"least", MemoryLimit::kLeast},          {"838860800", 838860800},
-      {"800MiB", 838860800},         {"800 MiB", 838860800},                  {"1.5GiB", std::int64_t{3} << 29},
-      {"64kib", 64 << 10},           {"12 b", 12},                            {"2TiB", std::int64_t{2} << 40}};
+  const std::pair<const char*, std::int64_t> cases[] = {{"none", MemoryLimit::kNone},
+                                                        {"least", MemoryLimit::kLeast},
+                                                        {"838860800", 838860800},
+                                                        {"800MiB", 838860800},
+                                                        {"800 MiB", 838860800},
+                                                        {"1.5GiB", std::int64_t{3} << 29},
+                                                        {"64kib", 64 << 10},
+                                                        {"12 b", 12},
+                                                        {"2TiB", std::int64_t{2} << 40}};
   for (const auto& [text, limit] : cases) {
     EXPECT_EQ(parse_memory_limit(text).bytes, limit) << text;
     EXPECT_EQ(parse_memory_limit(parse_memory_limit(text).str()).bytes, limit) << text;
   }
-  for (const char* text : {"", "much", "-1", "0", "1e9", "0x10", "5 MB", "5MiBs", "MiB", "nan", "inf", "99999999TiB", "0.1"})
+  for (const char* text :
+       {"", "much", "-1", "0", "1e9", "0x10", "5 MB", "5MiBs", "MiB", "nan", "inf", "99999999TiB", "0.1"})
     EXPECT_THROW(parse_memory_limit(text), UserError) << text;
 }
 

@@ -1,12 +1,11 @@
 // What a layer that saves only its convolution's input computes again, and what not.
-#include "scheduler/recompute/idle.h"
-
 #include <gtest/gtest.h>
 
 #include "frontend/models/named.h"
 #include "ir/passes/passes.h"
 #include "ir/passes/recompute.h"
 #include "scheduler/make_plan.h"
+#include "scheduler/recompute/idle.h"
 
 namespace fusejit::scheduler {
 namespace {

@@ -1,8 +1,9 @@
 // What people named, as XML and DOT may hold it, and bytes as people read them.
-#include "ir/base/number.h"
 #include "tools/fusejit-dump/markup.h"
 
 #include <gtest/gtest.h>
+
+#include "ir/base/number.h"
 
 namespace fusejit::tools {
 namespace {

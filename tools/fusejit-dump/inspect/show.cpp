@@ -143,8 +143,7 @@ std::string totals_text(const Planned& planned, const std::vector<Row>& rows, bo
   if (bound > 0) out += fmt::format(" (ledger / bound {:.3f})", static_cast<double>(plan.ledger_bytes()) / bound);
   out += fmt::format(", arena {} bytes\n", grouped(plan.arena_bytes));
   out += "memory " + str(memory_use(plan));
-  if (plan.recomputed > 0)
-    out += fmt::format(", {} values computed again in {:.1f} % of the time", plan.recomputed, 100 * plan.extra_time);
+  if (plan.recomputed > 0) out += ", " + recomputation_text(plan);
   out += "\n";
   if (compile) {
     if (plan.target.isa != Isa::cuda) out += fmt::format("{} IR instructions, ", grouped(code.ir_instructions));

@@ -101,8 +101,8 @@ int put_stage(const TextOptions& given, Invocation& invocation) {
     return put_whole(options, plan.name, plan.target, scheduler::print_outline(plan));
   }
   const Source source = read_source(invocation, options);
-  const std::string whole =
-      with_origins(options.stage == "graph" ? source.graph : scheduler::optimised(source.graph, wanted_plan(source, options)));
+  const std::string whole = with_origins(
+      options.stage == "graph" ? source.graph : scheduler::optimised(source.graph, wanted_plan(source, options)));
   return put_whole(options, source.graph.name(), target, whole);
 }
 

@@ -25,8 +25,9 @@ runtime::SessionOptions session_options(const Source& source, const PlanOptions&
     wanted.log = [](const std::string& line) { std::fprintf(stderr, "fusejit-dump: %s\n", line.c_str()); };
   wanted.disk = runtime::disk::user_cache("on", {});
   if (wanted.target.isa == Isa::cuda) wanted = runtime::on_device(std::move(wanted), Device("cuda:0"));
-  wanted.reschedule = reschedule_of(source.schedules, source.graph,
-                                    {wanted.target, wanted.rules, source.donated, runtime::cudnn::supports_step});
+  scheduler::PlanOptions planned{wanted.target, wanted.rules, source.donated, runtime::cudnn::supports_step};
+  planned.memory_limit = wanted.memory_limit;
+  wanted.reschedule = reschedule_of(source.schedules, source.graph, planned);
   return wanted;
 }
 
@@ -38,8 +39,7 @@ std::unique_ptr<bool[]> flags(const std::vector<bool>& donated, std::size_t coun
 
 }  // namespace
 
-Running::Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks,
-                 runtime::Tune tune)
+Running::Running(Source source, const PlanOptions& options, int threads, runtime::Checks checks, runtime::Tune tune)
     : source_(std::move(source)),
       donated_(flags(source_.donated, source_.graph.parameters().size())),
       session_(session_options(source_, options, threads, std::move(checks), tune)) {

@@ -50,7 +50,8 @@ std::string arena_curve(const Report& report) {
     out += fmt::format(
         "<a href=\"#s{0}\"><rect class=\"{1}\" x=\"{0}\" y=\"{2:.2f}\" width=\"1.02\" height=\"{3:.2f}\">"
         "<title>after {0} {4}: {5}</title></rect></a>",
-        s, look(kind_of(plan.steps[s])).style, 100 - height, height, escaped(plan.steps[s].name), ir::bytes_text(alive));
+        s, look(kind_of(plan.steps[s])).style, 100 - height, height, escaped(plan.steps[s].name),
+        ir::bytes_text(alive));
   }
   return out + "</svg>\n";
 }
@@ -125,13 +126,14 @@ std::string bytes_part(const Report& report) {
     if (shares[k].kernels == 0) continue;
     const KindLook& kind = look(static_cast<Kind>(k));
     const double width = percent(shares[k].bytes, ledger);
-    const std::string words =
-        fmt::format("{}: {} in {} kernels, {:.1f} %", kind.name, ir::bytes_text(shares[k].bytes), shares[k].kernels, width);
+    const std::string words = fmt::format("{}: {} in {} kernels, {:.1f} %", kind.name, ir::bytes_text(shares[k].bytes),
+                                          shares[k].kernels, width);
     bar += fmt::format("<i class=\"{}\" style=\"width:{:.3f}%\" title=\"{}\"></i>", kind.style, width, words);
     key += fmt::format("<li><span class=\"chip {}\"></span>{}</li>\n", kind.style, words);
   }
   std::string out = "<section id=\"bytes\">\n<h2>Bytes</h2>\n";
-  out += fmt::format("<div class=\"bar\"><span>moved</span><div>{}</div><b>{}</b></div>\n", bar, ir::bytes_text(ledger));
+  out +=
+      fmt::format("<div class=\"bar\"><span>moved</span><div>{}</div><b>{}</b></div>\n", bar, ir::bytes_text(ledger));
   out += fmt::format(
       "<div class=\"bar\"><span>bound</span><div><i class=\"bound\" style=\"width:{:.3f}%\"></i></div>"
       "<b>{}</b></div>\n<ul class=\"key\">\n{}</ul>\n",

@@ -199,8 +199,9 @@ int repro(const ReproOptions& options, Invocation& invocation) {
   const int s = select_steps(plan, options.kernel).front();
   const scheduler::PlanStep& step = plan.steps[static_cast<std::size_t>(s)];
   const ir::Graph& recorded = running.source().graph;
-  std::optional<Meaning> meaning =
-      meaning_of(plan, s, !options.rules.fuse() ? recorded : scheduler::optimised(recorded, wanted_plan(running.source(), options)));
+  std::optional<Meaning> meaning = meaning_of(
+      plan, s,
+      !options.rules.fuse() ? recorded : scheduler::optimised(recorded, wanted_plan(running.source(), options)));
   if (meaning) {
     for (const int v : meaning->reads) {
       if (!is_there(plan.values[static_cast<std::size_t>(v)], s)) {
