@@ -1,0 +1,212 @@
+// What a block of a residual network moves beside what its convolutions read and write by themselves, in units of one
+// tensor, at the shapes of ResNet-50's four stages at batch 16. A block more in a network is what a block costs, so it
+// has its neighbours' kernels to put its work into, as in the whole network.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "ir/kernel/cost/cost.h"
+#include "ir/passes/grad.h"
+#include "runtime/cudnn/step.h"
+#include "scheduler/make_plan.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+constexpr int kBatch = 16;
+
+struct Stage {
+  int channels, side;  // of the tensors between the convolutions; a join has four times as many channels
+  std::int64_t join_bytes() const { return std::int64_t{4} * kBatch * 4 * channels * side * side; }
+};
+constexpr Stage kStages[] = {{64, 56}, {128, 28}, {256, 14}, {512, 7}};
+
+enum class Side {
+  identity,
+  projection
+};  // what is added: the block's input, or a convolution of it with its batch norm
+
+class Network {
+ public:
+  Network(Stage stage, Side side, int blocks, bool training) : stage_(stage) {
+    parameter("x", fmt::format("f32[{},{},{},{}]:nhwc", kBatch, 4 * stage.channels, stage.side, stage.side));
+    std::string x = "x";
+    for (int b = 0; b < blocks; ++b) x = block(b, x, side);
+    graph_ = ir::parse_graph(fmt::format("graph @network({}) {{\n{}  return %{}\n}}", parameters_, ops_, x));
+    if (training) graph_ = ir::differentiate(graph_, wanted_);
+  }
+  const ir::Graph& graph() const { return graph_; }
+
+ private:
+  void parameter(const std::string& name, const std::string& type) {
+    parameters_ += fmt::format("{}%{}: {}", parameters_.empty() ? "" : ", ", name, type);
+    wanted_.push_back(name);
+  }
+  std::string type(int channels) const {
+    return fmt::format("f32[{},{},{},{}]:nhwc", kBatch, channels, stage_.side, stage_.side);
+  }
+  // A convolution of `x` and its batch norm.
+  std::string normalised(const std::string& name, const std::string& x, int from, int to, int taps) {
+    parameter("w" + name, fmt::format("f32[{},{},{},{}]", to, from, taps, taps));
+    parameter("s" + name, fmt::format("f32[{}]", to));
+    parameter("t" + name, fmt::format("f32[{}]", to));
+    const int pad = taps / 2;
+    ops_ += fmt::format("  %c{0} = conv2d(%{1}, %w{0}) {{padding=[{2},{2},{2},{2}]}} : {3}\n", name, x, pad, type(to));
+    ops_ += fmt::format("  %n{0} = batch_norm_train(%c{0}, %s{0}, %t{0}) : {1}\n", name, type(to));
+    return "n" + name;
+  }
+  std::string relu(const std::string& name, const std::string& x, int channels) {
+    ops_ += fmt::format("  %r{} = relu(%{}) : {}\n", name, x, type(channels));
+    return "r" + name;
+  }
+  std::string block(int b, const std::string& x, Side side) {
+    const int narrow = stage_.channels, wide = 4 * narrow;
+    const auto name = [&](const char* part) { return fmt::format("{}{}", part, b); };
+    const std::string first = relu(name("a"), normalised(name("a"), x, wide, narrow, 1), narrow);
+    const std::string second = relu(name("b"), normalised(name("b"), first, narrow, narrow, 3), narrow);
+    const std::string third = normalised(name("c"), second, narrow, wide, 1);
+    const std::string added = side == Side::identity ? x : normalised(name("d"), x, wide, wide, 1);
+    ops_ += fmt::format("  %j{} = add(%{}, %{}) : {}\n", b, third, added, type(wide));
+    return relu(name("j"), name("j"), wide);
+  }
+
+  Stage stage_;
+  std::string parameters_, ops_;
+  std::vector<std::string> wanted_;
+  ir::Graph graph_;
+};
+
+// Bytes of tensors of a block's size, and of masks of such (bits, on CUDA bytes), read and written by the steps' loops.
+std::int64_t moved(const ir::Graph& graph, Stage stage, const char* target) {
+  const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}, runtime::cudnn::supports_step});
+  const std::int64_t wide = stage.join_bytes(), narrow = wide / 4;
+  const auto counts = [&](std::int64_t bytes) {
+    return bytes == wide || bytes == narrow || bytes == wide / 32 || bytes == narrow / 32 || bytes == narrow / 4;
+  };
+  std::int64_t bytes = 0;
+  for (const PlanStep& step : plan.steps) {
+    for (const ir::MemoryTraffic& traffic : ir::traffic(*step.kernel)) {
+      std::size_t i = 0, k = 0;
+      for (; i < step.kernel->params.size() && step.kernel->params[i].memory != traffic.memory; ++i)
+        k += step.kernel->params[i].memory >= 0;
+      if (i == step.kernel->params.size()) continue;  // work
+      if (counts(plan.values[step.values[k]].bytes)) bytes += traffic.read_bytes + traffic.written_bytes;
+    }
+  }
+  return bytes;
+}
+
+// Of one block more, in tensors of its join.
+double tensors(Stage stage, Side side, bool training, const char* target) {
+  const auto of = [&](int blocks) { return moved(Network(stage, side, blocks, training).graph(), stage, target); };
+  return static_cast<double>(of(3) - of(2)) / static_cast<double>(stage.join_bytes());
+}
+
+// The three convolutions of a block, of 1, 1/4 and 1/4 + 1/4 and 1/4 + 1 tensors, in each pass; the fourth's are 2.
+constexpr double kConvolutions = 3, kProjection = 2;
+// Bits of a mask, of a tensor of f32.
+constexpr double kMask = 1.0 / 32;
+
+// A join adds 3: its kernel reads what the convolution wrote and what is added, and writes. What is between two
+// convolutions adds nothing where the second computes it while it packs (x86), else 2 of the narrow tensor each.
+TEST(Counts, Forward) {
+  for (const Stage stage : kStages) {
+    for (const char* target : {"x86:avx512", "x86:avx2"}) {
+      EXPECT_LE(tensors(stage, Side::identity, false, target), kConvolutions + 3) << target << stage.side;
+      EXPECT_LE(tensors(stage, Side::projection, false, target), kConvolutions + kProjection + 3)
+          << target << stage.side;
+    }
+    const double stored = 2 * 2 * 0.25;
+    EXPECT_LE(tensors(stage, Side::identity, false, "cuda:sm_90"), kConvolutions + 3 + stored) << stage.side;
+    EXPECT_LE(tensors(stage, Side::projection, false, "cuda:sm_90"), kConvolutions + kProjection + 3 + stored)
+        << stage.side;
+    // In strict f32 cuDNN has no engine that sums what it computes (docs/cudnn.md, Numerics): statistics are one more
+    // read of each convolution's result.
+    for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"}) {
+      EXPECT_LE(tensors(stage, Side::identity, false, target), kConvolutions + 3 + stored + 1.5)
+          << target << stage.side;
+      EXPECT_LE(tensors(stage, Side::projection, false, target), kConvolutions + kProjection + 3 + stored + 2.5)
+          << target << stage.side;
+    }
+  }
+}
+
+// A join's backward adds 5 and a mask written and read: the input gradient's epilogue reads what else flows into the
+// join and what was normalised; then the gradient of that is made of two reads. A plain one adds 3 of the narrow tensor
+// with prologues, else 4.
+TEST(Counts, Step) {
+  const auto step = [](double forward, double plain) {
+    return 3 * kConvolutions + forward + 5 + 2 * kMask + 2 * plain * 0.25;
+  };
+  for (const Stage stage : kStages) {
+    for (const char* target : {"x86:avx512", "x86:avx2"})
+      EXPECT_LE(tensors(stage, Side::identity, true, target), step(3, 3)) << target << stage.side;
+    EXPECT_LE(tensors(stage, Side::identity, true, "cuda:sm_90"), step(4, 4)) << stage.side;
+    // Nor sums in the epilogue of an input gradient: what flows into each of the three is read, and what it normalised.
+    for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
+      EXPECT_LE(tensors(stage, Side::identity, true, target), step(5.5, 4) + 3) << target << stage.side;
+  }
+}
+
+// Without a convolution, forward: statistics, then two reads and one write. In one graph with its gradient the backward
+// pass takes what would be 6 and a mask (the masked gradient is written, and read with what was normalised): less,
+// because its first kernel is the forward's.
+TEST(Counts, NormalisedAddedRectifiedAlone) {
+  for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90"}) {
+    for (const Stage stage : kStages) {
+      const int channels = 4 * stage.channels;
+      const ir::Graph forward = ir::parse_graph(fmt::format(
+          R"(graph @join(%x: f32[{0},{1},{2},{2}]:nhwc, %s: f32[{1}], %t: f32[{1}], %side: f32[{0},{1},{2},{2}]:nhwc) {{
+  %0 = batch_norm_train(%x, %s, %t) : f32[{0},{1},{2},{2}]:nhwc
+  %1 = add(%0, %side) : f32[{0},{1},{2},{2}]:nhwc
+  %2 = relu(%1) : f32[{0},{1},{2},{2}]:nhwc
+  return %2
+}})",
+          kBatch, channels, stage.side));
+      const ir::Graph both = ir::differentiate(forward, {"x", "s", "t", "side"});
+      const auto tensors = [&](const ir::Graph& graph) {
+        return static_cast<double>(moved(graph, stage, target)) / static_cast<double>(stage.join_bytes());
+      };
+      EXPECT_LE(tensors(forward), 4) << target << stage.side;
+      EXPECT_LE(tensors(both), 4 + 6 + 2 * kMask - 1) << target << stage.side;
+    }
+  }
+}
+
+// Layers of a convolution, a bias and relu. Forward nothing is added; backward the masked gradient is what the input
+// gradient writes, and the mask costs its bits.
+TEST(Counts, BiasAndActivation) {
+  for (const Stage stage : kStages) {
+    const std::string type = fmt::format("f32[{},{},{},{}]:nhwc", kBatch, stage.channels, stage.side, stage.side);
+    const auto layers = [&](int n, bool training) {
+      std::string parameters = fmt::format("%r0: {}", type), ops;
+      std::vector<std::string> wanted{"r0"};
+      for (int i = 1; i <= n; ++i) {
+        parameters += fmt::format(", %w{0}: f32[{1},{1},3,3], %b{0}: f32[{1}]", i, stage.channels);
+        wanted.insert(wanted.end(), {fmt::format("w{}", i), fmt::format("b{}", i)});
+        ops += fmt::format("  %c{} = conv2d(%r{}, %w{}) {{padding=[1,1,1,1]}} : {}\n", i, i - 1, i, type);
+        ops += fmt::format("  %a{0} = bias_add(%c{0}, %b{0}) : {1}\n  %r{0} = relu(%a{0}) : {1}\n", i, type);
+      }
+      const ir::Graph graph =
+          ir::parse_graph(fmt::format("graph @layers({}) {{\n{}  return %r{}\n}}", parameters, ops, n));
+      return training ? ir::differentiate(graph, wanted) : graph;
+    };
+    const auto added = [&](bool training, const char* target) {
+      const auto of = [&](int n) { return moved(layers(n, training), stage, target); };
+      const double convolutions = training ? 6 : 2;
+      return 4 * static_cast<double>(of(3) - of(2)) / static_cast<double>(stage.join_bytes()) - convolutions;
+    };
+    for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90", "cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
+      EXPECT_LE(added(false, target), 0) << target << stage.side;
+    for (const char* target : {"x86:avx512", "x86:avx2"})
+      EXPECT_LE(added(true, target), 2 * kMask) << target << stage.side;
+    EXPECT_LE(added(true, "cuda:sm_90"), 2 * 0.25) << stage.side;  // a mask of a byte an element
+    // cuDNN has neither mask nor sums in a precompiled engine of strict f32, and no sums in one compiled at run time.
+    EXPECT_LE(added(true, "cuda:sm_90,cudnn=1"), 3) << stage.side;
+    EXPECT_LE(added(true, "cuda:sm_90,cudnn=2"), 2) << stage.side;
+  }
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
