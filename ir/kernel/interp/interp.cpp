@@ -18,6 +18,8 @@ struct Store {
   std::vector<std::uint64_t> own;     // the memory of works and locals
   std::vector<std::uint8_t> defined;  // per element; empty: always defined
   std::vector<std::uint8_t> unread;   // per element: stored here and not loaded since; empty: not asked
+  // Per element: loaded, stored in this phase; empty: not asked.
+  std::vector<std::uint8_t> loaded, stored;
 };
 
 template <class T>
@@ -52,7 +54,10 @@ class Machine {
   }
 
   void run() {
-    for (const Sequence& phase : code_.phases) run(phase);
+    for (std::size_t phase = 0; phase < code_.phases.size(); ++phase) {
+      run(code_.phases[phase]);
+      if (options_.traffic) note_traffic(static_cast<int>(phase));
+    }
     if (!options_.check_poison) return;
     for (std::size_t i = 0; i < stores_.size(); ++i) {
       if (k_.memories[i].kind != MemKind::write) continue;
@@ -75,6 +80,22 @@ class Machine {
       store.defined.resize(static_cast<std::size_t>(store.elements));
     if (options_.check_poison && memory.kind != MemKind::read && !memory.is_local())
       store.unread.resize(static_cast<std::size_t>(store.elements));
+    if (options_.traffic && !memory.is_local()) {
+      store.loaded.resize(static_cast<std::size_t>(store.elements));
+      store.stored.resize(static_cast<std::size_t>(store.elements));
+    }
+  }
+
+  void note_traffic(int phase) {
+    for (std::size_t i = 0; i < stores_.size(); ++i) {
+      Store& s = stores_[i];
+      const std::int64_t loaded = std::count(s.loaded.begin(), s.loaded.end(), 1);
+      const std::int64_t stored = std::count(s.stored.begin(), s.stored.end(), 1);
+      if (loaded + stored > 0)
+        options_.traffic->push_back({static_cast<MemId>(i), phase, bytes(s.dtype, loaded), bytes(s.dtype, stored)});
+      std::fill(s.loaded.begin(), s.loaded.end(), 0);
+      std::fill(s.stored.begin(), s.stored.end(), 0);
+    }
   }
 
   // Wraps, where only an IndexStmt of a kernel that is not verified can reach.
@@ -147,6 +168,7 @@ class Machine {
     Store& s = stores_[static_cast<std::size_t>(i.memory)];
     const std::int64_t at = address(s, i);
     if (!s.unread.empty()) s.unread[static_cast<std::size_t>(at)] = 0;
+    if (!s.loaded.empty()) s.loaded[static_cast<std::size_t>(at)] = 1;
     if (!s.defined.empty() && !s.defined[static_cast<std::size_t>(at)])
       throw InternalError(
           fmt::format("kernel {}: V10: element {} of memory {} is read before it is stored", k_.name, at, i.memory));
@@ -171,6 +193,7 @@ class Machine {
     const std::int64_t at = address(s, i);
     put(s, at, code_.slots[i.args[0]]);
     if (!s.defined.empty()) s.defined[static_cast<std::size_t>(at)] = 1;
+    if (!s.stored.empty()) s.stored[static_cast<std::size_t>(at)] = 1;
     if (s.unread.empty()) return;
     if (s.unread[static_cast<std::size_t>(at)])
       throw InternalError(fmt::format(

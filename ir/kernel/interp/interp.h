@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <span>
+#include <vector>
 
+#include "ir/kernel/cost/cost.h"
 #include "ir/kernel/kernel.h"
 
 namespace fusejit::ir {
@@ -16,6 +18,7 @@ struct InterpretOptions {
   TaskOrder order = TaskOrder::ascending;  // of tasks, blocks and lanes: must change no bit
   std::uint64_t seed = 1;                  // of the shuffle
   bool check_poison = true;
+  std::vector<MemoryTraffic>* traffic = nullptr;  // becomes what traffic(kernel) says of the text, as it was seen
 };
 
 // `buffers[i]` is the memory of the i-th buffer parameter (scalars skipped), dense, in its physical order;
