@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "fusejit/autocast.h"
+#include "ir/base/check.h"
 #include "ir/kept_names.h"
 #include "runtime/process/fork.h"
 
@@ -74,6 +76,13 @@ void set_log(std::function<void(std::string_view line)> log) {
 
 void set_trace_limit(int operations) { context().trace_limit = operations < 1 ? 1 : operations; }
 void check_borrowed(bool on) { context().check_borrowed = on; }
+
+Autocast::Autocast(DType dtype) : before_(thread_state().autocast) {
+  FJ_CHECK(dtype == bf16 || dtype == f16 || dtype == f32,
+           "Autocast: {} is no type to compute in (bf16, f16, or f32: off)", name(dtype));
+  thread_state().autocast = dtype == f32 ? std::nullopt : std::optional(dtype);
+}
+Autocast::~Autocast() { thread_state().autocast = before_; }
 
 NoGrad::NoGrad() : before_(std::exchange(thread_state().gradients, false)) {}
 NoGrad::~NoGrad() { thread_state().gradients = before_; }

@@ -76,6 +76,7 @@ struct ModuleCall;  // frontend/nn/module.cpp
 struct ThreadState {
   Recording* recording = nullptr;
   bool gradients = true;                 // false inside NoGrad
+  std::optional<DType> autocast;         // the narrow type of the innermost Autocast
   std::uint32_t region = 0;              // of what is recorded now
   std::int64_t moment;                   // the thread's number, then, in 40 bits, its evaluations so far
   const nn::ModuleCall* call = nullptr;  // the module that is being called, the innermost

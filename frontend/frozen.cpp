@@ -11,6 +11,7 @@
 #include "frontend/evaluation/evaluation.h"
 #include "frontend/evaluation/trace.h"
 #include "frontend/parameter_storage.h"
+#include "fusejit/autocast.h"
 #include "fusejit/module.h"
 #include "ir/base/check.h"
 
@@ -152,6 +153,7 @@ ir::Value folded(const Trace& trace, const std::vector<bool>& constant, std::siz
 
 struct Frozen::State {
   std::shared_ptr<nn::Module> module;
+  std::optional<DType> autocast;  // of where it was frozen, whatever it is called in
   std::unordered_map<const ParameterStorage*, Tensor> values;
   std::mutex mutex;  // of the rest
   std::map<std::string, std::shared_ptr<const Entry>> entries;
@@ -192,6 +194,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::o
   {
     const FrozenScope scope(values);
     const NoGrad off;
+    const Autocast cast(autocast.value_or(f32));
     y = (*module)(tensor_of(entry->stand_in, false, 0, device));
   }
   const Trace recorded = trace_of(value_of(y));
@@ -245,6 +248,7 @@ namespace nn {
 Frozen Module::freeze() const {
   auto state = std::make_shared<Frozen::State>();
   state->module = share();
+  state->autocast = thread_state().autocast;
   for (const auto& [name, parameter] : named_values()) {
     state->values.emplace(parameter.storage().get(), fusejit::tensor_of(buffer_of(parameter.value())));
   }

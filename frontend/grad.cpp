@@ -9,6 +9,7 @@
 #include "frontend/evaluation/trace.h"
 #include "frontend/grad.h"
 #include "frontend/record.h"
+#include "fusejit/autocast.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
 #include "ir/passes/grad.h"
@@ -175,7 +176,11 @@ TensorFunction custom_gradient(CustomForward forward, CustomBackward backward) {
     }
     for (Tensor& tensor : made.saved)
       custom->saved.push_back(tensor.defined() && value_of(tensor) == inner && is_plain ? Tensor() : tensor);
-    custom->backward = backward;
+    // What it computes again it computes as it was computed.
+    custom->backward = [backward, narrow = thread_state().autocast](const std::vector<Tensor>& saved, const Tensor& g) {
+      const Autocast scope(narrow.value_or(f32));
+      return backward(saved, g);
+    };
     custom->device = made.result.state()->device;
     auto note = std::make_shared<Attachment>();
     note->custom = std::move(custom);

@@ -95,7 +95,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) { return record(Op::matmul, {a, 
 Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
   const CalledAs called("linear");  // the addition too
   const Tensor y = record(Op::linear, {x, w});
-  return bias.defined() ? add(y, bias) : y;
+  return bias.defined() ? add(y, autocast(ir::AutocastRule::narrow, bias)) : y;
 }
 
 Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {

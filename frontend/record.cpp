@@ -31,6 +31,30 @@ Tensor as_dtype(const Tensor& x, DType dtype) {
   return x.dtype() == dtype ? x : record(ir::Op::cast, {x}, {{"dtype", dtype}});
 }
 
+// Operands as the innermost Autocast has them.
+class Autocasted {
+ public:
+  Autocasted(ir::Op op, std::span<const Input> inputs) : inputs_(inputs) {
+    const ir::AutocastRule rule = ir::op_def(op).autocast;
+    if (!thread_state().autocast || rule == ir::AutocastRule::as_given) return;
+    tensors_.reserve(inputs.size());  // inputs point into it
+    for (const Input& input : inputs) {
+      if (!input.tensor) {
+        own_.push_back(input);
+      } else {
+        own_.push_back(tensors_.emplace_back(autocast(rule, *input.tensor)));
+      }
+    }
+    inputs_ = own_;
+  }
+  std::span<const Input> inputs() const { return inputs_; }
+
+ private:
+  std::span<const Input> inputs_;
+  std::vector<Tensor> tensors_;
+  std::vector<Input> own_;
+};
+
 [[noreturn]] void refuse_devices(ir::Op op, std::span<const Input> inputs, const Device& wanted) {
   std::string operands, devices;
   for (const Input& input : inputs) {
@@ -64,6 +88,13 @@ std::optional<Device> common_device(ir::Op op, std::span<const Input> inputs) {
 }
 
 }  // namespace
+
+Tensor autocast(ir::AutocastRule rule, const Tensor& x) {
+  const std::optional<DType> narrow = thread_state().autocast;
+  if (!narrow || rule == ir::AutocastRule::as_given || !x.defined() || !is_float(x.dtype()) || x.dtype() == f64)
+    return x;
+  return as_dtype(x, rule == ir::AutocastRule::narrow ? *narrow : f32);
+}
 
 ir::AttrInit number_attr(std::string_view name, Number value) {
   return value.is_integer ? ir::AttrInit(name, value.integer) : ir::AttrInit(name, value.real);
@@ -101,8 +132,10 @@ Tensor record_value(ir::Value value, std::span<const Input> inputs, std::optiona
   return result;
 }
 
-Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit> attrs) {
+Tensor record(ir::Op op, std::span<const Input> given, std::vector<ir::AttrInit> attrs) {
   ThreadState& thread = thread_state();
+  const Autocasted autocasted(op, given);
+  const std::span<const Input> inputs = autocasted.inputs();
   std::vector<ir::Operand> operands;
   operands.reserve(inputs.size());
   {
@@ -124,7 +157,9 @@ Tensor record(ir::Op op, std::span<const Input> inputs, std::vector<ir::AttrInit
   return record_value(std::move(value), inputs, common_device(op, inputs));
 }
 
-Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vector<ir::AttrInit> attrs) {
+Tensor record_promoted(ir::Op op, std::initializer_list<Input> given, std::vector<ir::AttrInit> attrs) {
+  const Autocasted autocasted(op, {given.begin(), given.size()});
+  const std::span<const Input> inputs = autocasted.inputs();
   const ir::DTypeRule rule = ir::op_def(op).dtype_rule;
   int highest = rule == ir::DTypeRule::floating ? 2 : 0;
   for (const Input& input : inputs) {

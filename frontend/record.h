@@ -34,6 +34,9 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vect
 // One float operand: bool and integer tensors are taken as f32.
 Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs = {});
 
+// An operand as the innermost Autocast of this thread has it for ops of that rule.
+Tensor autocast(ir::AutocastRule rule, const Tensor& x);
+
 // While one lives, what this thread records is what the user calls `op`, a literal. For operations that are recorded as
 // others.
 class CalledAs {

@@ -4,6 +4,7 @@
 
 #include "frontend/parameter_storage.h"
 #include "frontend/step.h"
+#include "fusejit/autocast.h"
 #include "fusejit/random.h"
 #include "ir/base/check.h"
 #include "runtime/profiler.h"
@@ -14,6 +15,7 @@ StepCore::StepCore(nn::Module& net, optim::Optimizer& optimizer, TrainStepOption
     : net_(net.share()), optimizer_(optimizer), options_(options) {
   FJ_CHECK(std::isfinite(options.max_grad_norm) && options.max_grad_norm >= 0,
            "train_step: max_grad_norm is {}, it must be finite and not negative", options.max_grad_norm);
+  if (options.autocast) Autocast{*options.autocast};  // refuses a type that cannot be meant, here and not at a step
 }
 
 std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f) {
@@ -26,7 +28,10 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   try {
     RecordedStep step = [&] {
       const runtime::ProfileScope scope("record", "train_step");
-      return record_step(recording, optimizer_, options_.max_grad_norm, f);
+      return record_step(recording, optimizer_, options_.max_grad_norm, [&] {
+        const Autocast scope(options_.autocast.value_or(f32));
+        return f();
+      });
     }();
     // What a step gives back is a value without history, and so is what it leaves in the module.
     for (const Tensor& tensor : step.wanted) tensor.state()->needs_grad = false;

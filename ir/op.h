@@ -177,6 +177,13 @@ enum class DTypeRule : std::uint8_t {
   own        // the row's `infer` says
 };
 
+// What mixed precision (fusejit/autocast.h) makes of an op's float operands but f64, after PyTorch's lists.
+enum class AutocastRule : std::uint8_t {
+  as_given,
+  narrow,  // to the narrow type: sums of products, which are accumulated in f32 all the same
+  wide     // to f32: what overflows or loses its digits in a narrow type
+};
+
 class Value;         // ir/node.h
 struct Node;         // ir/node.h
 struct Operand;      // ir/node.h: a Value or a number
@@ -285,7 +292,8 @@ struct OpDef {
   double ulp = 0;                             // bound of the fragment and of CUDA's function; 0: correctly rounded
   double domain_low = -10, domain_high = 10;  // where tests draw ordinary arguments from
   int cost = 1;                               // FLOP of one element, for the cost model
-  std::string_view meaning = "";              // one sentence, for docs/ops.md
+  AutocastRule autocast = AutocastRule::as_given;
+  std::string_view meaning = "";  // one sentence, for docs/ops.md
 
   // It runs as a register tile: convolutions, matrix products.
   bool is_contraction() const { return contractions != nullptr; }

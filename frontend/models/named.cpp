@@ -8,6 +8,7 @@
 #include "frontend/evaluation/trace.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/step.h"
+#include "fusejit/autocast.h"
 #include "fusejit/grad.h"
 #include "fusejit/models.h"
 #include "ir/base/check.h"
@@ -19,14 +20,22 @@ struct Source {
   std::string name;
   std::vector<std::int64_t> numbers;  // after '@', between 'x'
   bool train = false;
+  std::optional<DType> autocast;
 };
 
 Source parse_source(std::string_view text) {
   const std::string whole(text);
   Source source;
-  if (text.ends_with(":train")) source.train = true, text.remove_suffix(6);
-  const std::size_t colon = text.find(':');
-  FJ_CHECK(colon == std::string_view::npos, "model '{}': after ':' only 'train' is known", whole);
+  for (std::size_t colon; (colon = text.rfind(':')) != std::string_view::npos; text = text.substr(0, colon)) {
+    const std::string_view word = text.substr(colon + 1);
+    if (word == "train") {
+      source.train = true;
+    } else {
+      FJ_CHECK(word == "autocast=bf16" || word == "autocast=f16",
+               "model '{}': after ':' only 'train', 'autocast=bf16' and 'autocast=f16' are known", whole);
+      source.autocast = word.ends_with("bf16") ? bf16 : f16;
+    }
+  }
   const std::size_t at = text.find('@');
   source.name = text.substr(0, at);
   const char* next = at == std::string_view::npos ? nullptr : text.data() + at + 1;
@@ -95,6 +104,7 @@ ModelGraph graph_of(const NamedNetwork& model) {
   const Tensor x = stand_in(model.input, "x", names);
   if (!model.train) {
     net.eval();
+    const Autocast cast(model.autocast.value_or(f32));
     const NoGrad off;
     return captured(model.name, {net(x)}, std::move(names), {});
   }
@@ -103,8 +113,10 @@ ModelGraph graph_of(const NamedNetwork& model) {
   recording.seed = 1;
   recording.name = model.name;
   const RecordingScope scope(recording);
-  const RecordedStep step =
-      record_step(recording, *model.optimizer, 0, [&] { return std::vector{model.loss(net(x), target)}; });
+  const RecordedStep step = record_step(recording, *model.optimizer, 0, [&] {
+    const Autocast cast(model.autocast.value_or(f32));
+    return std::vector{model.loss(net(x), target)};
+  });
   std::vector<Tensor> replaced;
   for (const Donation& donation : step.donations) replaced.push_back(donation.value);
   return captured(model.name + "_step", step.wanted, std::move(names), replaced);
@@ -120,6 +132,7 @@ NamedNetwork classifier(const Source& source, std::string_view text, Net net, DT
   auto optimizer = std::make_shared<optim::SGD>(shared->parameters(), optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
   return {source.name,
           source.train,
+          source.autocast,
           shared,
           optimizer,
           {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
@@ -175,6 +188,7 @@ NamedNetwork named_network(std::string_view text, DType dtype) {
   auto optimizer = std::make_shared<optim::Adadelta>(net->parameters());
   return {source.name,
           source.train,
+          source.autocast,
           net,
           optimizer,
           {dtype, {n[0], 1, 28, 28}, Layout::standard},

@@ -4,9 +4,11 @@
 //   resnet18@16x3x224x224:train    cross-entropy, gradients and SGD with momentum
 //   resnet34, resnet50, mobilenet_v2, vgg16, vgg16_bn, densenet121   likewise
 //   resnet50@1x3x224x224           inference; so with the others
+//   resnet50@16x3x224x224:train:autocast=bf16   recorded inside an Autocast (fusejit/autocast.h); so with the others
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,7 @@ bool is_model_source(std::string_view source);
 struct NamedNetwork {
   std::string name;
   bool train = false;
+  std::optional<DType> autocast;
   std::shared_ptr<nn::Module> net;
   std::shared_ptr<optim::Optimizer> optimizer;
   Type input;                // images; a target is one i64 number for each

@@ -267,12 +267,12 @@ constexpr OpDef kRows[] = {
     {.op = Op::conv2d, .name = "conv2d", .family = Family::anchor, .min_operands = 2, .max_operands = 2,
      .operand_names = kXW, .attrs = kConv, .infer = infer_conv2d, .grad = grad_conv2d, .evaluate = evaluate_conv,
      .contractions = contraction_of_conv2d, .images = 0b011, .packs_second = true,
-     .meaning = "cross-correlation of x [N,C,H,W] with w [K,C/groups,R,S]"},
+     .autocast = AutocastRule::narrow, .meaning = "cross-correlation of x [N,C,H,W] with w [K,C/groups,R,S]"},
     {.op = Op::conv2d_input_grad, .name = "conv2d_input_grad", .family = Family::anchor, .min_operands = 2,
      .max_operands = 2, .operand_names = kDyW, .attrs = kInputGrad, .infer = infer_conv2d_input_grad,
      .grad = grad_conv2d_input_grad, .evaluate = evaluate_conv,
      .contractions = contraction_of_conv2d_input_grad, .images = 0b011, .packs_second = true,
-     .meaning = "the gradient of conv2d with respect to x: transposed convolution"},
+     .autocast = AutocastRule::narrow, .meaning = "the gradient of conv2d with respect to x: transposed convolution"},
     {.op = Op::conv2d_weight_grad, .name = "conv2d_weight_grad", .family = Family::anchor, .min_operands = 2,
      .max_operands = 2, .operand_names = kXDy, .attrs = kWeightGrad, .infer = infer_conv2d_weight_grad,
      .grad = grad_conv2d_weight_grad, .evaluate = evaluate_conv,
@@ -281,11 +281,11 @@ constexpr OpDef kRows[] = {
     {.op = Op::matmul, .name = "matmul", .family = Family::anchor, .min_operands = 2, .max_operands = 2,
      .operand_names = kAB, .infer = infer_matmul, .grad = grad_matmul, .evaluate = evaluate_matmul,
      .contractions = contraction_of_matmul, .matrix = true, .packs_second = true,
-     .meaning = "matrix product over the last two dims, leading dims broadcast"},
+     .autocast = AutocastRule::narrow, .meaning = "matrix product over the last two dims, leading dims broadcast"},
     {.op = Op::linear, .name = "linear", .family = Family::anchor, .min_operands = 2, .max_operands = 2,
      .operand_names = kXW, .infer = infer_linear, .grad = grad_linear, .evaluate = evaluate_linear,
      .contractions = contraction_of_linear, .matrix = true, .packs_second = true,
-     .meaning = "x times w transposed, over the last dim of x"},
+     .autocast = AutocastRule::narrow, .meaning = "x times w transposed, over the last dim of x"},
 };
 // clang-format on
 static_assert(rows_fill(kRows, kAnchor), "a row is missing or out of order");

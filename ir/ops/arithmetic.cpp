@@ -350,6 +350,7 @@ constexpr OpDef kRows[] = {
      .domain_low = 0.1,
      .domain_high = 8,
      .cost = 40,
+     .autocast = AutocastRule::wide,
      .meaning = "a to the power b; ints multiply modulo 2^n"},
     {.op = Op::maximum,
      .name = "maximum",
@@ -432,6 +433,7 @@ constexpr OpDef kRows[] = {
      .fragment_f32 = fragments::kReciprocalF32,
      .fragment_f64 = fragments::kReciprocalF64,
      .cost = 4,
+     .autocast = AutocastRule::wide,
      .meaning = "1 / x"},
     {.op = Op::sqrt,
      .name = "sqrt",
@@ -455,6 +457,7 @@ constexpr OpDef kRows[] = {
      .ulp = 2,
      .domain_low = 0.01,
      .cost = 12,
+     .autocast = AutocastRule::wide,
      .meaning = "1 / sqrt(x)"},
 };
 static_assert(rows_fill(kRows, kArithmetic), "a row is missing or out of order");

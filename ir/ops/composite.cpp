@@ -341,7 +341,7 @@ constexpr OpDef kRows[] = {
          return softplus(x, b, t);
        });
      },
-     .cost = 20, .meaning = "x where beta*x > threshold, else log1p(exp(beta*x)) / beta"},
+     .cost = 20, .autocast = AutocastRule::wide, .meaning = "x where beta*x > threshold, else log1p(exp(beta*x)) / beta"},
     {.op = Op::hardsigmoid, .name = "hardsigmoid", .family = Family::composite, .operand_names = kX, .infer = like_x,
      .grad = [](const GradContext& c) -> std::vector<Value> {
        const Value slope = call(Op::logical_and, call(Op::gt, c.x(0), -3), call(Op::lt, c.x(0), 3));
@@ -366,11 +366,11 @@ constexpr OpDef kRows[] = {
     {.op = Op::softmax, .name = "softmax", .family = Family::composite, .operand_names = kX, .attrs = kDim,
      .infer = infer_softmax, .grad = grad_softmax, .expand = expand_softmax,
      .evaluate = [](const EvalContext& c) { evaluate_softmax(c, false); },
-     .cost = 14, .meaning = "exp(x - max) / sum of the same along dim"},
+     .cost = 14, .autocast = AutocastRule::wide, .meaning = "exp(x - max) / sum of the same along dim"},
     {.op = Op::log_softmax, .name = "log_softmax", .family = Family::composite, .operand_names = kX, .attrs = kDim,
      .infer = infer_softmax, .grad = grad_log_softmax, .expand = expand_log_softmax,
      .evaluate = [](const EvalContext& c) { evaluate_softmax(c, true); },
-     .cost = 14, .meaning = "the logarithm of softmax, without overflow"},
+     .cost = 14, .autocast = AutocastRule::wide, .meaning = "the logarithm of softmax, without overflow"},
     {.op = Op::bias_add, .name = "bias_add", .family = Family::composite, .min_operands = 2, .max_operands = 2,
      .operand_names = kXBias, .infer = infer_bias_add, .grad = grad_bias_add, .expand = expand_bias_add,
      .evaluate = evaluate_bias_add, .meaning = "x + b along dim 1"},

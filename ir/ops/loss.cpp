@@ -266,12 +266,12 @@ constexpr OpDef kRows[] = {
     {.op = Op::nll_loss, .name = "nll_loss", .family = Family::composite, .min_operands = 2, .max_operands = 2,
      .operand_names = kClasses, .attrs = kNll, .infer = infer_classes, .grad = grad_nll, .expand = expand_nll,
      .evaluate = [](const EvalContext& c) { evaluate_classes(c, false); },
-     .meaning = "-logp at the target class, 0 where the target is ignore_index"},
+     .autocast = AutocastRule::wide, .meaning = "-logp at the target class, 0 where the target is ignore_index"},
     {.op = Op::cross_entropy, .name = "cross_entropy", .family = Family::composite, .min_operands = 2,
      .max_operands = 2, .operand_names = kLogits, .attrs = kCrossEntropy, .infer = infer_cross_entropy,
      .grad = grad_cross_entropy, .expand = expand_cross_entropy,
      .evaluate = [](const EvalContext& c) { evaluate_classes(c, true); }, .cost = 16,
-     .meaning = "nll_loss of log_softmax(x) over dim 1, with smoothed targets"},
+     .autocast = AutocastRule::wide, .meaning = "nll_loss of log_softmax(x) over dim 1, with smoothed targets"},
     {.op = Op::mse_loss, .name = "mse_loss", .family = Family::composite, .min_operands = 2, .max_operands = 2,
      .operand_names = kPair, .attrs = kReduction, .infer = infer_pointwise,
      .expand = [](Operands o, const Attrs& a, const Type& r) {
@@ -280,7 +280,7 @@ constexpr OpDef kRows[] = {
      .evaluate = [](const EvalContext& c) {
        evaluate_pointwise(c, [](double x, double t) { return (x - t) * (x - t); });
      },
-     .cost = 2, .meaning = "(x - t)^2"},
+     .cost = 2, .autocast = AutocastRule::wide, .meaning = "(x - t)^2"},
     {.op = Op::l1_loss, .name = "l1_loss", .family = Family::composite, .min_operands = 2, .max_operands = 2,
      .operand_names = kPair, .attrs = kReduction, .infer = infer_pointwise,
      .expand = [](Operands o, const Attrs& a, const Type& r) {
@@ -289,7 +289,7 @@ constexpr OpDef kRows[] = {
      .evaluate = [](const EvalContext& c) {
        evaluate_pointwise(c, [](double x, double t) { return std::fabs(x - t); });
      },
-     .cost = 2, .meaning = "|x - t|"},
+     .cost = 2, .autocast = AutocastRule::wide, .meaning = "|x - t|"},
     {.op = Op::smooth_l1_loss, .name = "smooth_l1_loss", .family = Family::composite, .min_operands = 2,
      .max_operands = 2, .operand_names = kPair, .attrs = kSmoothL1,
      .infer = [](const InferContext& c) {
@@ -302,12 +302,12 @@ constexpr OpDef kRows[] = {
          return smooth_l1(std::fabs(x - t), beta);
        });
      },
-     .cost = 5, .meaning = "d = |x - t|: d^2 / (2 beta) where d < beta, else d - beta/2"},
+     .cost = 5, .autocast = AutocastRule::wide, .meaning = "d = |x - t|: d^2 / (2 beta) where d < beta, else d - beta/2"},
     {.op = Op::binary_cross_entropy_with_logits, .name = "binary_cross_entropy_with_logits",
      .family = Family::composite, .min_operands = 2, .max_operands = 2, .operand_names = kPair, .attrs = kReduction,
      .infer = infer_pointwise, .grad = grad_logits, .expand = expand_logits,
      .evaluate = [](const EvalContext& c) { evaluate_pointwise(c, logits_loss); }, .cost = 20,
-     .meaning = "max(x, 0) - x t + log1p(exp(-|x|))"},
+     .autocast = AutocastRule::wide, .meaning = "max(x, 0) - x t + log1p(exp(-|x|))"},
 };
 // clang-format on
 static_assert(rows_fill(kRows, kLoss), "a row is missing or out of order");

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "ir/base/check.h"
 #include "runtime/process/fork.h"
 
 namespace fusejit::runtime {
@@ -16,6 +18,10 @@ namespace {
 
 // Long enough to bridge the host work between the kernels of a step, short enough not to burn a core between steps.
 constexpr auto kSpin = std::chrono::microseconds(300);
+// How long the caller spins for the last pieces of a region: beyond what a piece differs from another by, and below the
+// milliseconds that the system lets another program have a processor.
+constexpr auto kPatience = std::chrono::microseconds(100);
+constexpr std::int64_t kPieces = 8;
 
 void relax() {
 #if defined(__x86_64__)
@@ -33,17 +39,30 @@ class ThreadPool::Crew {
   void run(std::int64_t tasks, Region region, void* context);
 
  private:
+  // Tasks of a share that nobody has taken, and the region that they are of: who comes too late for that finds another
+  // number and takes nothing, so nobody waits for those who have not come.
+  struct alignas(64) Share {
+    std::atomic<std::uint64_t> state{0};
+  };
+  static constexpr std::uint64_t state_of(std::uint32_t generation, std::int64_t left) {
+    return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(left);
+  }
+
   void work(int worker);
-  void run_share(int worker);
+  void take_part(int worker, std::uint32_t generation);
+  bool do_piece(int worker, int share, std::uint32_t generation);
+  void wait_for_others();
 
   const std::chrono::microseconds
       spin_;  // none where threads outnumber processors: who spins keeps others from working
   std::vector<std::thread> workers_;
+  std::vector<Share> shares_;
+  // Of the region that runs. Written while no task of another one is left, read by who has taken a task of it.
   Region region_ = nullptr;
   void* context_ = nullptr;
   std::int64_t tasks_ = 0;
-  alignas(64) std::atomic<std::uint64_t> generation_{0};
-  alignas(64) std::atomic<int> unfinished_{0};
+  alignas(64) std::atomic<std::uint32_t> generation_{0};
+  alignas(64) std::atomic<int> unfinished_{0};  // tasks
   std::atomic<int> parked_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
@@ -51,7 +70,8 @@ class ThreadPool::Crew {
 };
 
 ThreadPool::Crew::Crew(int threads)
-    : spin_(threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpin : std::chrono::microseconds(0)) {
+    : spin_(threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpin : std::chrono::microseconds(0)),
+      shares_(static_cast<std::size_t>(threads)) {
   workers_.reserve(static_cast<std::size_t>(threads) - 1);  // nothing throws once there are threads to be joined
   try {
     for (int worker = 1; worker < threads; ++worker) workers_.emplace_back([this, worker] { work(worker); });
@@ -68,10 +88,42 @@ ThreadPool::Crew::~Crew() {
   for (auto& worker : workers_) worker.join();
 }
 
-void ThreadPool::Crew::run_share(int worker) {
-  const std::int64_t n = threads();
-  const std::int64_t first = tasks_ * worker / n, last = tasks_ * (worker + 1) / n;
-  if (first < last) region_(context_, worker, first, last);
+// A piece of the share, if any is left: an eighth, so that who is late has few tasks, and few pieces make a share.
+bool ThreadPool::Crew::do_piece(int worker, int share, std::uint32_t generation) {
+  std::atomic<std::uint64_t>& state = shares_[static_cast<std::size_t>(share)].state;
+  std::uint64_t found = state.load(std::memory_order_acquire);
+  std::int64_t left = 0, piece = 0;
+  do {
+    left = static_cast<std::uint32_t>(found);
+    if (found >> 32 != generation || left == 0) return false;
+    piece = (left + kPieces - 1) / kPieces;
+  } while (!state.compare_exchange_weak(found, state_of(generation, left - piece), std::memory_order_acquire));
+  // From here the region cannot end before this piece.
+  const std::int64_t last_of_share = tasks_ * (share + 1) / threads(), first = last_of_share - left;
+  region_(context_, worker, first, first + piece);
+  if (unfinished_.fetch_sub(static_cast<int>(piece), std::memory_order_acq_rel) == piece) unfinished_.notify_one();
+  return true;
+}
+
+void ThreadPool::Crew::take_part(int worker, std::uint32_t generation) {
+  const int n = threads();
+  for (int k = 0; k < n; ++k) {
+    const int share = (worker + k) % n;
+    while (do_piece(worker, share, generation)) {
+    }
+  }
+}
+
+// Spinning, a while: the others are at their last pieces. Then asleep, so that the processor is free for one of them
+// that has none.
+void ThreadPool::Crew::wait_for_others() {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  int left = unfinished_.load(std::memory_order_acquire);
+  for (int spins = 0; left != 0; ++spins, left = unfinished_.load(std::memory_order_acquire)) {
+    relax();
+    if (spins % 64 == 63 && std::chrono::steady_clock::now() >= deadline)
+      unfinished_.wait(left, std::memory_order_acquire);
+  }
 }
 
 void ThreadPool::Crew::run(std::int64_t tasks, Region region, void* context) {
@@ -79,29 +131,29 @@ void ThreadPool::Crew::run(std::int64_t tasks, Region region, void* context) {
     if (tasks > 0) region(context, 0, 0, tasks);
     return;
   }
+  FJ_ASSERT(tasks <= std::numeric_limits<int>::max(), "a region of {} tasks", tasks);
   region_ = region, context_ = context, tasks_ = tasks;
-  unfinished_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  generation_.fetch_add(1);  // seq_cst: ordered against the parked count below
+  unfinished_.store(static_cast<int>(tasks), std::memory_order_relaxed);
+  const std::uint32_t generation = generation_.load(std::memory_order_relaxed) + 1;
+  for (std::int64_t i = 0, n = threads(); i < n; ++i) {
+    shares_[static_cast<std::size_t>(i)].state.store(state_of(generation, tasks * (i + 1) / n - tasks * i / n),
+                                                     std::memory_order_release);
+  }
+  generation_.store(generation);  // seq_cst: ordered against the parked count below
   if (parked_.load() > 0) {
     std::lock_guard lock(mutex_);
     wake_.notify_all();
   }
-  run_share(0);
-  // A worker that was parked may take long to come: yield after a while so that fewer processors than workers also end.
-  for (int spins = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spins) {
-    if (spins < 20000) {
-      relax();
-    } else {
-      std::this_thread::yield();
-    }
-  }
+  take_part(0, generation);
+  wait_for_others();
 }
 
 void ThreadPool::Crew::work(int worker) {
-  std::uint64_t seen = 0;
+  std::uint32_t seen = 0;
   for (;;) {
     auto deadline = std::chrono::steady_clock::now() + spin_;
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == seen; ++spins) {
+    std::uint32_t generation = generation_.load(std::memory_order_acquire);
+    for (int spins = 0; generation == seen; ++spins, generation = generation_.load(std::memory_order_acquire)) {
       relax();
       if (spins % 64 != 63 || std::chrono::steady_clock::now() < deadline) continue;
       std::unique_lock lock(mutex_);
@@ -109,10 +161,9 @@ void ThreadPool::Crew::work(int worker) {
       wake_.wait(lock, [&] { return generation_.load() != seen; });
       parked_.fetch_sub(1);
     }
-    ++seen;  // one generation a region: run() waits for every worker before it opens the next
     if (stopping_.load()) return;
-    run_share(worker);
-    unfinished_.fetch_sub(1, std::memory_order_release);
+    seen = generation;  // regions that went by without this worker are over
+    take_part(worker, generation);
   }
 }
 

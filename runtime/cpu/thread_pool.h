@@ -1,6 +1,8 @@
-// A small static pool: run(tasks, f) splits 0..tasks into one contiguous range a worker; the caller is worker 0.
-// Workers spin for a bounded time after each region, because a parked thread joins tens of microseconds late, then
-// park. In a child of fork() it has new workers.
+// A small pool: run(tasks, f) splits 0..tasks into one contiguous share a worker; the caller is worker 0. A worker
+// takes its share in a few pieces, then what is left of others': one that the system has taken the processor from holds
+// up the piece that it is at, not its share. Workers spin for a bounded time after each region, because a parked thread
+// joins tens of microseconds late, then park, and so does the caller that waits for the last piece. In a child of
+// fork() it has new workers.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,8 @@ class ThreadPool {
   explicit ThreadPool(int threads);
   ~ThreadPool();
   int threads() const { return threads_; }
-  // f(worker, first, last) on every worker with a non-empty range; returns when all are done. One region at a time:
-  // the owner serialises calls.
+  // f(worker, first, last) until every task is done once, each worker's calls one after another; which worker does a
+  // task is not said. At most 2^31 - 1 tasks. One region at a time: the owner serialises calls.
   using Region = void (*)(void* context, int worker, std::int64_t first, std::int64_t last);
   void run(std::int64_t tasks, Region region, void* context);
 

@@ -19,6 +19,9 @@ namespace {
 constexpr int kMostOps = 96;
 // An expression this long is not written into several kernels.
 constexpr int kMostRepeatedOps = 24;
+// Of vectors and numbers, such as a conversion: hidden behind what is read from memory. On CUDA so is a division or a
+// root, and the compiler takes it out of a thread's loops.
+constexpr int kMostOpsPerElement = 2;
 // A view is stored where views of it would go on for longer, or would name its elements by a longer index than this:
 // whatever is stacked on what, a kernel takes bounded work to make, and its bounds can be proven. A tile computes
 // the index itself.
@@ -142,7 +145,17 @@ class Chooser {
       return;
     }
     const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
-    if (costs_[at(under)].ops > 0 && small * 2 <= large) store_under(operand);  // R3: never once per element
+    if (costs_[at(under)].ops > 0 && small * 2 <= large && !is_cheap_per_element(under)) store_under(operand);  // R3
+  }
+
+  // Work on arguments alone that may be done once per element of a larger space, so that no kernel of its own does it.
+  // Work on a finished reduction has the reduction's kernel to be done in.
+  bool is_cheap_per_element(int v) const {
+    const Cost& cost = costs_[at(v)];
+    const auto parameters = static_cast<int>(graph_.parameters().size());
+    const int most = target_.isa == Isa::cuda ? kMostRepeatedOps : kMostOpsPerElement;
+    return rules_.has(Rule::chain) && cost.ops <= most &&
+           std::all_of(cost.leaves.begin(), cost.leaves.end(), [&](int leaf) { return leaf < parameters; });
   }
 
   // R6: the anchor computes the operand while it copies it to a panel. That moves fewer bytes where no kernel could

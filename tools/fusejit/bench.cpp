@@ -74,10 +74,12 @@ Measured time_model(const BenchOptions& options, DType dtype) {
   Measured measured;
   if (model.train) {
     auto step = train_step(*model.net, *model.optimizer,
-                           [&](const Tensor& in, const Tensor& t) { return model.loss((*model.net)(in), t); });
+                           [&](const Tensor& in, const Tensor& t) { return model.loss((*model.net)(in), t); },
+                           {.autocast = model.autocast});
     time_steps(options.steps, measured, [&] { step(x, target).item<double>(); });
   } else {
     model.net->eval();
+    const Autocast cast(model.autocast.value_or(f32));
     const Frozen serve = model.net->freeze();
     time_steps(options.steps, measured, [&] {
       serve(x).eval();

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -20,7 +21,8 @@
 namespace fusejit {
 
 struct TrainStepOptions {
-  double max_grad_norm = 0;  // > 0: gradients are clipped to this joint norm
+  double max_grad_norm = 0;            // > 0: gradients are clipped to this joint norm
+  std::optional<DType> autocast = {};  // bf16, f16: the function is recorded inside an Autocast (autocast.h)
 };
 
 namespace detail {

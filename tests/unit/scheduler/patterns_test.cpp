@@ -1,0 +1,188 @@
+// The patterns of TensorFlow's remapper (grappler), and how many kernels they are: in both layouts, every float dtype,
+// on processors and on CUDA, by themselves and differentiated. Laying out weights for the tile that reads them counts
+// nothing: what is fixed is laid out once.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ir/passes/grad.h"
+#include "scheduler/make_plan.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+// $D: the dtype; $X, $Y: images of 8 and 16 channels in the layout; $V: vector of 16; $P, $Q: matrices of 20 and 24.
+struct Pattern {
+  const char* name;
+  const char* parameters;
+  const char* body;  // result: %y
+  int kernels;
+  int gradient_kernels;  // with the gradients of all parameters but integers
+};
+
+constexpr const char* kConv = "%x: $X, %w: $D[16,8,3,3], %b: $V";
+constexpr const char* kProduct = "%x: $P, %w: $D[24,20], %b: $D[24]";
+constexpr const char* kDepthwise = "%x: $Y, %w: $D[16,1,3,3], %b: $V";
+#define CONV "  %c = conv2d(%x, %w) {padding=[1,1,1,1]} : $Y\n"
+#define CONV_BIAS CONV "  %d = bias_add(%c, %b) : $Y\n"
+#define DEPTHWISE_BIAS \
+  "  %c = conv2d(%x, %w) {padding=[1,1,1,1], groups=16} : $Y\n  %d = bias_add(%c, %b) : $Y\n"
+#define PRODUCT_BIAS "  %c = linear(%x, %w) : $Q\n  %d = bias_add(%c, %b) : $Q\n"
+
+const std::vector<Pattern>& patterns() {
+  static const std::vector<Pattern> all = {
+      // 1, 3: bias, what is added, activation
+      {"conv+bias+add+relu", "%x: $X, %w: $D[16,8,3,3], %b: $V, %z: $Y",
+       CONV_BIAS "  %e = add(%d, %z) : $Y\n  %y = relu(%e) : $Y\n", 1, 3},
+      {"conv+bias+add+leaky_relu", "%x: $X, %w: $D[16,8,3,3], %b: $V, %z: $Y",
+       CONV_BIAS "  %e = add(%d, %z) : $Y\n  %y = leaky_relu(%e) : $Y\n", 1, 3},
+      {"conv+bias+add", "%x: $X, %w: $D[16,8,3,3], %b: $V, %z: $Y", CONV_BIAS "  %y = add(%d, %z) : $Y\n", 1, 4},
+      {"depthwise+bias+add+relu6", "%x: $Y, %w: $D[16,1,3,3], %b: $V, %z: $Y",
+       DEPTHWISE_BIAS "  %e = add(%d, %z) : $Y\n  %y = relu6(%e) : $Y\n", 1, 3},
+      {"product+bias+add+elu", "%x: $P, %w: $D[24,20], %b: $D[24], %z: $Q",
+       PRODUCT_BIAS "  %e = add(%d, %z) : $Q\n  %y = elu(%e) : $Q\n", 1, 3},
+      // 2: an activation by itself
+      {"conv+leaky_relu", "%x: $X, %w: $D[16,8,3,3]", CONV "  %y = leaky_relu(%c) : $Y\n", 1, 3},
+      {"conv+mish", "%x: $X, %w: $D[16,8,3,3]", CONV "  %y = mish(%c) : $Y\n", 1, 3},
+      // 4: padding in front
+      {"pad+conv", "%x: $X, %w: $D[16,8,2,2]",
+       "  %p = pad(%x) {low=[0,0,0,0], high=[0,0,1,1]} : $D[2,8,11,11]$L\n  %y = conv2d(%p, %w) : $Y\n", 1, 3},
+      // 5: an activation written out
+      {"conv+bias+hardswish written out", kConv,
+       CONV_BIAS "  %e = add(%d, 3) : $Y\n  %f = relu6(%e) : $Y\n  %g = mul(%f, 0.16666667) : $Y\n"
+                 "  %y = mul(%d, %g) : $Y\n",
+       1, 3},
+      {"depthwise+bias+hardswish", kDepthwise, DEPTHWISE_BIAS "  %y = hardswish(%d) : $Y\n", 1, 3},
+      // 6, 9, 10: activations written out, alone
+      {"x tanh(softplus(x))", "%x: $X",
+       "  %a = softplus(%x) : $X\n  %c = tanh(%a) : $X\n  %y = mul(%x, %c) : $X\n", 1, 1},
+      {"maximum(x, 0.2 x)", "%x: $X", "  %a = mul(%x, 0.2) : $X\n  %y = maximum(%x, %a) : $X\n", 1, 1},
+      {"x sigmoid(x)", "%x: $X", "  %a = sigmoid(%x) : $X\n  %y = mul(%x, %a) : $X\n", 1, 1},
+      // 7: a scaled product and a mask
+      {"matmul*scalar+add", "%x: $D[2,4,6,20], %w: $D[2,4,20,24], %m: $D[2,1,6,24]",
+       "  %c = matmul(%x, %w) : $D[2,4,6,24]\n  %d = mul(%c, 0.125) : $D[2,4,6,24]\n"
+       "  %y = add(%d, %m) : $D[2,4,6,24]\n",
+       1, 4},
+      // 8: swish
+      {"conv+bias+x sigmoid(x)", kConv, CONV_BIAS "  %e = sigmoid(%d) : $Y\n  %y = mul(%d, %e) : $Y\n", 1, 3},
+      {"conv+batch_norm+silu", "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
+       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = silu(%d) : $Y\n", 1, 4},
+      // 11: layer norm, as one op and from its parts
+      {"layer_norm", "%x: $P, %s: $D[20], %t: $D[20]",
+       "  %y = layer_norm(%x, %s, %t) {normalized_shape=[20]} : $P\n", 1, 2},
+      {"layer norm written out", "%x: $P, %s: $D[20], %t: $D[20]",
+       "  %a = mean(%x) {dim=[1], keepdim=true} : $D[6,1]\n  %c = sub(%x, %a) : $P\n  %d = square(%c) : $P\n"
+       "  %e = mean(%d) {dim=[1], keepdim=true} : $D[6,1]\n  %f = add(%e, 1e-5) : $D[6,1]\n"
+       "  %g = rsqrt(%f) : $D[6,1]\n  %h = mul(%c, %g) : $P\n  %i = mul(%h, %s) : $P\n  %y = add(%i, %t) : $P\n",
+       1, 2},
+      // 12, 13: instance norm
+      {"instance_norm+relu", "%x: $X, %s: $D[8], %t: $D[8]",
+       "  %a = instance_norm(%x, %s, %t) : $X\n  %y = relu(%a) : $X\n", 2, 4},
+      // 14: gelu in both forms
+      {"product+bias+gelu", kProduct, PRODUCT_BIAS "  %y = gelu(%d) : $Q\n", 1, 3},
+      {"product+bias+gelu by tanh", kProduct, PRODUCT_BIAS "  %y = gelu(%d) {approximate=tanh} : $Q\n", 1, 3},
+      {"product+bias+gelu written out", kProduct,
+       PRODUCT_BIAS "  %e = mul(%d, 0.70710678) : $Q\n  %f = erf(%e) : $Q\n  %g = add(%f, 1) : $Q\n"
+                    "  %h = mul(%d, %g) : $Q\n  %y = mul(%h, 0.5) : $Q\n",
+       1, 3},
+      // 15, 16: bias, and an activation
+      {"conv+bias", kConv, CONV "  %y = bias_add(%c, %b) : $Y\n", 1, 4},
+      {"depthwise+bias", kDepthwise,
+       "  %c = conv2d(%x, %w) {padding=[1,1,1,1], groups=16} : $Y\n  %y = bias_add(%c, %b) : $Y\n", 1, 4},
+      {"product+bias", kProduct, "  %c = linear(%x, %w) : $Q\n  %y = bias_add(%c, %b) : $Q\n", 1, 4},
+      {"conv+bias+relu", kConv, CONV_BIAS "  %y = relu(%d) : $Y\n", 1, 3},
+      {"conv+bias+maximum(x, 0)", kConv, CONV_BIAS "  %y = maximum(%d, 0) : $Y\n", 1, 3},
+      {"conv+bias+relu6", kConv, CONV_BIAS "  %y = relu6(%d) : $Y\n", 1, 3},
+      {"conv+bias+elu", kConv, CONV_BIAS "  %y = elu(%d) : $Y\n", 1, 3},
+      {"conv+bias+tanh", kConv, CONV_BIAS "  %y = tanh(%d) : $Y\n", 1, 3},
+      {"1x1 conv+bias+sigmoid", "%x: $X, %w: $D[16,8,1,1], %b: $V",
+       "  %c = conv2d(%x, %w) : $Y\n  %d = bias_add(%c, %b) : $Y\n  %y = sigmoid(%d) : $Y\n", 1, 3},
+      {"depthwise+bias+relu", kDepthwise, DEPTHWISE_BIAS "  %y = relu(%d) : $Y\n", 1, 3},
+      {"product+bias+relu", kProduct, PRODUCT_BIAS "  %y = relu(%d) : $Q\n", 1, 3},
+      {"product+bias+tanh", kProduct, PRODUCT_BIAS "  %y = tanh(%d) : $Q\n", 1, 3},
+      // 17: a view in between
+      {"conv+squeeze+bias", "%x: $D[2,8,3,10]$L, %w: $D[16,8,3,3], %b: $D[16,1]",
+       "  %c = conv2d(%x, %w) {padding=[0,1,0,1]} : $D[2,16,1,10]$L\n  %d = squeeze(%c) {dim=[2]} : $D[2,16,10]\n"
+       "  %y = add(%d, %b) : $D[2,16,10]\n",
+       1, 4},
+      // 18, 19: batch norm with known statistics, as one op and from its parts
+      {"conv+batch_norm", "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
+       CONV "  %y = batch_norm(%c, %m, %v, %s, %t) : $Y\n", 1, 4},
+      {"conv+batch_norm+relu", "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
+       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = relu(%d) : $Y\n", 1, 4},
+      {"conv+batch norm written out+relu",
+       "%x: $X, %w: $D[16,8,3,3], %m: $D[1,16,1,1], %v: $D[1,16,1,1], %s: $D[1,16,1,1], %t: $D[1,16,1,1]",
+       CONV "  %a = add(%v, 1e-5) : $D[1,16,1,1]\n  %d = rsqrt(%a) : $D[1,16,1,1]\n"
+            "  %e = mul(%d, %s) : $D[1,16,1,1]\n  %f = sub(%c, %m) : $Y\n  %g = mul(%f, %e) : $Y\n"
+            "  %h = add(%g, %t) : $Y\n  %y = relu(%h) : $Y\n",
+       1, 4},
+      // 20, 21: batch norm, side input and relu, with known statistics and in training
+      {"batch_norm+add+relu", "%x: $Y, %m: $V, %v: $V, %s: $V, %t: $V, %z: $Y",
+       "  %a = batch_norm(%x, %m, %v, %s, %t) : $Y\n  %c = add(%a, %z) : $Y\n  %y = relu(%c) : $Y\n", 1, 2},
+      {"batch_norm_train+relu", "%x: $Y, %s: $V, %t: $V",
+       "  %a = batch_norm_train(%x, %s, %t) : $Y\n  %y = relu(%a) : $Y\n", 2, 3},
+      {"batch_norm_train+add+relu", "%x: $Y, %s: $V, %t: $V, %z: $Y",
+       "  %a = batch_norm_train(%x, %s, %t) : $Y\n  %c = add(%a, %z) : $Y\n  %y = relu(%c) : $Y\n", 2, 3},
+      {"conv+batch_norm_train+add+relu", "%x: $X, %w: $D[16,8,3,3], %s: $V, %t: $V, %z: $Y",
+       CONV "  %a = batch_norm_train(%c, %s, %t) : $Y\n  %d = add(%a, %z) : $Y\n  %y = relu(%d) : $Y\n", 2, 4},
+      // 23: batch norm with known statistics alone
+      {"batch_norm", "%x: $Y, %m: $V, %v: $V, %s: $V, %t: $V", "  %y = batch_norm(%x, %m, %v, %s, %t) : $Y\n", 1, 1},
+  };
+  return all;
+}
+
+std::string replaced(std::string text, const char* dtype, bool nhwc) {
+  const std::string d = dtype, l = nhwc ? ":nhwc" : "";
+  const std::pair<const char*, std::string> words[] = {
+      {"$X", "$D[2,8,10,10]$L"}, {"$Y", "$D[2,16,10,10]$L"}, {"$V", "$D[16]"}, {"$P", "$D[6,20]"},
+      {"$Q", "$D[6,24]"},        {"$D", d},                  {"$L", l}};
+  for (const auto& [word, by] : words) {
+    for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) text.replace(at, 2, by);
+  }
+  return text;
+}
+
+struct Made {
+  int kernels = 0;
+  std::string names;
+};
+Made made(const ir::Graph& graph, const char* target) {
+  Made m;
+  for (const PlanStep& step : make_plan(graph, {Target::parse(target), Rules::all, {}}).steps) {
+    if (step.name.ends_with("_pack")) continue;
+    ++m.kernels;
+    m.names += (m.names.empty() ? "" : ", ") + step.name;
+  }
+  return m;
+}
+
+TEST(Patterns, AreInAsManyKernelsAsTheyTake) {
+  int all = 0, right = 0;
+  for (const Pattern& pattern : patterns()) {
+    for (const char* dtype : {"f32", "f64", "bf16", "f16"}) {
+      for (const bool nhwc : {false, true}) {
+        const std::string text = fmt::format("graph @pattern({}) {{\n{}  return %y\n}}",
+                                             replaced(pattern.parameters, dtype, nhwc),
+                                             replaced(pattern.body, dtype, nhwc));
+        const ir::Graph graph = ir::parse_graph(text);
+        std::vector<std::string> names;
+        for (const ir::Value& parameter : graph.parameters()) names.push_back(parameter->name);
+        const ir::Graph gradient = ir::differentiate(graph, names);
+        for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90"}) {
+          const auto check = [&](const ir::Graph& g, int kernels, const char* what) {
+            const Made m = made(g, target);
+            ++all, right += m.kernels <= kernels;
+            if (m.kernels > kernels)
+              fmt::print("{}{} {} {} {}: {} for {}: {}\n", pattern.name, what, dtype, nhwc ? "nhwc" : "nchw", target,
+                         m.kernels, kernels, m.names);
+          };
+          check(graph, pattern.kernels, "");
+          check(gradient, pattern.gradient_kernels, ", gradient");
+        }
+      }
+    }
+  }
+  fmt::print("{} of {}\n", right, all);
+}
+
+}  // namespace
+}  // namespace fusejit::scheduler
