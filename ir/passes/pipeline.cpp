@@ -11,6 +11,8 @@ constexpr Pass kPipeline[] = {
      "first: every later pass and the scheduler know primitive ops only, and equal parts of composites merge"},
     {"simplify", [](const Graph& g, const Target&) { return simplify(g); },
      "after expand: expansions leave casts, reshapes and constants to clean up"},
+    {"fold_padding", [](const Graph& g, const Target&) { return fold_padding(g); },
+     "after simplify, which makes views of nothing vanish; before layout, which looks at convolutions"},
     {"reuse_recomputed", [](const Graph& g, const Target&) { return reuse_recomputed(g); },
      "after simplify, which makes equal forward expressions one; before layout, which gives the new nodes theirs"},
     {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
