@@ -237,6 +237,23 @@ TEST_F(HeaderExamples, Log) {
   fj::set_options({});
 }
 
+TEST_F(HeaderExamples, Autocast) {
+  fj::nn::Linear net(4, 2);
+  fj::optim::SGD opt(net.parameters(), {.lr = 0.1});
+  auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::mse_loss(net(x), y); },
+                             {.autocast = fj::bf16});
+  float loss = step(fj::ones({4, 4}), fj::zeros({4, 2})).item<float>();
+  EXPECT_LT(step(fj::ones({4, 4}), fj::zeros({4, 2})).item<float>(), loss);
+}
+
+TEST_F(HeaderExamples, AutocastScope) {
+  fj::Tensor x = fj::ones({2, 8}), w = fj::ones({3, 8});
+  const fj::Autocast scope(fj::bf16);
+  std::cout << fj::linear(x, w).type().str();
+  std::cout << fj::softmax(fj::linear(x, w), 1).type().str();
+  EXPECT_EQ(printed_.str(), "bf16[2,3]f32[2,3]");
+}
+
 TEST_F(HeaderExamples, Train) {
   fj::nn::Linear net(2, 1);
   fj::optim::SGD opt(net.parameters(), {.lr = 0.1});

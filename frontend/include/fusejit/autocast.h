@@ -22,8 +22,8 @@ namespace fusejit {
 // was recorded, so a loop of one's own leaves the scope before it asks for them, or not: it is the same.
 //   fj::Tensor x = fj::ones({2, 8}), w = fj::ones({3, 8});
 //   const fj::Autocast scope(fj::bf16);
-//   std::cout << fj::linear(x, w).type();           // bf16[2,3]
-//   std::cout << fj::softmax(fj::linear(x, w), 1).type();  // f32[2,3]
+//   std::cout << fj::linear(x, w).type().str();  // bf16[2,3]
+//   std::cout << fj::softmax(fj::linear(x, w), 1).type().str();  // f32[2,3]
 class Autocast {
  public:
   // UserError unless bf16, f16 or f32.
