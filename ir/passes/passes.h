@@ -14,6 +14,8 @@ namespace fusejit::ir {
 Graph expand(const Graph& graph);
 // Algebra and constant folding that changes no bit of any result; one rule a line with its equation.
 Graph simplify(const Graph& graph);
+// Variances that are written out by hand.
+Graph find_variances(const Graph& graph);
 // Zeros around an image in front of a convolution become its padding.
 Graph fold_padding(const Graph& graph);
 // Masks of a relu read its output where its input would be stored for them alone.

@@ -11,6 +11,8 @@ constexpr Pass kPipeline[] = {
      "first: every later pass and the scheduler know primitive ops only, and equal parts of composites merge"},
     {"simplify", [](const Graph& g, const Target&) { return simplify(g); },
      "after expand: expansions leave casts, reshapes and constants to clean up"},
+    {"find_variances", [](const Graph& g, const Target&) { return find_variances(g); },
+     "after simplify, which makes equal means one"},
     {"fold_padding", [](const Graph& g, const Target&) { return fold_padding(g); },
      "after simplify, which makes views of nothing vanish; before layout, which looks at convolutions"},
     {"reuse_recomputed", [](const Graph& g, const Target&) { return reuse_recomputed(g); },

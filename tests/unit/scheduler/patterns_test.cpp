@@ -76,7 +76,7 @@ const std::vector<Pattern>& patterns() {
        "  %a = mean(%x) {dim=[1], keepdim=true} : $D[6,1]\n  %c = sub(%x, %a) : $P\n  %d = square(%c) : $P\n"
        "  %e = mean(%d) {dim=[1], keepdim=true} : $D[6,1]\n  %f = add(%e, 1e-5) : $D[6,1]\n"
        "  %g = rsqrt(%f) : $D[6,1]\n  %h = mul(%c, %g) : $P\n  %i = mul(%h, %s) : $P\n  %y = add(%i, %t) : $P\n",
-       3, 5},
+       2, 4},
       // 12, 13: instance norm
       {"instance_norm+relu", "%x: $X, %s: $D[8], %t: $D[8]",
        "  %a = instance_norm(%x, %s, %t) : $X\n  %y = relu(%a) : $X\n", 2, 4},
@@ -127,6 +127,12 @@ const std::vector<Pattern>& patterns() {
        "  %a = batch_norm_train(%x, %s, %t) : $Y\n  %c = add(%a, %z) : $Y\n  %y = relu(%c) : $Y\n", 2, 3},
       {"conv+batch_norm_train+add+relu", "%x: $X, %w: $D[16,8,3,3], %s: $V, %t: $V, %z: $Y",
        CONV "  %a = batch_norm_train(%c, %s, %t) : $Y\n  %d = add(%a, %z) : $Y\n  %y = relu(%d) : $Y\n", 2, 5, 1},
+      {"conv+batch norm in training written out+relu", "%x: $X, %w: $D[16,8,3,3], %s: $D[1,16,1,1], %t: $D[1,16,1,1]",
+       CONV "  %m = mean(%c) {dim=[0,2,3], keepdim=true} : $D[1,16,1,1]\n  %d = sub(%c, %m) : $Y\n"
+            "  %q = square(%d) : $Y\n  %v = mean(%q) {dim=[0,2,3], keepdim=true} : $D[1,16,1,1]\n"
+            "  %e = add(%v, 1e-5) : $D[1,16,1,1]\n  %r = rsqrt(%e) : $D[1,16,1,1]\n  %f = mul(%d, %r) : $Y\n"
+            "  %g = mul(%f, %s) : $Y\n  %h = add(%g, %t) : $Y\n  %y = relu(%h) : $Y\n",
+       2, 6, 1},
       // 23: batch norm with known statistics alone
       {"batch_norm", "%x: $Y, %m: $V, %v: $V, %s: $V, %t: $V", "  %y = batch_norm(%x, %m, %v, %s, %t) : $Y\n", 1, 2},
   };
