@@ -149,8 +149,9 @@ class Chooser {
   }
 
   // Work on arguments alone that may be done once per element of a larger space, so that no kernel of its own does it.
-  // Work on a finished reduction has the reduction's kernel to be done in.
+  // Work on a finished reduction has the reduction's kernel to be done in. Engines that cuDNN compiles take vectors.
   bool is_cheap_per_element(int v) const {
+    if (target_.cudnn == CudnnMode::compiled) return false;
     const Cost& cost = costs_[at(v)];
     const auto parameters = static_cast<int>(graph_.parameters().size());
     const int most = target_.isa == Isa::cuda ? kMostRepeatedOps : kMostOpsPerElement;
