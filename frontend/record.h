@@ -34,6 +34,12 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> inputs, std::vect
 // One float operand: bool and integer tensors are taken as f32.
 Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs = {});
 
+// What is computed from no tensor, on `device`.
+Tensor record_on(std::optional<Device> device, ir::Op op, std::vector<ir::Operand> operands,
+                 std::vector<ir::AttrInit> attrs);
+// The dtype that PyTorch gives to what these are joined to: that of the highest kind, the wider of two.
+DType common_dtype(std::span<const Tensor> tensors);
+
 // While one lives, what this thread records is what the user calls `op`, a literal. For operations that are recorded as
 // others.
 class CalledAs {

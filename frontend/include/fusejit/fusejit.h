@@ -1,6 +1,7 @@
 // fusejit: everything that users call.
 #pragma once
 
+#include "fusejit/composed.h"
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"

@@ -1,0 +1,463 @@
+// The functions of fusejit/composed.h, the sequences of tensor.h and the operators, on every kind of engine: against
+// what PyTorch computes for them and their gradients (tests/reference/composed.npz), at their edges, and what they
+// refuse.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "frontend/io/npz.h"
+#include "tests/api/engines.h"
+#include "tests/support/error_of.h"
+
+namespace fusejit {
+namespace {
+
+using testing::error_of;
+using Tensors = std::vector<Tensor>;
+using Function = std::function<Tensors(const Tensors&)>;
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Function einsum_of(std::string equation) {
+  return [equation = std::move(equation)](const Tensors& in) { return Tensors{einsum(equation, in)}; };
+}
+
+template <class F>
+Function one(F f) {
+  return [f](const Tensors& in) { return Tensors{f(in)}; };
+}
+
+// As recording/composed.py, under the same names.
+const std::map<std::string, Function>& cases() {
+  using In = const Tensors&;
+  static const std::map<std::string, Function> all{
+      {"stack_first", one([](In in) { return stack(in); })},
+      {"stack_last", one([](In in) { return stack(in, -1); })},
+      {"stack_kinds", one([](In in) { return stack(in, 1); })},
+      {"split", [](In in) { return split(in[0], 3); }},
+      {"split_sizes",
+       [](In in) {
+         return split(in[0], {1, 0, 3}, -1);
+       }},
+      {"chunk", [](In in) { return chunk(in[0], 3); }},
+      {"unbind", [](In in) { return unbind(in[0], 1); }},
+      {"diagonal", one([](In in) { return diagonal(in[0]); })},
+      {"diagonal_above", one([](In in) { return diagonal(in[0], 1, -1, 0); })},
+      {"diagonal_below", one([](In in) { return diagonal(in[0], -1, 1, 2); })},
+      {"tril", one([](In in) { return tril(in[0]); })},
+      {"tril_below", one([](In in) { return tril(in[0], -1); })},
+      {"triu", one([](In in) { return triu(in[0], 2); })},
+      {"triu_whole", one([](In in) { return triu(in[0]); })},
+      {"index_select", one([](In in) { return index_select(in[0], -1, in[1]); })},
+      {"take", one([](In in) { return take(in[0], in[1]); })},
+      {"masked_fill", one([](In in) { return masked_fill(in[0], in[1], -3); })},
+      {"scatter_add", one([](In in) { return scatter_add(in[0], 1, in[1], in[2]); })},
+      {"norm", one([](In in) { return norm(in[0]); })},
+      {"norm_rows", one([](In in) { return norm(in[0], 2, {1}, true); })},
+      {"norm_1", one([](In in) {
+         return norm(in[0], 1, {0, -1});
+       })},
+      {"norm_inf", one([](In in) { return norm(in[0], kInf, {-1}); })},
+      {"std", one([](In in) { return fusejit::std(in[0]); })},
+      {"std_rows", one([](In in) { return fusejit::std(in[0], {1}, 0, true); })},
+      {"logsumexp", one([](In in) {
+         return logsumexp(in[0] * 100, {0, 2});
+       })},
+      {"logsumexp_keepdim", one([](In in) { return logsumexp(in[0], {-1}, true); })},
+      {"cumsum", one([](In in) { return cumsum(in[0], 0); })},
+      {"cumsum_middle", one([](In in) { return cumsum(in[0], -2); })},
+      {"cumsum_whole", one([](In in) { return cumsum(in[0], 1); })},
+      {"cumsum_bool", one([](In in) { return cumsum(in[0], 2); })},
+      {"outer", one([](In in) { return outer(in[0], in[1]); })},
+      {"dot", one([](In in) { return dot(in[0], in[1]); })},
+      {"einsum_matrix", einsum_of("ij,kj->ik")},
+      {"einsum_batch", einsum_of("bij,bjk->bik")},
+      {"einsum_turned", einsum_of("bij,bjk->kib")},
+      {"einsum_two_sums", einsum_of("bij, bij -> i")},
+      {"einsum_vector", einsum_of("bij,j->bi")},
+      {"einsum_outer", einsum_of("i,j")},
+      {"einsum_alone", einsum_of("bij,k->ik")},
+      {"einsum_trace", einsum_of("ii")},
+      {"einsum_diagonal", einsum_of("iji->ij")},
+      {"einsum_permute", einsum_of("ba")},
+      {"einsum_ellipsis", einsum_of("...ij,...jk->...ik")},
+      {"einsum_ellipsis_more", einsum_of("i...,...")},
+      {"einsum_ellipsis_summed", einsum_of("...i->i")},
+      {"einsum_repeats", einsum_of("ij,ij->ij")},
+      {"einsum_repeats_summed", einsum_of("ij,kj->ik")},
+      {"einsum_three", einsum_of("ij,bjk,kl->bil")},
+      {"einsum_capitals", einsum_of("bA,Ac")},
+      {"einsum_whole", einsum_of("ij,kj->ik")},
+      {"conv1d", one([](In in) { return conv1d(in[0], in[1], in[2]); })},
+      {"conv1d_stride",
+       one([](In in) { return conv1d(in[0], in[1], {.stride = 2, .padding = 2, .dilation = 3, .groups = 2}); })},
+      {"conv1d_same", one([](In in) { return conv1d(in[0], in[1], {.padding = "same"}); })},
+      {"pixel_shuffle", one([](In in) { return pixel_shuffle(in[0], 2); })},
+      {"pixel_shuffle_one", one([](In in) { return pixel_shuffle(in[0], 3); })},
+      {"pixel_unshuffle", one([](In in) { return pixel_unshuffle(in[0], 2); })},
+      {"interpolate_nearest", one([](In in) { return interpolate(in[0], {.scale_factor = 2}); })},
+      {"interpolate_size", one([](In in) { return interpolate(in[0], {.size = Pair(7, 3), .mode = "bilinear"}); })},
+      {"interpolate_corners", one([](In in) {
+         return interpolate(in[0], {.scale_factor = Scale(1.6, 2.5), .mode = "bilinear", .align_corners = true});
+       })},
+      {"interpolate_half",
+       one([](In in) { return interpolate(in[0], {.scale_factor = Scale(0.5, 1.2), .mode = "bilinear"}); })},
+      {"interpolate_area", one([](In in) { return interpolate(in[0], {.scale_factor = 0.7, .mode = "area"}); })},
+      {"grid_sample", one([](In in) { return grid_sample(in[0], in[1]); })},
+      {"grid_sample_corners", one([](In in) { return grid_sample(in[0], in[1], {.align_corners = true}); })},
+      {"grid_sample_border", one([](In in) { return grid_sample(in[0], in[1], {.padding_mode = "border"}); })},
+      {"grid_sample_nearest", one([](In in) { return grid_sample(in[0], in[1], {.mode = "nearest"}); })},
+      {"arange", one([](In) { return arange(-3, 8, 4); })},
+      {"arange_down", one([](In) { return arange(2.5, -1, -0.7); })},
+      {"linspace", one([](In) { return linspace(-1, 2.2, 9); })},
+      {"linspace_one", one([](In) { return linspace(3, 5, 1); })},
+      {"linspace_whole", one([](In) { return linspace(0, 10, 7, i64); })},
+  };
+  return all;
+}
+
+using Arrays = std::map<std::string, Tensor>;
+
+const Arrays& recorded() {
+  static const Arrays arrays = [] {
+    Arrays read;
+    const std::string path = FUSEJIT_SOURCE_DIR "/tests/reference/composed.npz";
+    for (const io::NamedArray& a : io::read_npz(path, [](std::string_view name) { return name != "torch_version"; })) {
+      read[a.name] = from_host(a.bytes.data(), a.shape, a.dtype);
+    }
+    return read;
+  }();
+  return arrays;
+}
+
+// `<case>.<what>0`, `<case>.<what>1`, ...; empty ones where one is missing but a later one is there.
+Tensors arrays_of(const std::string& name, const std::string& what) {
+  Tensors found;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const auto at = recorded().find(name + "." + what + std::to_string(i));
+    if (at == recorded().end()) continue;
+    found.resize(i + 1);
+    found[i] = at->second;
+  }
+  return found;
+}
+
+// f32 arithmetic on numbers of order 1, at most some tens of terms.
+void expect_close(const Tensor& got, const Tensor& expected, const std::string& what) {
+  ASSERT_EQ(got.shape(), expected.shape()) << what;
+  EXPECT_EQ(is_float(got.dtype()) ? f64 : got.dtype(), expected.dtype()) << what;
+  const std::vector<double> a = got.to_vector<double>(), b = expected.to_vector<double>();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (is_float(got.dtype()))
+      EXPECT_NEAR(a[i], b[i], 2e-6 + 4e-6 * std::abs(b[i])) << what << ", element " << i;
+    else
+      EXPECT_EQ(a[i], b[i]) << what << ", element " << i;
+  }
+}
+
+class Composed : public ::testing::TestWithParam<testing::EngineCase> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = testing::select_engine(GetParam()); !why.empty()) GTEST_SKIP() << why;
+    manual_seed(3);
+  }
+  void TearDown() override { set_options({}); }
+
+ private:
+  testing::Strictly strictly_;
+};
+INSTANTIATE_TEST_SUITE_P(Engines, Composed, ::testing::ValuesIn(testing::kEachKindOfEngine), testing::name_of);
+
+TEST_P(Composed, IsWhatPyTorchComputes) {
+  for (const auto& [name, function] : cases()) {
+    Tensors inputs = arrays_of(name, "in");
+    for (Tensor& x : inputs)
+      if (is_float(x.dtype())) x.requires_grad();
+    const Tensors results = function(inputs), expected = arrays_of(name, "out");
+    ASSERT_EQ(results.size(), expected.size()) << name;
+    for (std::size_t i = 0; i < results.size(); ++i)
+      expect_close(results[i], expected[i], name + " out" + std::to_string(i));
+    const Tensors cotangents = arrays_of(name, "d_out"), gradients = arrays_of(name, "d_in");
+    Tensors differentiable, wanted, expected_gradients;
+    for (const Tensor& y : results)
+      if (is_float(y.dtype()) && !cotangents.empty()) differentiable.push_back(y);
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      wanted.push_back(inputs[i]);
+      expected_gradients.push_back(gradients[i]);
+    }
+    if (wanted.empty()) continue;
+    const Tensors got = grad(differentiable, cotangents, wanted);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      expect_close(got[i], expected_gradients[i], name + " gradient " + std::to_string(i));
+  }
+}
+
+TEST(ComposedCases, AreTheRecordedOnes) {
+  std::set<std::string> names, known;
+  for (const auto& [array, value] : recorded()) names.insert(array.substr(0, array.find('.')));
+  for (const auto& [name, function] : cases()) known.insert(name);
+  EXPECT_EQ(names, known);
+}
+
+TEST_P(Composed, SixteenBitsAreComputedWide) {
+  // 300^2 is beyond f16, and 2048 + 1 is 2048 there.
+  const Tensor x = full({4}, 300, f16);
+  EXPECT_EQ(norm(x).item<float>(), 600);
+  EXPECT_EQ(norm(x).dtype(), f16);
+  EXPECT_EQ(dot(full({2}, 200, f16), full({2}, 160, f16)).item<float>(), 64000);
+  EXPECT_EQ(cumsum(concat({full({1}, 2048, f16), ones({4}, f16)}), 0).to_vector<float>().back(), 2052);
+  EXPECT_EQ(einsum("i,i", {full({4}, 300, f16), full({4}, 1e-2, f16)}).dtype(), f16);
+  EXPECT_NEAR(fusejit::std(concat({x, -x}), {}, 0).item<float>(), 300, 0);
+}
+
+TEST_P(Composed, Empty) {
+  const Tensor none = zeros({0, 3});
+  EXPECT_EQ(stack({none, none}, 1).shape(), (Shape{0, 2, 3}));
+  EXPECT_EQ(split(none, 2).size(), 1u);
+  EXPECT_EQ(chunk(none, 4).size(), 4u);
+  EXPECT_TRUE(unbind(none).empty());
+  EXPECT_EQ(tril(none).shape(), none.shape());
+  EXPECT_EQ(diagonal(none).shape(), (Shape{0}));
+  EXPECT_EQ(diagonal(ones({3, 3}), 7).shape(), (Shape{0}));
+  EXPECT_EQ(diagonal(ones({3, 3}), std::numeric_limits<std::int64_t>::min()).shape(), (Shape{0}));
+  EXPECT_EQ(index_select(none, 1, tensor<int>({2, 0})).eval().shape(), (Shape{0, 2}));
+  EXPECT_EQ(norm(none, 2, {0}).to_vector<float>(), (std::vector<float>{0, 0, 0}));
+  EXPECT_EQ(logsumexp(none, {0}).to_vector<double>(), (std::vector<double>(3, -kInf)));
+  EXPECT_EQ(cumsum(none, 0).eval().shape(), none.shape());
+  EXPECT_EQ(dot(zeros({0}), zeros({0})).item<float>(), 0);
+  EXPECT_EQ(einsum("ij,kj->ik", {zeros({2, 0}), zeros({1, 0})}).to_vector<float>(), (std::vector<float>{0, 0}));
+  EXPECT_EQ(einsum("ij,jk", {none, zeros({3, 2})}).eval().shape(), (Shape{0, 2}));
+  EXPECT_EQ(pixel_shuffle(zeros({0, 4, 2, 2}), 2).eval().shape(), (Shape{0, 1, 4, 4}));
+  EXPECT_EQ(conv1d(zeros({0, 1, 4}), ones({2, 1, 3})).eval().shape(), (Shape{0, 2, 2}));
+  EXPECT_EQ(arange(3, 3).eval().shape(), (Shape{0}));
+  EXPECT_EQ(linspace(0, 1, 0).eval().shape(), (Shape{0}));
+}
+
+TEST_P(Composed, LogsumexpAtInfinities) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor x = from_host(std::vector<float>{-inf, -inf, inf, 1, 1e30f, 1e30f}, {3, 2});
+  const std::vector<float> y = logsumexp(x, {1}).to_vector<float>();
+  EXPECT_EQ(y[0], -inf);
+  EXPECT_EQ(y[1], inf);
+  EXPECT_EQ(y[2], 1e30f);
+}
+
+TEST_P(Composed, PlacesOutside) {
+  const Tensor x = tensor<float>({1, 2, 3});
+  const std::vector<float> y = index_select(x, 0, tensor<int>({3, 0, -1})).to_vector<float>();
+  EXPECT_TRUE(std::isnan(y[0]) && std::isnan(y[2]));
+  EXPECT_EQ(y[1], 1);
+  EXPECT_TRUE(std::isnan(take(x, tensor<int>({-4})).item<float>()));
+  EXPECT_EQ(scatter_add(x, 0, tensor<int>({3, 1, -1}), ones({3})).to_vector<float>(), (std::vector<float>{1, 3, 3}));
+}
+
+TEST_P(Composed, Operators) {
+  const Tensor x = tensor<int>({0, 1, 6}), y = tensor<float>({0, 2, 6});
+  using Bools = std::vector<bool>;
+  using Ints = std::vector<int>;
+  EXPECT_EQ((x == y).to_vector<bool>(), (Bools{true, false, true}));
+  EXPECT_EQ((x != 1).to_vector<bool>(), (Bools{true, false, true}));
+  EXPECT_EQ((1 == x).to_vector<bool>(), (Bools{false, true, false}));
+  EXPECT_EQ((6 != y).to_vector<bool>(), (Bools{true, true, false}));
+  EXPECT_EQ((1 < x).to_vector<bool>(), (Bools{false, false, true}));
+  EXPECT_EQ((1.5 >= y).to_vector<bool>(), (Bools{true, false, false}));
+  EXPECT_EQ((1 <= x).to_vector<bool>(), (Bools{false, true, true}));
+  EXPECT_EQ((1 > x).to_vector<bool>(), (Bools{true, false, false}));
+  EXPECT_EQ((x & 5).to_vector<int>(), (Ints{0, 1, 4}));
+  EXPECT_EQ((x | tensor<int>({8, 1, 1})).to_vector<int>(), (Ints{8, 1, 7}));
+  EXPECT_EQ((3 ^ x).to_vector<int>(), (Ints{3, 2, 5}));
+  EXPECT_EQ((~x).to_vector<int>(), (Ints{-1, -2, -7}));
+  EXPECT_EQ((~(x == 1)).to_vector<bool>(), (Bools{true, false, true}));
+  EXPECT_EQ(((x > 0) & (x < 6)).to_vector<bool>(), (Bools{false, true, false}));
+  EXPECT_EQ(maximum(2, x).to_vector<int>(), (Ints{2, 2, 6}));
+  EXPECT_EQ(minimum(1.5, y).to_vector<float>(), (std::vector<float>{0, 1.5, 1.5}));
+  EXPECT_EQ(pow(2, x).to_vector<int>(), (Ints{1, 2, 64}));
+  EXPECT_EQ(remainder(x, 4).to_vector<int>(), (Ints{0, 1, 2}));
+  EXPECT_EQ(remainder(-7, tensor<int>({3, 4})).to_vector<int>(), (Ints{2, 1}));
+  EXPECT_EQ(floor_divide(-7, tensor<int>({3, 4})).to_vector<int>(), (Ints{-3, -2}));
+  EXPECT_EQ(floor_divide(x, 4).to_vector<int>(), (Ints{0, 0, 1}));
+  EXPECT_EQ(fmod(-7, tensor<int>({3, 4})).to_vector<int>(), (Ints{-1, -3}));
+  EXPECT_EQ(fmod(y, 4).to_vector<float>(), (std::vector<float>{0, 2, 2}));
+  EXPECT_NE(error_of<UserError>([&] { y & 1; }).find("bitwise_and"), std::string::npos);
+}
+
+TEST_P(Composed, LikeAndSequences) {
+  const Tensor x = tensor<int>({1, 2});
+  EXPECT_EQ(zeros_like(x).dtype(), i32);
+  EXPECT_EQ(ones_like(x, f16).to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(full_like(x, 2.5, f32).to_vector<float>(), (std::vector<float>{2.5, 2.5}));
+  EXPECT_EQ(rand_like(ones({2, 3}, f16)).type().str(), "f16[2,3]");
+  EXPECT_EQ(arange(0, 5, 2).dtype(), i64);
+  EXPECT_EQ(arange(0, 5.0).dtype(), f32);
+  EXPECT_EQ(arange(0, 3, 1, f16).to_vector<float>(), (std::vector<float>{0, 1, 2}));
+  EXPECT_EQ(arange(5, 0, -2, i32).to_vector<int>(), (std::vector<int>{5, 3, 1}));
+  // Ends are met, which start + i*step alone would miss.
+  EXPECT_EQ(linspace(0, 0.7, 50).to_vector<float>().back(), 0.7f);
+}
+
+TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {
+  const Tensor x = ones({2, 3}), i = tensor<int>({0, 1}), images = ones({1, 3, 4, 4}), sequence = ones({1, 2, 5});
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  struct Mistake {
+    std::function<void()> action;
+    std::vector<std::string> says;
+  };
+  const Mistake mistakes[] = {
+      {[&] { stack({}); }, {"stack", "0 tensors"}},
+      {[&] {
+         stack({x, ones({3, 2})});
+       },
+       {"stack", "f32[2,3]", "f32[3,2]"}},
+      {[&] {
+         stack({x, Tensor()});
+       },
+       {"stack", "empty"}},
+      {[&] { stack({x}, 3); }, {"stack", "dim 3", "f32[2,3]"}},
+      {[&] {
+         stack({ones({1, 1, 1, 1, 1, 1, 1, 1})});
+       },
+       {"stack", "8 axes"}},
+      {[&] { split(x, 0); }, {"split", "0", "f32[2,3]"}},
+      {[&] { split(x, {2}, 1); }, {"split", "[2]", "3", "f32[2,3]"}},
+      {[&] {
+         split(x, {2, -1, 2}, 1);
+       },
+       {"split", "[2,-1,2]"}},
+      {[&] { chunk(x, 0); }, {"chunk", "0"}},
+      {[&] { unbind(x, 2); }, {"unbind", "dim 2"}},
+      {[&] { diagonal(x, 0, 1, -1); }, {"diagonal", "same axis"}},
+      {[&] { tril(ones({3})); }, {"tril", "f32[3]"}},
+      {[&] { triu(Tensor()); }, {"triu", "empty"}},
+      {[&] { index_select(x, 0, x); }, {"index_select", "f32[2,3]"}},
+      {[&] { index_select(x, 2, i); }, {"index_select", "dim 2"}},
+      {[&] { take(x, x); }, {"take", "i32 or i64"}},
+      {[&] { masked_fill(x, x, 0); }, {"masked_fill", "bool", "f32[2,3]"}},
+      {[&] { masked_fill(x, x > 0, ones({3})); }, {"masked_fill", "f32[3]"}},
+      {[&] { scatter_add(x, 0, i, x); }, {"scatter_add", "i32[2]"}},
+      {[&] {
+         scatter_add(x, 1, ones({2, 4}, i64), x);
+       },
+       {"scatter_add", "i64[2,4]"}},
+      {[&] { norm(i); }, {"norm", "float", "i32[2]"}},
+      {[&] {
+         norm(x, 2, {0, -2});
+       },
+       {"norm", "twice"}},
+      {[&] { norm(zeros({0}), kInf); }, {"norm", "f32[0]"}},
+      {[&] { fusejit::std(i); }, {"std", "float"}},
+      {[&] { logsumexp(x, {5}); }, {"logsumexp", "dim 5"}},
+      {[&] { cumsum(ones({}), 0); }, {"cumsum", "dim 0"}},
+      {[&] { outer(x, x); }, {"outer", "f32[2,3]"}},
+      {[&] { dot(ones({2}), ones({3})); }, {"dot", "f32[2]", "f32[3]"}},
+      {[&] { dot(ones({2}), i); }, {"dot", "i32[2]"}},
+      {[&] {
+         einsum("ij", {x, x});
+       },
+       {"einsum", "1 terms for 2 operands", "'ij'"}},
+      {[&] { einsum("i", {x}); }, {"einsum", "1 axes", "2", "f32[2,3]"}},
+      {[&] { einsum("i...j,", {x}); }, {"einsum", "2 terms"}},
+      {[&] { einsum("ij...k", {x}); }, {"einsum", "term 0"}},
+      {[&] { einsum("i.j", {x}); }, {"einsum", "'.'"}},
+      {[&] { einsum("......", {x}); }, {"einsum", "twice"}},
+      {[&] { einsum("ij->ii", {x}); }, {"einsum", "twice"}},
+      {[&] { einsum("ij->ik", {x}); }, {"einsum", "no operand"}},
+      {[&] { einsum("ij->i->j", {x}); }, {"einsum", "'-'"}},
+      {[&] { einsum("ii", {x}); }, {"einsum", "two extents"}},
+      {[&] {
+         einsum("ij,jk", {x, x});
+       },
+       {"einsum", "3 and 2", "f32[2,3], f32[2,3]"}},
+      {[&] {
+         einsum("ij,ij", {x, x.to(f64)});
+       },
+       {"einsum", "one dtype", "f64[2,3]"}},
+      {[&] { einsum("", {}); }, {"einsum", "no operands"}},
+      {[&] {
+         einsum("abcde,fghij", {ones({1, 1, 1, 1, 1}), ones({1, 1, 1, 1, 1})});
+       },
+       {"einsum", "10 axes"}},
+      {[&] { conv1d(x, x); }, {"conv1d", "rank 3", "f32[2,3]"}},
+      {[&] {
+         conv1d(sequence, ones({1, 3, 2}));
+       },
+       {"conv1d", "3 input channels, x has 2", "f32[1,2,5]"}},
+      {[&] {
+         conv1d(sequence, ones({1, 1, 2}), {.groups = 2});
+       },
+       {"conv1d", "groups 2"}},
+      {[&] {
+         conv1d(sequence, ones({1, 2, 2}), {.stride = 0});
+       },
+       {"conv1d", "stride"}},
+      {[&] {
+         conv1d(sequence, ones({1, 2, 2}), {.padding = -1});
+       },
+       {"conv1d", "padding"}},
+      {[&] {
+         conv1d(sequence, ones({1, 2, 6}));
+       },
+       {"conv1d", "6 cells"}},
+      {[&] {
+         conv1d(sequence, ones({1, 2, 2}), {.dilation = most});
+       },
+       {"conv1d", "2^40"}},
+      {[&] {
+         conv1d(sequence, ones({1, 2, 2}), {.stride = 2, .padding = "same"});
+       },
+       {"conv1d", "stride 1"}},
+      {[&] {
+         conv1d(sequence, ones({1, 2, 2}), ones({2}));
+       },
+       {"conv1d", "bias", "f32[2]"}},
+      {[&] {
+         conv1d(sequence.to(i64), ones({1, 2, 2}));
+       },
+       {"conv1d", "float"}},
+      {[&] { pixel_shuffle(images, 2); }, {"pixel_shuffle", "3 channels", "f32[1,3,4,4]"}},
+      {[&] { pixel_shuffle(images, 0); }, {"pixel_shuffle", "0"}},
+      {[&] { pixel_unshuffle(images, 3); }, {"pixel_unshuffle", "3", "f32[1,3,4,4]"}},
+      {[&] { interpolate(images, {}); }, {"interpolate", "exactly one"}},
+      {[&] { interpolate(images, {.size = 2, .scale_factor = 2}); }, {"interpolate", "exactly one"}},
+      {[&] { interpolate(images, {.size = 2, .mode = "cubic"}); }, {"interpolate", "'cubic'"}},
+      {[&] { interpolate(images, {.size = 2, .align_corners = true}); }, {"interpolate", "align_corners"}},
+      {[&] { interpolate(images, {.size = 0}); }, {"interpolate", "[0,0]"}},
+      {[&] { interpolate(images, {.scale_factor = 0.1}); }, {"interpolate", "0.1"}},
+      {[&] { interpolate(x, {.size = 2}); }, {"interpolate", "rank 4"}},
+      {[&] { grid_sample(images, x); }, {"grid_sample", "f32[2,3]"}},
+      {[&] {
+         grid_sample(images, ones({1, 2, 2, 2}), {.mode = "cubic"});
+       },
+       {"grid_sample", "'cubic'"}},
+      {[&] {
+         grid_sample(images, ones({1, 2, 2, 2}), {.padding_mode = "wrap"});
+       },
+       {"grid_sample", "'wrap'"}},
+      {[&] { arange(0, 5, 0); }, {"arange", "step 0"}},
+      {[&] { arange(0, 5, -1); }, {"arange", "stop 5"}},
+      {[&] { arange(0.0, kInf); }, {"arange", "finite"}},
+      {[&] { arange(0, 5.5, 1, i64); }, {"arange", "whole"}},
+      {[&] { arange(0, std::int64_t{1} << 33, std::int64_t{1} << 31, i32); }, {"arange", "i32"}},
+      {[&] { arange(-most, most); }, {"arange", "2^40"}},
+      {[&] { arange(0, 2, 1, boolean); }, {"arange", "bool"}},
+      {[&] { linspace(0, 1, -1); }, {"linspace", "-1"}},
+      {[&] { rand_like(i); }, {"rand", "float"}},
+      {[&] { zeros_like(Tensor()); }, {"_like", "empty"}},
+  };
+  for (const Mistake& m : mistakes) {
+    const std::string sentence = error_of<UserError>(m.action);
+    EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+    for (const std::string& words : m.says)
+      EXPECT_NE(sentence.find(words), std::string::npos) << "'" << words << "' is not in: '" << sentence << "'";
+  }
+  EXPECT_NE(error_of<UnsupportedError>([&] { norm(x, 3); }).find("norm: p is 3"), std::string::npos);
+  EXPECT_NE(error_of<UnsupportedError>([&] { interpolate(images, {.scale_factor = 1.3}); }).find("give size"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace fusejit
