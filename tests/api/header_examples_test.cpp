@@ -86,6 +86,11 @@ TEST_F(HeaderExamples, ComposedPlaces) {
             (Floats{1, 0, 2}));
 }
 
+TEST_F(HeaderExamples, ComposedOrder) {
+  EXPECT_EQ(fj::sort(fj::tensor<float>({3, 1, 2})).values.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(fj::topk(fj::tensor<float>({3, 1, 2}), 2).indices.to_vector<int>(), (std::vector<int>{0, 2}));
+}
+
 TEST_F(HeaderExamples, ComposedSums) {
   using Floats = std::vector<float>;
   EXPECT_EQ(fj::std(fj::tensor<float>({1, 3, 5})).item<float>(), 2);

@@ -72,6 +72,23 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 //   fj::scatter_add(fj::zeros({3}), 0, fj::tensor<int>({0, 2, 2}), fj::ones({3})).to_vector<float>();  // 1, 0, 2
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 
+// ---- order ----------------------------------------------------------------------------------------------------------
+// Along `dim`, any dtype; NaN stands above all numbers, and equal elements keep their order. Every element is compared
+// with every other one, so time grows with the square of the extent: meant for classes and scores, not for 10^5
+// numbers.
+
+struct Sorted {
+  Tensor values;   // gradients flow to where each one was
+  Tensor indices;  // i64
+};
+//   fj::sort(fj::tensor<float>({3, 1, 2})).values.to_vector<float>();  // 1, 2, 3
+Sorted sort(const Tensor& x, int dim = -1, bool descending = false);
+Tensor argsort(const Tensor& x, int dim = -1, bool descending = false);
+// The k largest or smallest, in order.
+//
+//   fj::topk(fj::tensor<float>({3, 1, 2}), 2).indices.to_vector<int>();  // 0, 2
+Sorted topk(const Tensor& x, std::int64_t k, int dim = -1, bool largest = true);
+
 // ---- reductions and sums --------------------------------------------------------------------------------------------
 // Over the axes in `dim`; empty: over everything. Those axes vanish, or stay with extent 1 if keepdim.
 

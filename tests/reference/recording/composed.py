@@ -32,6 +32,7 @@ _WITH_ZEROS[1] = 0  # a row of zeros: where the norm has a kink, its gradient is
 _EQUAL_ROW = _row("equal row", 3, 4)
 _EQUAL_ROW[1] = 0.5
 _MASK = booleans("composed mask", [2, 1, 4])
+_SPECIAL = np.array([1, np.nan, -_INF, 0, _INF, np.nan, -1], dtype=np.float32)
 _SEQUENCE = _row("sequence", 2, 4, 9)
 
 
@@ -66,6 +67,14 @@ CASES = {
         lambda x, i, s: x.scatter_add(1, i, s),
         (_A, _places("scatter", (2, 5, 2), 0, 3), _row("src", 2, 5, 2)),
     ),
+    "sort": (lambda x: torch.sort(x), (_A,)),
+    "sort_equal": (lambda x: torch.sort(x, dim=0, descending=True, stable=True), (_places("equal", (12, 2), 0, 4),)),
+    "sort_special": (lambda x: torch.sort(x, stable=True), (_SPECIAL,)),
+    "sort_special_descending": (lambda x: torch.sort(x, descending=True, stable=True), (_SPECIAL,)),
+    "argsort": (lambda x: torch.argsort(x, 1), (_A,)),
+    "argsort_bool": (lambda x: torch.argsort(x, stable=True), (_MASK,)),
+    "topk": (lambda x: torch.topk(x, 2), (_A,)),
+    "topk_smallest": (lambda x: torch.topk(x, 3, 1, largest=False), (_A,)),
     "norm": (lambda x: torch.norm(x), (_A,)),
     "norm_rows": (lambda x: torch.norm(x, dim=1, keepdim=True), (_WITH_ZEROS,)),
     "norm_1": (lambda x: torch.norm(x, 1, dim=(0, -1)), (_A,)),
