@@ -6,155 +6,21 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <map>
 #include <set>
 
-#include "frontend/io/npz.h"
 #include "tests/api/engines.h"
+#include "tests/support/composed_cases.h"
 #include "tests/support/error_of.h"
 
 namespace fusejit {
 namespace {
 
+using test::composed_arrays;
+using test::composed_cases;
+using test::Tensors;
 using testing::error_of;
-using Tensors = std::vector<Tensor>;
-using Function = std::function<Tensors(const Tensors&)>;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-Function einsum_of(std::string equation) {
-  return [equation = std::move(equation)](const Tensors& in) { return Tensors{einsum(equation, in)}; };
-}
-
-template <class F>
-Function one(F f) {
-  return [f](const Tensors& in) { return Tensors{f(in)}; };
-}
-
-Tensors both(const Sorted& sorted) { return {sorted.values, sorted.indices}; }
-
-// As recording/composed.py, under the same names.
-const std::map<std::string, Function>& cases() {
-  using In = const Tensors&;
-  static const std::map<std::string, Function> all{
-      {"stack_first", one([](In in) { return stack(in); })},
-      {"stack_last", one([](In in) { return stack(in, -1); })},
-      {"stack_kinds", one([](In in) { return stack(in, 1); })},
-      {"split", [](In in) { return split(in[0], 3); }},
-      {"split_sizes",
-       [](In in) {
-         return split(in[0], {1, 0, 3}, -1);
-       }},
-      {"chunk", [](In in) { return chunk(in[0], 3); }},
-      {"unbind", [](In in) { return unbind(in[0], 1); }},
-      {"diagonal", one([](In in) { return diagonal(in[0]); })},
-      {"diagonal_above", one([](In in) { return diagonal(in[0], 1, -1, 0); })},
-      {"diagonal_below", one([](In in) { return diagonal(in[0], -1, 1, 2); })},
-      {"tril", one([](In in) { return tril(in[0]); })},
-      {"tril_below", one([](In in) { return tril(in[0], -1); })},
-      {"triu", one([](In in) { return triu(in[0], 2); })},
-      {"triu_whole", one([](In in) { return triu(in[0]); })},
-      {"index_select", one([](In in) { return index_select(in[0], -1, in[1]); })},
-      {"take", one([](In in) { return take(in[0], in[1]); })},
-      {"masked_fill", one([](In in) { return masked_fill(in[0], in[1], -3); })},
-      {"scatter_add", one([](In in) { return scatter_add(in[0], 1, in[1], in[2]); })},
-      {"sort", [](In in) { return both(sort(in[0])); }},
-      {"sort_equal", [](In in) { return both(sort(in[0], 0, true)); }},
-      {"sort_special", [](In in) { return both(sort(in[0])); }},
-      {"sort_special_descending", [](In in) { return both(sort(in[0], -1, true)); }},
-      {"argsort", one([](In in) { return argsort(in[0], 1); })},
-      {"argsort_bool", one([](In in) { return argsort(in[0]); })},
-      {"topk", [](In in) { return both(topk(in[0], 2)); }},
-      {"topk_smallest", [](In in) { return both(topk(in[0], 3, 1, false)); }},
-      {"norm", one([](In in) { return norm(in[0]); })},
-      {"norm_rows", one([](In in) { return norm(in[0], 2, {1}, true); })},
-      {"norm_1", one([](In in) {
-         return norm(in[0], 1, {0, -1});
-       })},
-      {"norm_inf", one([](In in) { return norm(in[0], kInf, {-1}); })},
-      {"std", one([](In in) { return fusejit::std(in[0]); })},
-      {"std_rows", one([](In in) { return fusejit::std(in[0], {1}, 0, true); })},
-      {"logsumexp", one([](In in) {
-         return logsumexp(in[0] * 100, {0, 2});
-       })},
-      {"logsumexp_keepdim", one([](In in) { return logsumexp(in[0], {-1}, true); })},
-      {"cumsum", one([](In in) { return cumsum(in[0], 0); })},
-      {"cumsum_middle", one([](In in) { return cumsum(in[0], -2); })},
-      {"cumsum_whole", one([](In in) { return cumsum(in[0], 1); })},
-      {"cumsum_bool", one([](In in) { return cumsum(in[0], 2); })},
-      {"outer", one([](In in) { return outer(in[0], in[1]); })},
-      {"dot", one([](In in) { return dot(in[0], in[1]); })},
-      {"einsum_matrix", einsum_of("ij,kj->ik")},
-      {"einsum_batch", einsum_of("bij,bjk->bik")},
-      {"einsum_turned", einsum_of("bij,bjk->kib")},
-      {"einsum_two_sums", einsum_of("bij, bij -> i")},
-      {"einsum_vector", einsum_of("bij,j->bi")},
-      {"einsum_outer", einsum_of("i,j")},
-      {"einsum_alone", einsum_of("bij,k->ik")},
-      {"einsum_trace", einsum_of("ii")},
-      {"einsum_diagonal", einsum_of("iji->ij")},
-      {"einsum_permute", einsum_of("ba")},
-      {"einsum_ellipsis", einsum_of("...ij,...jk->...ik")},
-      {"einsum_ellipsis_more", einsum_of("i...,...")},
-      {"einsum_ellipsis_summed", einsum_of("...i->i")},
-      {"einsum_repeats", einsum_of("ij,ij->ij")},
-      {"einsum_repeats_summed", einsum_of("ij,kj->ik")},
-      {"einsum_three", einsum_of("ij,bjk,kl->bil")},
-      {"einsum_capitals", einsum_of("bA,Ac")},
-      {"einsum_whole", einsum_of("ij,kj->ik")},
-      {"conv1d", one([](In in) { return conv1d(in[0], in[1], in[2]); })},
-      {"conv1d_stride",
-       one([](In in) { return conv1d(in[0], in[1], {.stride = 2, .padding = 2, .dilation = 3, .groups = 2}); })},
-      {"conv1d_same", one([](In in) { return conv1d(in[0], in[1], {.padding = "same"}); })},
-      {"pixel_shuffle", one([](In in) { return pixel_shuffle(in[0], 2); })},
-      {"pixel_shuffle_one", one([](In in) { return pixel_shuffle(in[0], 3); })},
-      {"pixel_unshuffle", one([](In in) { return pixel_unshuffle(in[0], 2); })},
-      {"interpolate_nearest", one([](In in) { return interpolate(in[0], {.scale_factor = 2}); })},
-      {"interpolate_size", one([](In in) { return interpolate(in[0], {.size = Pair(7, 3), .mode = "bilinear"}); })},
-      {"interpolate_corners", one([](In in) {
-         return interpolate(in[0], {.scale_factor = Scale(1.6, 2.5), .mode = "bilinear", .align_corners = true});
-       })},
-      {"interpolate_half",
-       one([](In in) { return interpolate(in[0], {.scale_factor = Scale(0.5, 1.2), .mode = "bilinear"}); })},
-      {"interpolate_area", one([](In in) { return interpolate(in[0], {.scale_factor = 0.7, .mode = "area"}); })},
-      {"grid_sample", one([](In in) { return grid_sample(in[0], in[1]); })},
-      {"grid_sample_corners", one([](In in) { return grid_sample(in[0], in[1], {.align_corners = true}); })},
-      {"grid_sample_border", one([](In in) { return grid_sample(in[0], in[1], {.padding_mode = "border"}); })},
-      {"grid_sample_nearest", one([](In in) { return grid_sample(in[0], in[1], {.mode = "nearest"}); })},
-      {"arange", one([](In) { return arange(-3, 8, 4); })},
-      {"arange_down", one([](In) { return arange(2.5, -1, -0.7); })},
-      {"linspace", one([](In) { return linspace(-1, 2.2, 9); })},
-      {"linspace_one", one([](In) { return linspace(3, 5, 1); })},
-      {"linspace_whole", one([](In) { return linspace(0, 10, 7, i64); })},
-  };
-  return all;
-}
-
-using Arrays = std::map<std::string, Tensor>;
-
-const Arrays& recorded() {
-  static const Arrays arrays = [] {
-    Arrays read;
-    const std::string path = FUSEJIT_SOURCE_DIR "/tests/reference/composed.npz";
-    for (const io::NamedArray& a : io::read_npz(path, [](std::string_view name) { return name != "torch_version"; })) {
-      read[a.name] = from_host(a.bytes.data(), a.shape, a.dtype);
-    }
-    return read;
-  }();
-  return arrays;
-}
-
-// `<case>.<what>0`, `<case>.<what>1`, ...; empty ones where one is missing but a later one is there.
-Tensors arrays_of(const std::string& name, const std::string& what) {
-  Tensors found;
-  for (std::size_t i = 0; i < 8; ++i) {
-    const auto at = recorded().find(name + "." + what + std::to_string(i));
-    if (at == recorded().end()) continue;
-    found.resize(i + 1);
-    found[i] = at->second;
-  }
-  return found;
-}
 
 // f32 arithmetic on numbers of order 1, at most some tens of terms.
 void expect_close(const Tensor& got, const Tensor& expected, const std::string& what) {
@@ -184,17 +50,17 @@ class Composed : public ::testing::TestWithParam<testing::EngineCase> {
 INSTANTIATE_TEST_SUITE_P(Engines, Composed, ::testing::ValuesIn(testing::kEachKindOfEngine), testing::name_of);
 
 TEST_P(Composed, IsWhatPyTorchComputes) {
-  for (const auto& [name, function] : cases()) {
-    Tensors inputs = arrays_of(name, "in");
+  for (const auto& [name, function] : composed_cases()) {
+    Tensors inputs = composed_arrays(name, "in");
     for (Tensor& x : inputs)
       if (is_float(x.dtype())) x.requires_grad();
-    const Tensors expected = arrays_of(name, "out");
+    const Tensors expected = composed_arrays(name, "out");
     ASSERT_FALSE(expected.empty()) << name << " is not recorded";
     const Tensors results = function(inputs);
     ASSERT_EQ(results.size(), expected.size()) << name;
     for (std::size_t i = 0; i < results.size(); ++i)
       expect_close(results[i], expected[i], name + " out" + std::to_string(i));
-    const Tensors cotangents = arrays_of(name, "d_out"), gradients = arrays_of(name, "d_in");
+    const Tensors cotangents = composed_arrays(name, "d_out"), gradients = composed_arrays(name, "d_in");
     Tensors differentiable, wanted, expected_gradients;
     for (const Tensor& y : results)
       if (is_float(y.dtype()) && !cotangents.empty()) differentiable.push_back(y);
@@ -212,8 +78,8 @@ TEST_P(Composed, IsWhatPyTorchComputes) {
 
 TEST(ComposedCases, AreTheRecordedOnes) {
   std::set<std::string> names, known;
-  for (const auto& [array, value] : recorded()) names.insert(array.substr(0, array.find('.')));
-  for (const auto& [name, function] : cases()) known.insert(name);
+  for (const auto& [array, value] : test::recorded_composed()) names.insert(array.substr(0, array.find('.')));
+  for (const auto& [name, function] : composed_cases()) known.insert(name);
   EXPECT_EQ(names, known);
 }
 
