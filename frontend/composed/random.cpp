@@ -74,9 +74,8 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dt
   FJ_CHECK(!__builtin_sub_overflow(high, low, &count), "randint: more than 2^63 numbers (low: {}, high: {})", low,
            high);
   const CalledAs called("randint");
-  constexpr std::int64_t kLow39 = (std::int64_t{1} << 39) - 1;
   Tensor word = times(bits24(shape), 1 << 24) + bits24(shape);
-  if (count > 1 << 24) word = times(word & kLow39, 1 << 24) + bits24(shape);
+  if (count > 1 << 24) word = times(word, 1 << 24) + bits24(shape);  // wraps: 64 bits
   return (remainder(word, count) + low).to(dtype);
 }
 Tensor randint(std::int64_t high, const Shape& shape, DType dtype) { return randint(0, high, shape, dtype); }

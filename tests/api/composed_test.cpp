@@ -90,7 +90,7 @@ TEST_P(Composed, SixteenBitsAreComputedWide) {
   EXPECT_EQ(norm(x).dtype(), f16);
   EXPECT_EQ(dot(full({2}, 200, f16), full({2}, 160, f16)).item<float>(), 64000);
   EXPECT_EQ(cumsum(concat({full({1}, 2048, f16), ones({4}, f16)}), 0).to_vector<float>().back(), 2052);
-  EXPECT_EQ(einsum("i,i", {full({4}, 300, f16), full({4}, 1e-2, f16)}).dtype(), f16);
+  EXPECT_EQ(einsum("i,i", {x, concat({slice(x, 0, 0, 2), -slice(x, 0, 2)})}).item<float>(), 0);
   EXPECT_NEAR(fusejit::std(concat({x, -x}), {}, 0).item<float>(), 300, 0);
 }
 
@@ -126,6 +126,16 @@ TEST_P(Composed, LogsumexpAtInfinities) {
   EXPECT_EQ(y[0], -inf);
   EXPECT_EQ(y[1], inf);
   EXPECT_EQ(y[2], 1e30f);
+}
+
+TEST_P(Composed, DiagonalsBeyondTheMatrix) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const Tensor x = ones({2, 3});
+  const std::vector<float> all(6, 1), none(6, 0);
+  EXPECT_EQ(tril(x, kMost).to_vector<float>(), all);
+  EXPECT_EQ(tril(x, -kMost - 1).to_vector<float>(), none);
+  EXPECT_EQ(triu(x, kMost).to_vector<float>(), none);
+  EXPECT_EQ(triu(x, -kMost - 1).to_vector<float>(), all);
 }
 
 TEST_P(Composed, PlacesOutside) {
@@ -177,8 +187,9 @@ TEST_P(Composed, LikeAndSequences) {
   EXPECT_EQ(arange(0, 5.0).dtype(), f32);
   EXPECT_EQ(arange(0, 3, 1, f16).to_vector<float>(), (std::vector<float>{0, 1, 2}));
   EXPECT_EQ(arange(5, 0, -2, i32).to_vector<int>(), (std::vector<int>{5, 3, 1}));
+  EXPECT_EQ(arange(0, 1, 0.3).elements(), 4);
   // Ends are met, which start + i*step alone would miss.
-  EXPECT_EQ(linspace(0, 0.7, 50).to_vector<float>().back(), 0.7f);
+  EXPECT_EQ(linspace(0, 1, 50, f64).to_vector<double>().back(), 1);
 }
 
 TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {

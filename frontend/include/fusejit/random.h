@@ -36,14 +36,14 @@ Tensor randn_like(const Tensor& x, std::optional<DType> dtype = {});
 //   fj::Tensor around = fj::normal(10, 2, {4});
 Tensor normal(Number mean, Number deviation, const Shape& shape, DType dtype = f32);
 Tensor normal(const Tensor& mean, const Tensor& deviation);
-// Whole numbers from low to high, that one left out: the rest of a word of 48 bits divided by high - low, of one of 63
-// bits where there are more than 2^24 of them. Up to 2^39 of them are as probable as each other but for one part in
+// Whole numbers from low to high, that one left out: the rest of a word of 48 bits divided by high - low, of one of 64
+// bits where there are more than 2^24 of them. Up to 2^40 of them are as probable as each other but for one part in
 // 2^24. Any dtype; i32 and bool must hold the numbers, floats round them. UserError unless low < high.
 //
 //   fj::Tensor dice = fj::randint(1, 7, {10});
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype = i64);
 Tensor randint(std::int64_t high, const Shape& shape, DType dtype = i64);  // from 0
-// [count]: random_permutation() with the next seed. Made on the host, and so once where a step is recorded.
+// [count]: random_permutation() with the next seed, made on the host.
 //
 //   fj::Tensor order = fj::randperm(5);
 Tensor randperm(std::int64_t count, DType dtype = i64);
