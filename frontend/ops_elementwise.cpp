@@ -12,14 +12,23 @@ Tensor sub(const Tensor& a, const Tensor& b) { return record_promoted(Op::sub, {
 Tensor mul(const Tensor& a, const Tensor& b) { return record_promoted(Op::mul, {a, b}); }
 Tensor div(const Tensor& a, const Tensor& b) { return record_promoted(Op::div, {a, b}); }
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return record_promoted(Op::floor_divide, {a, b}); }
+Tensor floor_divide(const Tensor& a, Number b) { return record_promoted(Op::floor_divide, {a, b}); }
+Tensor floor_divide(Number a, const Tensor& b) { return record_promoted(Op::floor_divide, {a, b}); }
 Tensor remainder(const Tensor& a, const Tensor& b) { return record_promoted(Op::remainder, {a, b}); }
+Tensor remainder(const Tensor& a, Number b) { return record_promoted(Op::remainder, {a, b}); }
+Tensor remainder(Number a, const Tensor& b) { return record_promoted(Op::remainder, {a, b}); }
 Tensor fmod(const Tensor& a, const Tensor& b) { return record_promoted(Op::fmod, {a, b}); }
+Tensor fmod(const Tensor& a, Number b) { return record_promoted(Op::fmod, {a, b}); }
+Tensor fmod(Number a, const Tensor& b) { return record_promoted(Op::fmod, {a, b}); }
 Tensor pow(const Tensor& a, const Tensor& b) { return record_promoted(Op::pow, {a, b}); }
 Tensor pow(const Tensor& a, Number b) { return record_promoted(Op::pow, {a, b}); }
+Tensor pow(Number a, const Tensor& b) { return record_promoted(Op::pow, {a, b}); }
 Tensor maximum(const Tensor& a, const Tensor& b) { return record_promoted(Op::maximum, {a, b}); }
 Tensor maximum(const Tensor& a, Number b) { return record_promoted(Op::maximum, {a, b}); }
+Tensor maximum(Number a, const Tensor& b) { return record_promoted(Op::maximum, {a, b}); }
 Tensor minimum(const Tensor& a, const Tensor& b) { return record_promoted(Op::minimum, {a, b}); }
 Tensor minimum(const Tensor& a, Number b) { return record_promoted(Op::minimum, {a, b}); }
+Tensor minimum(Number a, const Tensor& b) { return record_promoted(Op::minimum, {a, b}); }
 
 Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 Tensor operator+(const Tensor& a, Number b) { return record_promoted(Op::add, {a, b}); }
@@ -66,14 +75,24 @@ Tensor eq(const Tensor& a, const Tensor& b) { return record_promoted(Op::eq, {a,
 Tensor eq(const Tensor& a, Number b) { return record_promoted(Op::eq, {a, b}); }
 Tensor ne(const Tensor& a, const Tensor& b) { return record_promoted(Op::ne, {a, b}); }
 Tensor ne(const Tensor& a, Number b) { return record_promoted(Op::ne, {a, b}); }
+Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
+Tensor operator==(const Tensor& a, Number b) { return eq(a, b); }
+Tensor operator==(Number a, const Tensor& b) { return record_promoted(Op::eq, {a, b}); }
+Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }
+Tensor operator!=(const Tensor& a, Number b) { return ne(a, b); }
+Tensor operator!=(Number a, const Tensor& b) { return record_promoted(Op::ne, {a, b}); }
 Tensor operator<(const Tensor& a, const Tensor& b) { return record_promoted(Op::lt, {a, b}); }
 Tensor operator<(const Tensor& a, Number b) { return record_promoted(Op::lt, {a, b}); }
+Tensor operator<(Number a, const Tensor& b) { return record_promoted(Op::lt, {a, b}); }
 Tensor operator<=(const Tensor& a, const Tensor& b) { return record_promoted(Op::le, {a, b}); }
 Tensor operator<=(const Tensor& a, Number b) { return record_promoted(Op::le, {a, b}); }
+Tensor operator<=(Number a, const Tensor& b) { return record_promoted(Op::le, {a, b}); }
 Tensor operator>(const Tensor& a, const Tensor& b) { return record_promoted(Op::gt, {a, b}); }
 Tensor operator>(const Tensor& a, Number b) { return record_promoted(Op::gt, {a, b}); }
+Tensor operator>(Number a, const Tensor& b) { return record_promoted(Op::gt, {a, b}); }
 Tensor operator>=(const Tensor& a, const Tensor& b) { return record_promoted(Op::ge, {a, b}); }
 Tensor operator>=(const Tensor& a, Number b) { return record_promoted(Op::ge, {a, b}); }
+Tensor operator>=(Number a, const Tensor& b) { return record_promoted(Op::ge, {a, b}); }
 Tensor logical_and(const Tensor& a, const Tensor& b) { return record(Op::logical_and, {a, b}); }
 Tensor logical_or(const Tensor& a, const Tensor& b) { return record(Op::logical_or, {a, b}); }
 Tensor logical_xor(const Tensor& a, const Tensor& b) { return record(Op::logical_xor, {a, b}); }
@@ -82,6 +101,16 @@ Tensor bitwise_and(const Tensor& a, const Tensor& b) { return record_promoted(Op
 Tensor bitwise_or(const Tensor& a, const Tensor& b) { return record_promoted(Op::bitwise_or, {a, b}); }
 Tensor bitwise_xor(const Tensor& a, const Tensor& b) { return record_promoted(Op::bitwise_xor, {a, b}); }
 Tensor bitwise_not(const Tensor& a) { return record(Op::bitwise_not, {a}); }
+Tensor operator&(const Tensor& a, const Tensor& b) { return bitwise_and(a, b); }
+Tensor operator&(const Tensor& a, Number b) { return record_promoted(Op::bitwise_and, {a, b}); }
+Tensor operator&(Number a, const Tensor& b) { return record_promoted(Op::bitwise_and, {a, b}); }
+Tensor operator|(const Tensor& a, const Tensor& b) { return bitwise_or(a, b); }
+Tensor operator|(const Tensor& a, Number b) { return record_promoted(Op::bitwise_or, {a, b}); }
+Tensor operator|(Number a, const Tensor& b) { return record_promoted(Op::bitwise_or, {a, b}); }
+Tensor operator^(const Tensor& a, const Tensor& b) { return bitwise_xor(a, b); }
+Tensor operator^(const Tensor& a, Number b) { return record_promoted(Op::bitwise_xor, {a, b}); }
+Tensor operator^(Number a, const Tensor& b) { return record_promoted(Op::bitwise_xor, {a, b}); }
+Tensor operator~(const Tensor& a) { return bitwise_not(a); }
 Tensor isnan(const Tensor& x) { return record(Op::isnan, {x}); }
 Tensor isinf(const Tensor& x) { return record(Op::isinf, {x}); }
 Tensor isfinite(const Tensor& x) { return record(Op::isfinite, {x}); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "frontend/axis.h"
 #include "frontend/record.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
@@ -11,12 +12,6 @@ namespace {
 
 using ir::Op;
 using Span = std::span<const std::int64_t>;
-
-int axis_of(const char* op, const Tensor& x, int dim) {
-  const int rank = x.rank();
-  FJ_CHECK(dim >= -rank && dim < rank, "{}: dim {} is out of range for rank {} (x: {})", op, dim, rank, x.type().str());
-  return dim < 0 ? dim + rank : dim;
-}
 
 Tensor reduce(Op op, const Tensor& x, const Dims& dim, bool keepdim) {
   FJ_CHECK(x.defined(), "{}: the tensor is empty", ir::name(op));

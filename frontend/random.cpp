@@ -77,12 +77,12 @@ std::vector<float> normal_values(std::int64_t count, double deviation) {
   return values;
 }
 
-Tensor rand(const Shape& shape, DType dtype) {
+Tensor rand_on(std::optional<Device> device, const Shape& shape, DType dtype) {
   const Draw draw = next_draw();
-  return record_value(
-      ir::build(ir::Op::rand, {draw.seed}, {{"shape", shape.dims()}, {"stream", draw.stream}, {"dtype", dtype}},
-                thread_state().region),
-      {}, default_device());
+  return record_on(std::move(device), ir::Op::rand, {draw.seed},
+                   {{"shape", shape.dims()}, {"stream", draw.stream}, {"dtype", dtype}});
 }
+
+Tensor rand(const Shape& shape, DType dtype) { return rand_on(default_device(), shape, dtype); }
 
 }  // namespace fusejit

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "fusejit/random.h"
-#include "fusejit/shape.h"
+#include "fusejit/tensor.h"
 
 namespace fusejit {
 
@@ -24,6 +25,8 @@ class PhiloxWords {
 // The seed of draw or step n under a generator's seed.
 constexpr std::uint64_t seed_of(std::uint64_t seed, std::uint64_t n) { return seed * 0x100000001b3ull + n; }
 
+// As rand(), on a device.
+Tensor rand_on(std::optional<Device> device, const Shape& shape, DType dtype);
 // `count` values uniform in [-bound, bound), from the default generator; f64 before rounding.
 std::vector<float> uniform_values(std::int64_t count, double bound);
 // `count` normal values of mean 0, from the default generator (Box and Muller 1958); f64 before rounding.

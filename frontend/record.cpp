@@ -209,6 +209,20 @@ Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs)
   return record(op, {floating}, std::move(attrs));
 }
 
+Tensor record_on(std::optional<Device> device, ir::Op op, std::vector<ir::Operand> operands,
+                 std::vector<ir::AttrInit> attrs) {
+  return record_value(ir::build(op, std::move(operands), std::move(attrs), thread_state().region), {}, device);
+}
+
+DType common_dtype(std::span<const Tensor> tensors) {
+  DType common = tensors[0].dtype();
+  for (const Tensor& t : tensors) {
+    if (kind(t.dtype()) > kind(common)) common = t.dtype();
+    if (kind(t.dtype()) == kind(common)) common = *promote(common, t.dtype());
+  }
+  return common;
+}
+
 Draw next_draw() {
   Recording* recording = thread_state().recording;
   if (!recording) return {leaf(ir::Scalar::of(static_cast<std::int64_t>(next_seed()))), 0};

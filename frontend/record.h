@@ -36,6 +36,11 @@ Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs 
 
 // An operand as the innermost Autocast of this thread has it for ops of that rule.
 Tensor autocast(ir::AutocastRule rule, const Tensor& x);
+// What is computed from no tensor, on `device`.
+Tensor record_on(std::optional<Device> device, ir::Op op, std::vector<ir::Operand> operands,
+                 std::vector<ir::AttrInit> attrs);
+// The dtype that PyTorch gives to what these are joined to: that of the highest kind, the wider of two.
+DType common_dtype(std::span<const Tensor> tensors);
 
 // While one lives, what this thread records is what the user calls `op`, a literal. For operations that are recorded as
 // others.

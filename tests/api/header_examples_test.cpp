@@ -47,6 +47,86 @@ TEST_F(HeaderExamples, Ops) {
   EXPECT_EQ(printed_.str(), "5.36788");
 }
 
+TEST_F(HeaderExamples, Operators) {
+  using Bools = std::vector<bool>;
+  fj::Tensor v = fj::tensor<float>({-1, 0, 2});
+  EXPECT_EQ(((v == 0) | (v > 1)).to_vector<bool>(), (Bools{false, true, true}));
+}
+
+TEST_F(HeaderExamples, Sequences) {
+  using Ints = std::vector<int>;
+  using Floats = std::vector<float>;
+  EXPECT_EQ(fj::arange(2, 11, 3).to_vector<int>(), (Ints{2, 5, 8}));
+  EXPECT_EQ(fj::linspace(0, 1, 5).to_vector<float>(), (Floats{0, 0.25f, 0.5f, 0.75f, 1}));
+  EXPECT_EQ(fj::full_like(fj::tensor<float>({1, 2}), 7).to_vector<float>(), (Floats{7, 7}));
+}
+
+TEST_F(HeaderExamples, ComposedShapes) {
+  using Ints = std::vector<int>;
+  using Floats = std::vector<float>;
+  fj::Tensor rows = fj::stack({fj::tensor<float>({1, 2}), fj::tensor<float>({3, 4})});
+  EXPECT_EQ(fj::norm(rows, 1, {1}).to_vector<float>(), (Floats{3, 7}));
+  EXPECT_EQ(fj::split(fj::arange(5), 2)[2].to_vector<int>(), (Ints{4}));
+  EXPECT_EQ(fj::split(fj::arange(5), {1, 4})[1].to_vector<int>(), (Ints{1, 2, 3, 4}));
+  EXPECT_EQ(fj::chunk(fj::arange(5), 2)[0].to_vector<int>(), (Ints{0, 1, 2}));
+  EXPECT_EQ(fj::unbind(fj::reshape(fj::arange(4), {2, 2}), 1)[1].to_vector<int>(), (Ints{1, 3}));
+  EXPECT_EQ(fj::diagonal(fj::reshape(fj::arange(9), {3, 3}), 1).to_vector<int>(), (Ints{1, 5}));
+  EXPECT_EQ(fj::tril(fj::ones({2, 2})).to_vector<float>(), (Floats{1, 0, 1, 1}));
+  EXPECT_EQ(fj::triu(fj::ones({2, 2}), 1).to_vector<float>(), (Floats{0, 1, 0, 0}));
+}
+
+TEST_F(HeaderExamples, ComposedPlaces) {
+  using Floats = std::vector<float>;
+  EXPECT_EQ(fj::index_select(fj::tensor<float>({5, 6, 7}), 0, fj::tensor<int>({2, 2, 0})).to_vector<float>(),
+            (Floats{7, 7, 5}));
+  EXPECT_EQ(fj::take(fj::tensor<float>({5, 6, 7}), fj::tensor<int>({1, -1})).to_vector<float>(), (Floats{6, 7}));
+  EXPECT_EQ(fj::masked_fill(fj::tensor<float>({1, 2}), fj::tensor<int>({1, 0}) > 0, 9).to_vector<float>(),
+            (Floats{9, 2}));
+  EXPECT_EQ(fj::scatter_add(fj::zeros({3}), 0, fj::tensor<int>({0, 2, 2}), fj::ones({3})).to_vector<float>(),
+            (Floats{1, 0, 2}));
+}
+
+TEST_F(HeaderExamples, ComposedOrder) {
+  EXPECT_EQ(fj::sort(fj::tensor<float>({3, 1, 2})).values.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(fj::topk(fj::tensor<float>({3, 1, 2}), 2).indices.to_vector<int>(), (std::vector<int>{0, 2}));
+}
+
+TEST_F(HeaderExamples, ComposedSums) {
+  using Floats = std::vector<float>;
+  EXPECT_EQ(fj::std(fj::tensor<float>({1, 3, 5})).item<float>(), 2);
+  EXPECT_NEAR(fj::logsumexp(fj::full({4}, 100)).item<float>(), 101.386, 1e-3);
+  EXPECT_EQ(fj::cumsum(fj::tensor<float>({1, 2, 3}), 0).to_vector<float>(), (Floats{1, 3, 6}));
+  EXPECT_EQ(fj::dot(fj::tensor<float>({1, 2}), fj::tensor<float>({3, 4})).item<float>(), 11);
+  fj::Tensor m = fj::reshape(fj::tensor<float>({1, 2, 3, 4}), {2, 2});
+  EXPECT_EQ(fj::einsum("ij,kj->ik", {m, m}).to_vector<float>(), (Floats{5, 11, 11, 25}));
+  EXPECT_EQ(fj::einsum("ii", {m}).item<float>(), 5);
+}
+
+TEST_F(HeaderExamples, ComposedImages) {
+  EXPECT_EQ(fj::conv1d(fj::ones({1, 1, 4}), fj::ones({1, 1, 3}), {.padding = 1}).to_vector<float>(),
+            (std::vector<float>{2, 3, 3, 2}));
+  EXPECT_EQ(fj::pixel_shuffle(fj::reshape(fj::arange(4), {4, 1, 1}), 2).to_vector<int>(),
+            (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(fj::interpolate(fj::ones({1, 1, 2, 2}), {.scale_factor = 2}).size(2), 4);
+  fj::Tensor image = fj::reshape(fj::tensor<float>({1, 3, 5, 7}), {1, 1, 2, 2});
+  EXPECT_EQ(fj::grid_sample(image, fj::zeros({1, 1, 1, 2})).item<float>(), 4);
+}
+
+TEST_F(HeaderExamples, Distributions) {
+  fj::manual_seed(1);
+  fj::Tensor noise = fj::randn({2, 3});
+  EXPECT_EQ(noise.shape(), (fj::Shape{2, 3}));
+  fj::Tensor around = fj::normal(10, 2, {4});
+  EXPECT_NEAR(fj::mean(around).item<float>(), 10, 8.2 * 2);
+  fj::Tensor dice = fj::randint(1, 7, {10});
+  EXPECT_GE(fj::amin(dice).item<int>(), 1);
+  EXPECT_LE(fj::amax(dice).item<int>(), 6);
+  fj::Tensor order = fj::randperm(5);
+  EXPECT_EQ(fj::sum(order).item<int>(), 10);
+  fj::Tensor coins = fj::bernoulli(fj::full({10}, 0.5));
+  EXPECT_TRUE(fj::all((coins == 0) | (coins == 1)).item<bool>());
+}
+
 TEST_F(HeaderExamples, Grad) {
   fj::Tensor w = fj::ones({3}).requires_grad();
   fj::Tensor g = fj::grad(fj::sum(w * w), {w})[0];

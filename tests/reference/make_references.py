@@ -2,6 +2,7 @@
 
     python make_references.py                everything
     python make_references.py ops            the graphs and the manifest
+    python make_references.py composed       functions made of ops: tests/reference/composed.npz
     python make_references.py optimisers     tests/reference/optim/*.npz
     python make_references.py networks       one step of whole networks: tests/reference/networks/*.npz
     python make_references.py curves         the loss curves; reads Fashion-MNIST (--data FOLDER)
@@ -57,14 +58,18 @@ def main():
     parser.add_argument(
         "parts",
         nargs="*",
-        default=["ops", "optimisers", "networks", "curves"],
-        help="ops, optimisers, networks, curves (default: all)",
+        default=["ops", "composed", "optimisers", "networks", "curves"],
+        help="ops, composed, optimisers, networks, curves (default: all)",
     )
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     if "ops" in arguments.parts:
         make_ops()
+    if "composed" in arguments.parts:
+        from recording import composed
+
+        composed.record(HERE / "composed.npz")
     if "optimisers" in arguments.parts:
         from recording import optimisers
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "fusejit/autocast.h"
+#include "fusejit/composed.h"
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"

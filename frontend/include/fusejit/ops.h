@@ -56,14 +56,23 @@ Tensor sub(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Tensor& b);           // true division: integers become f32
 Tensor floor_divide(const Tensor& a, const Tensor& b);  // towards minus infinity, as Python's //; integers by 0 give 0
-Tensor remainder(const Tensor& a, const Tensor& b);     // sign of b
-Tensor fmod(const Tensor& a, const Tensor& b);          // sign of a
+Tensor floor_divide(const Tensor& a, Number b);
+Tensor floor_divide(Number a, const Tensor& b);
+Tensor remainder(const Tensor& a, const Tensor& b);  // sign of b
+Tensor remainder(const Tensor& a, Number b);
+Tensor remainder(Number a, const Tensor& b);
+Tensor fmod(const Tensor& a, const Tensor& b);  // sign of a
+Tensor fmod(const Tensor& a, Number b);
+Tensor fmod(Number a, const Tensor& b);
 Tensor pow(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& a, Number b);
+Tensor pow(Number a, const Tensor& b);
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor maximum(const Tensor& a, Number b);
+Tensor maximum(Number a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, Number b);
+Tensor minimum(Number a, const Tensor& b);
 Tensor operator+(const Tensor& a, const Tensor& b);
 Tensor operator+(const Tensor& a, Number b);
 Tensor operator+(Number a, const Tensor& b);
@@ -121,20 +130,33 @@ Tensor round(const Tensor& x);  // half to even
 // min(max(x, min), max) with x's dtype; NaN stays. Integer tensors: whole numbers or infinities, else UserError.
 Tensor clamp(const Tensor& x, Number min, Number max = std::numeric_limits<double>::infinity());
 
-// Comparisons and logical_* give bool tensors; for logical_* whatever is not zero is true. bitwise_*: int and bool
-// only.
+// Comparisons and logical_* give bool tensors; for logical_* whatever is not zero is true. bitwise_* and the operators
+// & | ^ ~ that stand for them: int and bool only, where they are the logical ones. && || ! are refused (tensor.h).
+//
+//   fj::Tensor v = fj::tensor<float>({-1, 0, 2});
+//   ((v == 0) | (v > 1)).to_vector<bool>();  // false, true, true
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor eq(const Tensor& a, Number b);
 Tensor ne(const Tensor& a, const Tensor& b);
 Tensor ne(const Tensor& a, Number b);
+Tensor operator==(const Tensor& a, const Tensor& b);
+Tensor operator==(const Tensor& a, Number b);
+Tensor operator==(Number a, const Tensor& b);
+Tensor operator!=(const Tensor& a, const Tensor& b);
+Tensor operator!=(const Tensor& a, Number b);
+Tensor operator!=(Number a, const Tensor& b);
 Tensor operator<(const Tensor& a, const Tensor& b);
 Tensor operator<(const Tensor& a, Number b);
+Tensor operator<(Number a, const Tensor& b);
 Tensor operator<=(const Tensor& a, const Tensor& b);
 Tensor operator<=(const Tensor& a, Number b);
+Tensor operator<=(Number a, const Tensor& b);
 Tensor operator>(const Tensor& a, const Tensor& b);
 Tensor operator>(const Tensor& a, Number b);
+Tensor operator>(Number a, const Tensor& b);
 Tensor operator>=(const Tensor& a, const Tensor& b);
 Tensor operator>=(const Tensor& a, Number b);
+Tensor operator>=(Number a, const Tensor& b);
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
@@ -143,6 +165,16 @@ Tensor bitwise_and(const Tensor& a, const Tensor& b);
 Tensor bitwise_or(const Tensor& a, const Tensor& b);
 Tensor bitwise_xor(const Tensor& a, const Tensor& b);
 Tensor bitwise_not(const Tensor& a);
+Tensor operator&(const Tensor& a, const Tensor& b);
+Tensor operator&(const Tensor& a, Number b);
+Tensor operator&(Number a, const Tensor& b);
+Tensor operator|(const Tensor& a, const Tensor& b);
+Tensor operator|(const Tensor& a, Number b);
+Tensor operator|(Number a, const Tensor& b);
+Tensor operator^(const Tensor& a, const Tensor& b);
+Tensor operator^(const Tensor& a, Number b);
+Tensor operator^(Number a, const Tensor& b);
+Tensor operator~(const Tensor& a);
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);

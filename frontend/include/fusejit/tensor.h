@@ -17,6 +17,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -133,6 +134,24 @@ Tensor ones(const Shape& shape, DType dtype = f32);
 Tensor full(const Shape& shape, Number value, DType dtype = f32);
 // [count]: 0, 1, ..., count - 1. No bool.
 Tensor arange(std::int64_t count, DType dtype = i64);
+// [ceil((stop - start)/step)]: start, start + step, ... up to stop, that one left out. i64 if the three numbers are
+// whole, else f32, unless a dtype is given. Floats are start + i*step in f64, rounded once. UserError for a step of 0
+// or one that leads away from stop, for bool, and for an integer dtype that cannot hold the numbers.
+//
+//   fj::arange(2, 11, 3).to_vector<int>();  // 2, 5, 8
+Tensor arange(Number start, Number stop, Number step = 1, std::optional<DType> dtype = {});
+// [steps]: from start to stop in equal steps, both of them included; one step is start alone. In f64, counted from the
+// nearer end, and rounded once (integers: toward zero). UserError for a negative number of steps.
+//
+//   fj::linspace(0, 1, 5).to_vector<float>();  // 0, 0.25, 0.5, 0.75, 1
+Tensor linspace(Number start, Number stop, std::int64_t steps, DType dtype = f32);
+// Filled as the functions without _like, with the shape and on the device of x, of its dtype unless one is given.
+//
+//   fj::full_like(fj::tensor<float>({1, 2}), 7).to_vector<float>();  // 7, 7
+Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = {});
+Tensor ones_like(const Tensor& x, std::optional<DType> dtype = {});
+Tensor full_like(const Tensor& x, Number value, std::optional<DType> dtype = {});
+Tensor rand_like(const Tensor& x, std::optional<DType> dtype = {});
 // Uniform in [0, 1) from the default generator (random.h). Float dtypes.
 Tensor rand(const Shape& shape, DType dtype = f32);
 // A 0-d tensor that is an argument of every trace it is part of, whatever its value: a new value compiles nothing.

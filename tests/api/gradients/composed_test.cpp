@@ -1,0 +1,118 @@
+// Gradients of the functions of fusejit/composed.h against central differences in f64, on every kind of engine.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "tests/api/engines.h"
+
+namespace fusejit {
+namespace {
+
+Tensor numbers(const Shape& shape, int seed) {
+  std::vector<double> values(static_cast<std::size_t>(shape.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<double>((i * 7919 + static_cast<std::size_t>(seed) * 104729) % 1009) / 504.5 - 1;
+  }
+  return from_host(values, shape);
+}
+
+void expect_right(const char* name, const TensorFunction& f, const std::vector<Tensor>& inputs) {
+  const GradcheckResult result = gradcheck(f, inputs);
+  EXPECT_TRUE(result) << name << ": " << result.why;
+}
+
+class ComposedGradients : public ::testing::TestWithParam<testing::EngineCase> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = testing::select_engine(GetParam()); !why.empty()) GTEST_SKIP() << why;
+  }
+  void TearDown() override { set_options({}); }
+
+ private:
+  testing::Strictly strictly_;
+};
+INSTANTIATE_TEST_SUITE_P(Engines, ComposedGradients, ::testing::ValuesIn(testing::kEachKindOfEngine), testing::name_of);
+
+TEST_P(ComposedGradients, Shapes) {
+  const std::vector<Tensor> x{numbers({2, 3, 3}, 1)};
+  expect_right("stack",
+               [](const auto& in) {
+                 return stack({in[0], in[0] * in[0], in[1]}, -2);
+               },
+               {numbers({2, 3}, 1), numbers({2, 3}, 2)});
+  expect_right("split",
+               [](const auto& in) {
+                 return split(in[0], {1, 2}, 1)[1] * sum(split(in[0], 1, 2)[0]);
+               },
+               {numbers({2, 3, 2}, 3)});
+  expect_right(
+      "chunk", [](const auto& in) { return chunk(in[0], 2, -1)[0]; }, x);
+  expect_right(
+      "unbind", [](const auto& in) { return unbind(in[0], 1)[2]; }, x);
+  expect_right(
+      "diagonal", [](const auto& in) { return square(diagonal(in[0], 1, 2, 0)); }, x);
+  expect_right(
+      "tril", [](const auto& in) { return square(tril(in[0], -1)) + triu(in[0]); }, x);
+  expect_right("pixel_shuffle", [](const auto& in) { return pixel_unshuffle(square(pixel_shuffle(in[0], 2)), 4); },
+               {numbers({1, 8, 2, 4}, 4)});
+}
+
+TEST_P(ComposedGradients, Places) {
+  const std::vector<Tensor> x{numbers({2, 3, 3}, 1)};
+  const Tensor places = tensor<int>({2, 0, 2});
+  expect_right(
+      "index_select", [&](const auto& in) { return square(index_select(in[0], 1, places)); }, x);
+  expect_right(
+      "take", [&](const auto& in) { return take(in[0], places - 4); }, x);
+  expect_right(
+      "masked_fill", [&](const auto& in) { return masked_fill(in[0], places == 2, sum(in[0])); }, x);
+  expect_right("scatter_add", [&](const auto& in) { return square(scatter_add(in[0], 0, places, in[1])); },
+               {numbers({3}, 5), numbers({4}, 6)});
+}
+
+TEST_P(ComposedGradients, Sums) {
+  const std::vector<Tensor> x{numbers({2, 3, 4}, 1)};
+  expect_right(
+      "norm",
+      [](const auto& in) {
+        return norm(in[0], 2, {0, 2});
+      },
+      x);
+  expect_right(
+      "norm 1", [](const auto& in) { return norm(in[0], 1, {1}, true); }, x);
+  expect_right(
+      "norm inf", [](const auto& in) { return norm(in[0], std::numeric_limits<double>::infinity(), {2}); }, x);
+  expect_right(
+      "std", [](const auto& in) { return fusejit::std(in[0], {-1}); }, x);
+  expect_right(
+      "logsumexp", [](const auto& in) { return logsumexp(in[0], {1}); }, x);
+  expect_right(
+      "cumsum", [](const auto& in) { return square(cumsum(in[0], -1)); }, x);
+  expect_right("outer", [](const auto& in) { return outer(in[0], in[1]) + dot(in[1], in[1]); },
+               {numbers({3}, 7), numbers({4}, 8)});
+}
+
+TEST_P(ComposedGradients, Einsum) {
+  for (const char* equation : {"bij,bjk->kb", "bij,bjk->bijk", "bij,bjk->", "bij,bjk->ik"}) {
+    expect_right(equation, [equation](const auto& in) { return einsum(equation, in); },
+                 {numbers({2, 3, 4}, 1), numbers({2, 4, 2}, 2)});
+  }
+  expect_right("iij,...j", [](const auto& in) { return einsum("iij,...j", in); },
+               {numbers({3, 3, 2}, 3), numbers({2, 1}, 4)});
+}
+
+TEST_P(ComposedGradients, Images) {
+  expect_right("conv1d",
+               [](const auto& in) { return conv1d(in[0], in[1], in[2], {.stride = 2, .padding = 1, .groups = 2}); },
+               {numbers({2, 4, 5}, 1), numbers({2, 2, 3}, 2), numbers({2}, 3)});
+  expect_right("interpolate",
+               [](const auto& in) { return interpolate(in[0], {.scale_factor = 2, .mode = "bilinear"}); },
+               {numbers({1, 2, 2, 3}, 4)});
+  for (const char* padding : {"zeros", "border"}) {
+    expect_right(padding, [padding](const auto& in) { return grid_sample(in[0], in[1], {.padding_mode = padding}); },
+                 {numbers({1, 2, 3, 3}, 5), numbers({1, 2, 3, 2}, 6)});
+  }
+}
+
+}  // namespace
+}  // namespace fusejit
