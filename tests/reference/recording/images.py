@@ -79,14 +79,16 @@ def jpeg(pixels, mode=None, **options):
 
 
 def files():
+    rgb = photo("rgb")
     palette = integers("palette", (16, 3), 0, 256)
+    orientation = b"Exif\0\0MM\0*\0\0\0\x08" + struct.pack(">HHHIHHI", 1, 0x112, 3, 1, 6, 0, 0)
     wide = photo("16 bits").astype(np.int64) * 256 + integers("low bytes", (HEIGHT, WIDTH, 3), 0, 256)
     return {
-        "photo.png": png(photo("rgb")),
+        "photo.png": png(rgb),
         "gray.png": png(photo("gray", channels=1)),
         "gray_alpha.png": png(photo("gray alpha", channels=2)),
         "rgb_alpha.png": png(photo("rgb alpha", channels=4)),
-        "interlaced.png": png(photo("rgb"), interlaced=True),
+        "interlaced.png": png(rgb, interlaced=True),
         "bits1.png": png(integers("bits 1", (HEIGHT, WIDTH, 1), 0, 2), bits=1),
         "bits2_interlaced.png": png(integers("bits 2", (HEIGHT, WIDTH, 1), 0, 4), bits=2, interlaced=True),
         "bits4.png": png(integers("bits 4", (HEIGHT, WIDTH, 1), 0, 16), bits=4),
@@ -94,13 +96,13 @@ def files():
         "palette.png": png(integers("indices", (HEIGHT, WIDTH, 1), 0, 16), bits=4, palette=palette, kind=3),
         "palette_alpha.png": png(integers("indices", (HEIGHT, WIDTH, 1), 0, 16), bits=8, palette=palette, kind=3,
                                  transparent=bytes(range(0, 160, 10))),
-        "rgb_transparent.png": png(photo("rgb"), transparent=struct.pack(">HHH", *photo("rgb")[3, 4].tolist())),
-        "photo.jpg": jpeg(photo("rgb"), quality=85),
-        "full_chroma.jpg": jpeg(photo("rgb"), quality=95, subsampling=0),
-        "progressive.jpg": jpeg(photo("rgb"), quality=85, progressive=True),
+        "rgb_transparent.png": png(rgb, transparent=struct.pack(">HHH", *rgb[3, 4].tolist())),
+        "photo.jpg": jpeg(rgb, quality=85),
+        "full_chroma.jpg": jpeg(rgb, quality=95, subsampling=0),
+        "progressive.jpg": jpeg(rgb, quality=85, progressive=True),
         "gray.jpg": jpeg(photo("gray", channels=1), quality=85),
         "cmyk.jpg": jpeg(photo("cmyk", channels=4), mode="CMYK", quality=85),
-        "rotated.jpg": jpeg(photo("rgb"), quality=85, exif=b"Exif\0\0MM\0*\0\0\0\x08\0\1\1\x12\0\3\0\0\0\1\0\6\0\0\0\0\0\0"),
+        "rotated.jpg": jpeg(rgb, quality=85, exif=orientation),
     }
 
 
