@@ -152,6 +152,7 @@ Image Compose::operator()(Image image, Draws& draws) const {
 
 // In f32 throughout, as torchvision: byte / 255, minus the mean, divided by the deviation.
 std::vector<float> Compose::values_of_bytes(std::int64_t channels) const {
+  FJ_CHECK(channels >= 1, "Compose: images with {} channels", channels);
   const Normalize own({0}, {1});
   const Normalize& normalize = normalize_.empty() ? own : normalize_.front();
   const std::size_t given = normalize.mean().size(), needed = static_cast<std::size_t>(channels);

@@ -61,11 +61,13 @@ ImageFolder::ImageFolder(const std::string& root, ImageReadMode mode) : mode_(mo
   std::sort(skipped_.begin(), skipped_.end());
 }
 
-Example ImageFolder::get(std::int64_t index) const {
-  const File& file = files_.at(static_cast<std::size_t>(index));
-  return {read_image(file.path, mode_), file.label};
+const ImageFolder::File& ImageFolder::file(std::int64_t index) const {
+  FJ_CHECK(index >= 0 && index < size(), "there is no image {} ({} images)", index, size());
+  return files_[static_cast<std::size_t>(index)];
 }
 
-std::string ImageFolder::name(std::int64_t index) const { return files_.at(static_cast<std::size_t>(index)).path; }
+Example ImageFolder::get(std::int64_t index) const { return {read_image(file(index).path, mode_), file(index).label}; }
+
+std::string ImageFolder::name(std::int64_t index) const { return file(index).path; }
 
 }  // namespace fusejit::data

@@ -10,6 +10,13 @@ MNIST::MNIST(const std::string& root, Split split)
 
 MNIST::MNIST(std::shared_ptr<const ImageSet> images) : images_(std::move(images)) {
   FJ_CHECK(images_, "MNIST: there is no image set");
+  const ImageSet& set = *images_;
+  FJ_CHECK(set.count >= 0 && set.height >= 1 && set.width >= 1 && set.width <= kMostPixels / set.height &&
+               set.labels.size() == static_cast<std::size_t>(set.count) &&
+               set.pixels.size() / static_cast<std::size_t>(set.height * set.width) == set.labels.size() &&
+               set.pixels.size() % static_cast<std::size_t>(set.height * set.width) == 0,
+           "MNIST: {} images of {} x {} have {} pixels and {} labels", set.count, set.height, set.width,
+           set.pixels.size(), set.labels.size());
 }
 
 std::int64_t MNIST::size() const { return images_->count; }
@@ -28,6 +35,11 @@ Subset::Subset(std::shared_ptr<const Dataset> dataset, std::vector<std::int64_t>
   for (const std::int64_t index : indices_)
     FJ_CHECK(index >= 0 && index < dataset_->size(), "Subset: there is no example {} ({} examples)", index,
              dataset_->size());
+}
+
+std::int64_t Subset::at(std::int64_t index) const {
+  FJ_CHECK(index >= 0 && index < size(), "there is no example {} ({} examples)", index, size());
+  return indices_[static_cast<std::size_t>(index)];
 }
 
 std::vector<Subset> random_split(std::shared_ptr<const Dataset> dataset, const std::vector<std::int64_t>& lengths,

@@ -57,6 +57,7 @@ class ImageFolder : public Dataset {
     std::string path;
     std::int64_t label;
   };
+  const File& file(std::int64_t index) const;
   ImageReadMode mode_;
   std::vector<std::string> classes_, skipped_;
   std::vector<File> files_;
@@ -141,7 +142,7 @@ class Subset : public Dataset {
   std::string name(std::int64_t index) const override { return dataset_->name(at(index)); }
 
  private:
-  std::int64_t at(std::int64_t index) const { return indices_[static_cast<std::size_t>(index)]; }
+  std::int64_t at(std::int64_t index) const;
   std::shared_ptr<const Dataset> dataset_;
   std::vector<std::int64_t> indices_;
 };

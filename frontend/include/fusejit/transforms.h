@@ -22,7 +22,7 @@ namespace fusejit::data {
 class Draws {
  public:
   Draws(std::uint64_t seed, std::int64_t epoch, std::int64_t index);
-  // Uniform in [0, 1), and in [low, high).
+  // Uniform in [0, 1), and from low to high.
   double uniform();
   double uniform(double low, double high);
   // One of 0 .. count - 1. UserError unless count >= 1.

@@ -57,6 +57,7 @@ TEST_F(Datasets, ImageFolderNumbersClassesAndImagesByName) {
   }
   EXPECT_EQ(names, (std::vector<std::string>{path("cat/z.png"), path("dog/a.jpeg"), path("dog/b.PNG"),
                                              path("dog/old/0.jpg")}));
+  EXPECT_EQ(error_of([&] { folder.get(4); }), "there is no image 4 (4 images)");
   EXPECT_EQ(folder.skipped(), (std::vector<std::string>{path("cat/.hidden"), path("cat/notes.txt")}));
   EXPECT_EQ(image_of(ImageFolder(folder_.path(), ImageReadMode::gray), 1).channels, 1);
 }
@@ -126,6 +127,10 @@ TEST_F(Datasets, MnistIsAnImageSet) {
   EXPECT_EQ(image_of(digits, 1).pixels, (std::vector<std::uint8_t>{3, 4}));
   EXPECT_EQ(label_of(digits, 1), 8);
   EXPECT_THROW(digits.get(-1), UserError);
+  EXPECT_EQ(error_of([] {
+              MNIST(std::make_shared<const ImageSet>(ImageSet{2, 1, 2, {1, 2, 3}, {7, 8}}));
+            }),
+            "MNIST: 2 images of 1 x 2 have 3 pixels and 2 labels");
   EXPECT_THROW(MNIST(path("none"), Split::train), FileError);
 }
 
@@ -208,6 +213,7 @@ TEST_F(Datasets, ASplitIsAPartition) {
             }),
             "random_split: the lengths [4,1] do not sum to the 6 examples");
   EXPECT_THROW(random_split(digits, {7, -1}, 3), UserError);
+  EXPECT_EQ(error_of([&] { parts[1].get(2); }), "there is no example 2 (2 examples)");
   EXPECT_EQ(error_of([&] { Subset(digits, {0, 6}); }), "Subset: there is no example 6 (6 examples)");
 }
 

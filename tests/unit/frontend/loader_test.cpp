@@ -85,6 +85,19 @@ TEST(DataLoader, BatchesDependOnTheSeedAloneWhateverTheWorkers) {
   EXPECT_NE(epochs_of(reseeded, 3), expected);
 }
 
+TEST(DataLoader, AnExampleDoesNotDependOnItsBatch) {
+  const auto dataset = std::make_shared<const Numbered>(12);
+  std::vector<std::vector<float>> runs;
+  for (const std::int64_t batch_size : {3, 4}) {
+    DataLoaderOptions options = augmented(0);
+    options.batch_size = batch_size;
+    DataLoader loader(dataset, options);
+    std::vector<float>& all = runs.emplace_back();
+    for (const auto& [x, y] : epochs_of(loader, 2)) all.insert(all.end(), x.begin(), x.end());
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
 TEST(DataLoader, WithoutASeedDrawsFromTheDefaultGenerator) {
   DataLoaderOptions options = augmented(0);
   options.seed.reset();

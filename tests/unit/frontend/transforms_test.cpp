@@ -66,14 +66,14 @@ TEST(Transforms, CenterCropRoundsAsPython) {
 }
 
 TEST(Transforms, RandomCropIsAnywhereAndNowhereElse) {
-  std::set<std::vector<std::uint8_t>> seen;
+  std::set<std::vector<std::uint8_t>> tall, wide;
   for (int i = 0; i < 200; ++i) {
     Draws draws(3, 0, i);
-    seen.insert(RandomCrop(1, {.padding = 1})({1, 2, 1, {5, 6}}, draws).pixels);
-    Draws again(3, 0, i);
-    seen.insert(RandomCrop(1, {.padding = 1})({1, 2, 1, {5, 6}}, again).pixels);
+    tall.insert(RandomCrop(2, 1, {.padding = 1})({2, 1, 1, {5, 6}}, draws).pixels);
+    wide.insert(RandomCrop(1, 2, {.padding = 1})({1, 2, 1, {5, 6}}, draws).pixels);
   }
-  EXPECT_EQ(seen, (std::set<std::vector<std::uint8_t>>{{0}, {5}, {6}}));
+  EXPECT_EQ(tall, (std::set<std::vector<std::uint8_t>>{{0, 0}, {0, 5}, {5, 6}, {6, 0}}));
+  EXPECT_EQ(wide, tall);
   Draws draws(3, 0, 0);
   EXPECT_EQ(error_of([&] { RandomCrop(4, 9, {.padding = 1})(numbered(5, 6), draws); }),
             "RandomCrop: 4 x 9 pixels of an image that has 5 x 6 and 1 more at each side");

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -148,9 +147,9 @@ TEST_F(TrainConvnet, BothFormsOfTheLayersLearnTheSame) {
   ASSERT_EQ(ordinary.size(), 2u);
   EXPECT_NEAR(ordinary[0], save_input[0], 1e-4) << "sums in another order";
   EXPECT_NEAR(ordinary[1], save_input[1], 0.05) << "after an update, which takes signs of small gradients as they are";
-  ASSERT_EQ(train(options + "--mean 0.1307 --deviation 0.3081"), 0) << content("stderr");
+  ASSERT_EQ(train(options + "--mean 0.1307 --deviation 100"), 0) << content("stderr");
   const nlohmann::json other = nlohmann::json::parse(content("result.json"))["layers"];
-  EXPECT_GT(std::abs(other["ordinary"]["losses"][0].get<double>() - ordinary[0]), 1e-4);
+  EXPECT_NE(other["ordinary"]["losses"], layers["ordinary"]["losses"]) << "eps counts beside so little variance";
 }
 
 // Sends `signal` once the standard output shows `sign`; the status it ends with.
