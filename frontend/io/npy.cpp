@@ -31,19 +31,13 @@ std::string_view description_of(DType dtype) {
   throw UserError(fmt::format("arrays of {} cannot be stored", name(dtype)));
 }
 
-struct Header {
-  std::string description;
-  bool fortran_order = false;
-  std::vector<std::int64_t> shape;
-};
-
 // A cursor over the header's text.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& source) : text_(text), source_(source) {}
 
-  Header read() {
-    Header header;
+  NpyHeader read() {
+    NpyHeader header;
     bool seen[3] = {};
     take('{');
     while (!accept('}')) {
@@ -199,10 +193,16 @@ std::pair<std::string, std::uint64_t> header_text(const ReadBytes& read, std::ui
 
 }  // namespace
 
+NpyHeader read_npy_header(const ReadBytes& read, std::uint64_t total, const std::string& source) {
+  const auto [text, start] = header_text(read, total, source);
+  NpyHeader header = HeaderReader(text, source).read();
+  header.start = start;
+  return header;
+}
+
 NamedArray read_npy(const ReadBytes& read, std::uint64_t total, const std::string& name, const std::string& source,
                     const WantedArray& wanted) {
-  const auto [text, start] = header_text(read, total, source);
-  const Header header = HeaderReader(text, source).read();
+  const NpyHeader header = read_npy_header(read, total, source);
   std::optional<DType> dtype;
   for (const Description& d : kDescriptions) {
     if (d.text == header.description || (d.dtype == DType::boolean && header.description == "?")) dtype = d.dtype;
@@ -216,8 +216,8 @@ NamedArray read_npy(const ReadBytes& read, std::uint64_t total, const std::strin
     throw UserError(fmt::format("{}: {}", source, error.what()));
   }
   const std::int64_t expected = bytes(*dtype, array.shape.elements());
-  FJ_CHECK(static_cast<std::int64_t>(total - start) == expected, "{}: holds {} bytes of elements, {}{} has {}", source,
-           total - start, fusejit::name(*dtype), array.shape.str(), expected);
+  FJ_CHECK(static_cast<std::int64_t>(total - header.start) == expected, "{}: holds {} bytes of elements, {}{} has {}",
+           source, total - header.start, fusejit::name(*dtype), array.shape.str(), expected);
   if (wanted && !wanted(array)) return array;
   array.bytes.resize(static_cast<std::size_t>(expected));
   read(array.bytes);

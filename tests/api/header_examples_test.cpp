@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -19,6 +20,13 @@ struct Net : fj::nn::ModuleOf<Net> {
   fj::nn::Conv2d conv = add("conv", fj::nn::Conv2d(1, 8, 3));
   fj::nn::Linear head = add("head", fj::nn::Linear(8 * 26 * 26, 10));
   fj::Tensor forward(const fj::Tensor& x) override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
+};
+
+struct Squares : fj::data::Dataset {
+  std::int64_t size() const override { return 100; }
+  fj::data::Example get(std::int64_t i) const override {
+    return {fj::data::Image{8, 8, 1, std::vector<std::uint8_t>(64, static_cast<std::uint8_t>(i))}, i % 10};
+  }
 };
 
 class HeaderExamples : public ::testing::Test {
@@ -340,6 +348,58 @@ TEST_F(HeaderExamples, Train) {
   auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::mse_loss(net(x), y); });
   float loss = step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>();
   EXPECT_LT(step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>(), loss);
+}
+
+TEST_F(HeaderExamples, Image) {
+  const std::string path = FUSEJIT_SOURCE_DIR "/tests/reference/images/gray.jpg";
+  fj::data::Image photo = fj::data::read_image(path, fj::data::ImageReadMode::rgb);
+  fj::data::Image half = fj::data::resize(photo, photo.height / 2, photo.width / 2);
+  EXPECT_EQ(half.pixels.size(), 9u * 11 * 3);
+}
+
+TEST_F(HeaderExamples, Transforms) {
+  const fj::data::Image image = fj::data::read_image(FUSEJIT_SOURCE_DIR "/tests/reference/images/photo.png");
+  const std::uint64_t seed = 1;
+  const std::int64_t epoch = 2, index = 3;
+  fj::data::Compose augment({fj::data::RandomResizedCrop(224), fj::data::RandomHorizontalFlip(), fj::data::ToTensor(),
+                             fj::data::Normalize({0.485, 0.456, 0.406}, {0.229, 0.224, 0.225})});
+  fj::data::Draws draws(seed, epoch, index);
+  fj::data::Image ready = augment(image, draws);
+  EXPECT_EQ(ready.pixels.size(), 224u * 224 * 3);
+}
+
+TEST_F(HeaderExamples, DatasetOfOnesOwn) {
+  fj::data::DataLoader loader(std::make_shared<Squares>(), {.batch_size = 30});
+  const fj::data::Batch batch = *loader.begin();
+  EXPECT_EQ(batch.images.shape(), (fj::Shape{30, 1, 8, 8}));
+  EXPECT_EQ(batch.labels.to_vector<std::int64_t>()[29], 9);
+}
+
+TEST_F(HeaderExamples, DataLoader) {
+  const fusejit::test::CacheFolder folder;
+  const std::string directory = folder.path("");
+  std::ofstream(directory + "/train-images-idx3-ubyte", std::ios::binary)
+      << std::string("\0\0\x08\x03\0\0\0\x64\0\0\0\x1c\0\0\0\x1c", 16) << std::string(100 * 28 * 28, 'x');
+  std::ofstream(directory + "/train-labels-idx1-ubyte", std::ios::binary)
+      << std::string("\0\0\x08\x01\0\0\0\x64", 8) << std::string(100, '\3');
+  std::int64_t images = 0;
+  auto digits = std::make_shared<fj::data::MNIST>(directory, fj::data::Split::train);
+  fj::data::DataLoader loader(digits, {.batch_size = 64, .shuffle = true, .num_workers = 2, .seed = 1});
+  for (auto [x, y] : loader) images += x.size(0);  // f32 [64,1,28,28] and i64 [64]
+  EXPECT_EQ(images, 100);
+}
+
+TEST_F(HeaderExamples, Progress) {
+  const std::int64_t images = 1000;
+  const double loss = 0.5;
+  testing::internal::CaptureStdout();
+  fj::data::Progress progress("epoch 1/3", images);
+  for (std::int64_t done = 100; done <= images; done += 100) progress.show(done, loss);
+  progress.finish();  // epoch 1/3 100 %   2556 images/s  loss 0.3683  0 s left
+  const std::string text = testing::internal::GetCapturedStdout();
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10) << text;
+  EXPECT_NE(text.find("epoch 1/3  10 %  "), std::string::npos) << text;
+  EXPECT_NE(text.find("  loss 0.5000  0 s left\n"), std::string::npos) << text;
 }
 
 // ---- the headers and this file say the same -------------------------------------------------------------------------

@@ -7,6 +7,8 @@
     python make_references.py networks       one step of whole networks: tests/reference/networks/*.npz
     python make_references.py curves         the loss curves; reads Fashion-MNIST (--data FOLDER)
 
+Images are apart, since they need Pillow and no PyTorch: python recording/images.py
+
 Remaking with the same PyTorch changes no byte on the same kind of processor. See README.md beside this file.
 """
 

@@ -1,9 +1,10 @@
 // train_convnet: trains the digits network on real images, shows how it goes, and compares unfused, fused, and fused
-// with layers that save only their input.
+// with layers that save only their input: by memory and time, and with --layers both by what they learn.
 #include <fmt/format.h>
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -16,7 +17,6 @@
 #include "fusejit/target.h"
 #include "ir/base/check.h"
 #include "tools/output.h"
-#include "tools/train_convnet/progress.h"
 #include "tools/train_convnet/training.h"
 
 namespace fusejit::tools {
@@ -54,11 +54,39 @@ void print_table(const std::vector<std::pair<Mode, ModeResult>>& rows, std::int6
   }
 }
 
-nlohmann::json report(const Job& job, const TrainingResult& training,
+// One form of the layers, and what the network learned with it.
+struct Trained {
+  const char* name;  // in the table
+  const char* key;   // in the JSON and on the command line
+  models::ConvnetForm form;
+  TrainingResult result;
+
+  bool is_trained() const { return !result.epochs.empty(); }
+  double loss() const { return is_trained() ? result.epochs.back().loss : 0.0; }
+  double accuracy() const { return is_trained() ? result.epochs.back().accuracy : 0.0; }
+};
+
+// Of `layers`: ordinary, save_input, both.
+std::vector<Trained> chosen(const std::string& layers) {
+  std::vector<Trained> forms = {{"ordinary", "ordinary", models::ConvnetForm::ordinary, {}},
+                                {"save-only-input", "save_input", models::ConvnetForm::save_input, {}}};
+  std::erase_if(forms, [&](const Trained& form) { return layers != "both" && layers != form.key; });
+  return forms;
+}
+
+void print_forms(const std::vector<Trained>& forms) {
+  say("\n{:<24} {:>10} {:>14}\n", "layers", "loss", "test accuracy");
+  for (const Trained& t : forms) {
+    if (t.is_trained()) say("{:<24} {:>10.4f} {:>12.2f} %\n", t.name, t.loss(), 100 * t.accuracy());
+  }
+}
+
+nlohmann::json report(const Job& job, const std::vector<Trained>& forms,
                       const std::vector<std::pair<Mode, ModeResult>>& rows) {
+  const TrainingResult& training = forms.front().result;
   nlohmann::json json;
-  json["accuracy"] = training.epochs.empty() ? 0.0 : training.epochs.back().accuracy;
-  json["stopped"] = training.stopped;
+  json["accuracy"] = forms.front().accuracy();
+  json["stopped"] = std::any_of(forms.begin(), forms.end(), [](const Trained& t) { return t.result.stopped; });
   json["batch"] = job.batch;
   json["device"] = job.device;
   json["seed"] = job.seed;
@@ -66,6 +94,10 @@ nlohmann::json report(const Job& job, const TrainingResult& training,
   for (const EpochResult& e : training.epochs) {
     json["epochs"].push_back(
         {{"loss", e.loss}, {"accuracy", e.accuracy}, {"seconds", e.seconds}, {"images_per_s", e.images_per_second}});
+  }
+  for (const Trained& t : forms) {
+    if (!t.is_trained()) continue;
+    json["layers"][t.key] = {{"loss", t.loss()}, {"accuracy", t.accuracy()}, {"losses", t.result.losses}};
   }
   for (const auto& [mode, r] : rows) {
     json["modes"][mode.key] = {{"ms_per_step", r.ms_per_step},
@@ -95,7 +127,7 @@ struct Paths {
   std::string data = data::kFashionMnist, save, json, png = "predictions.png";
 };
 
-int run(const Job& job, const Paths& paths) {
+int run(const Job& job, const std::string& layers, const Paths& paths) {
   for (const std::string& path : {paths.save, paths.json, paths.png})
     if (!path.empty()) io::check_writable(path);  // said now, not after the training
   if (const std::string why = why_unavailable(Device(job.device)); !why.empty()) throw DeviceError(why);
@@ -109,16 +141,17 @@ int run(const Job& job, const Paths& paths) {
   check_images(*test_set, "test", paths.data);
   say("{} training and {} test images of {} x {} from {}\n", train_set->count, test_set->count, train_set->height,
       train_set->width, paths.data);
-  TrainingResult training;
-  {
+  std::vector<Trained> forms = chosen(layers);
+  for (Trained& t : forms) {
+    if (forms.size() > 1) say("\n{} layers\n", t.name);
     manual_seed(job.seed);
-    nn::Sequential net = models::convnet(models::ConvnetForm::ordinary);
-    training = train(net, job, train_set, test_set, g_stop);
-    if (!paths.save.empty()) {
-      net.save(paths.save);
-      say("parameters saved in {}\n", paths.save);
-    }
+    nn::Sequential net = models::convnet(t.form);
+    t.result = train(net, job, train_set, test_set, g_stop);
+    if (&t != &forms.front() || paths.save.empty()) continue;
+    net.save(paths.save);
+    say("parameters saved in {}\n", paths.save);
   }
+  const TrainingResult& training = forms.front().result;
   if (!paths.png.empty() && !training.predicted.empty()) {
     std::vector<std::int64_t> which, predicted;
     for (std::size_t i = 0; i < std::min<std::size_t>(60, training.predicted.size()); ++i) {
@@ -134,11 +167,14 @@ int run(const Job& job, const Paths& paths) {
     ModeResult row = measure(mode, job, train_set, g_stop);
     if (!g_stop) rows.emplace_back(mode, std::move(row));
   }
-  if (g_stop) say("stopped after {} steps\n", training.losses.size());
-  if (!training.epochs.empty()) say("test accuracy {:.2f} %\n", 100 * training.epochs.back().accuracy);
+  std::size_t steps = 0;
+  for (const Trained& t : forms) steps += t.result.losses.size();
+  if (g_stop) say("stopped after {} steps\n", steps);
+  if (forms.front().is_trained()) say("test accuracy {:.2f} %\n", 100 * forms.front().accuracy());
+  if (forms.front().is_trained() && forms.size() > 1) print_forms(forms);
   if (!rows.empty()) print_table(rows, job.batch);
   if (!paths.json.empty()) {
-    const std::string json = report(job, training, rows).dump(2) + '\n';
+    const std::string json = report(job, forms, rows).dump(2) + '\n';
     io::write_file(paths.json, std::as_bytes(std::span(json)));
   }
   finish_output();
@@ -162,6 +198,7 @@ int main(int argc, char** argv) {
   using namespace fusejit;
   tools::Job job;
   tools::Paths paths;
+  std::string layers = "ordinary";
   std::string help;  // it was asked for
   tools::expect_full_files();
   CLI::App app("Trains the convolution + batch-norm network on Fashion-MNIST.", "train_convnet");
@@ -174,7 +211,12 @@ int main(int argc, char** argv) {
   app.add_option("--threads", job.threads, "threads; 0: every processor")->check(CLI::Range(0, 1024));
   app.add_option("--rules", job.rules, "fusion rules of the training: all, none")
       ->check(CLI::IsMember({"all", "none"}));
+  app.add_option("--layers", layers, "what is trained: ordinary, save_input, or both beside each other")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"ordinary", "save_input", "both"}));
   app.add_option("--data", paths.data, "directory of the IDX files")->capture_default_str();
+  app.add_option("--mean", job.mean, "of pixels as 0 to 1, subtracted (MNIST: 0.1307)")->capture_default_str();
+  app.add_option("--deviation", job.deviation, "what is divided by after that (MNIST: 0.3081)")->capture_default_str();
   app.add_option("--seed", job.seed, "seed of weights, order and dropout")
       ->capture_default_str()
       ->check(tools::why_no_seed);
@@ -198,7 +240,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (!help.empty()) return tools::finish_output(), 0;
-    return tools::run(job, paths);
+    return tools::run(job, layers, paths);
   } catch (const UserError& error) {
     return fail(error.what(), 2);
   } catch (const UnsupportedError& error) {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tools/train_convnet/progress.h"
+#include "fusejit/progress.h"
+#include "tools/output.h"
 
 namespace fusejit::tools {
 namespace {
@@ -19,6 +20,10 @@ std::int64_t limited(std::int64_t count, const Job& job) { return job.limit > 0 
 void use_session(const Job& job, const std::string& rules) {
   set_options(
       {.engine = job.engine, .target = job.target, .rules = rules, .threads = job.threads, .device = job.device});
+}
+
+data::BatchOptions batch_options(const Job& job, bool shuffle) {
+  return {.batch = job.batch, .shuffle = shuffle, .mean = job.mean, .deviation = job.deviation};
 }
 
 // Predicted labels of the test images, in order.
@@ -48,14 +53,14 @@ TrainingResult train(nn::Sequential& net, const Job& job, std::shared_ptr<const 
   optim::StepLR schedule(opt, 1, 0.7);
   auto step = train_step(net, opt, [&](const Tensor& x, const Tensor& y) { return nll_loss(net(x), y); });
   const std::int64_t images = limited(train_set->count, job), tests = limited(test_set->count, job);
-  const data::Batches test = data::batches(test_set, {.batch = job.batch});
+  const data::Batches test = data::batches(test_set, batch_options(job, false));
   TrainingResult result;
   for (int epoch = 1; epoch <= job.epochs && !stop; ++epoch) {
     net.train();
     EpochResult now;
-    Progress progress(fmt::format("epoch {}/{}", epoch, job.epochs), images);
+    data::Progress progress(fmt::format("epoch {}/{}", epoch, job.epochs), images);
     const auto start = std::chrono::steady_clock::now();
-    const data::Batches batches = data::batches(train_set, {.batch = job.batch, .shuffle = true});
+    const data::Batches batches = data::batches(train_set, batch_options(job, true));
     std::int64_t done = 0;
     for (std::int64_t b = 0; b < batches.size() && done < images && !stop; ++b) {
       const auto [x, y] = batches.get(b);
@@ -96,7 +101,7 @@ ModeResult measure(const Mode& mode, const Job& job, std::shared_ptr<const data:
   nn::Sequential net = models::convnet(mode.form);
   optim::Adadelta opt(net.parameters(), {.lr = 1.0});
   auto step = train_step(net, opt, [&](const Tensor& x, const Tensor& y) { return nll_loss(net(x), y); });
-  const data::Batches batches = data::batches(train_set, {.batch = job.batch, .shuffle = true});
+  const data::Batches batches = data::batches(train_set, batch_options(job, true));
   step(batches.get(0).images, batches.get(0).labels);  // plans, compiles, touches the memory
   const Device device(job.device);
   memory::reset_peak(device);

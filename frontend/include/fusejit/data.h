@@ -1,4 +1,8 @@
-// Image sets in IDX files (MNIST and its relatives), plain or gzipped, as shuffled and normalised batches.
+// From files to batches: DataLoader, and image sets in IDX files as shuffled and normalised batches.
+//
+//   auto digits = std::make_shared<fj::data::MNIST>(directory, fj::data::Split::train);
+//   fj::data::DataLoader loader(digits, {.batch_size = 64, .shuffle = true, .num_workers = 2, .seed = 1});
+//   for (auto [x, y] : loader) images += x.size(0);  // f32 [64,1,28,28] and i64 [64]
 #pragma once
 
 #include <cstdint>
@@ -6,11 +10,76 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "fusejit/dataset.h"
 #include "fusejit/tensor.h"
+#include "fusejit/transforms.h"
 
 namespace fusejit::data {
+
+// ---- any dataset --------------------------------------------------------------------------------------------------
+
+struct Batch {
+  Tensor images;  // x of the examples: f32 [N,C,H,W] of images, [N,...] of arrays [...] with their dtype
+  Tensor labels;  // y: i64 [N] of labels, else as x
+};
+
+struct DataLoaderOptions {
+  std::int64_t batch_size = 1;
+  bool shuffle = false;                    // another order each epoch
+  bool drop_last = false;                  // leave out an incomplete last batch
+  int num_workers = 0;                     // threads that make batches ahead; 0: they are made when they are asked for
+  int prefetch_factor = 2;                 // batches ahead, for each worker
+  Compose transform = {};                  // of images; the last step is always ToTensor
+  Layout layout = Layout::standard;        // of the memory of images; the shape is [N,C,H,W] in any case
+  std::optional<std::uint64_t> seed = {};  // of orders and transforms; left out: drawn from the default generator
+};
+
+// The batches of a dataset, an epoch after the other: each begin() starts the next one. Orders and what transforms draw
+// depend on (seed, epoch, example) alone, so batches are the same for any number of workers. An error in an example
+// arrives where the loop takes its batch, as the same type of error with the example's name; it ends the epoch, and the
+// workers, as leaving the loop does.
+class DataLoader {
+ public:
+  class Iterator;
+  // UserError for a batch size below 1, a negative number of workers, and prefetch_factor below 1 where there are some.
+  explicit DataLoader(std::shared_ptr<const Dataset> dataset, DataLoaderOptions options = {});
+  std::int64_t size() const;  // batches of an epoch
+  // Begins with this epoch next time, as after a restart; each epoch is followed by the next. UserError for less than
+  // 0.
+  void set_epoch(std::int64_t epoch);
+  Iterator begin();
+  std::default_sentinel_t end() const { return {}; }
+
+ private:
+  std::shared_ptr<const Dataset> dataset_;
+  DataLoaderOptions options_;
+  std::int64_t epoch_ = 0;
+};
+
+// Where an epoch is; it goes on once, for all copies.
+class DataLoader::Iterator {
+ public:
+  using value_type = Batch;
+  using difference_type = std::ptrdiff_t;
+  struct Epoch;  // internal
+  Iterator() = default;
+  explicit Iterator(std::shared_ptr<Epoch> epoch);
+  const Batch& operator*() const { return batch_; }
+  const Batch* operator->() const { return &batch_; }
+  Iterator& operator++();
+  void operator++(int) { ++*this; }
+  // True behind the last batch.
+  friend bool operator==(const Iterator& it, std::default_sentinel_t) { return it.epoch_ == nullptr; }
+
+ private:
+  std::shared_ptr<Epoch> epoch_;  // none at the end
+  Batch batch_;
+};
+
+// ---- image sets in memory -----------------------------------------------------------------------------------------
 
 // An image set in memory: images as bytes, one label each.
 struct ImageSet {
@@ -22,7 +91,6 @@ struct ImageSet {
 // Debian's package dataset-fashion-mnist puts its files here.
 inline constexpr const char* kFashionMnist = "/usr/share/datasets/fashion-mnist";
 
-enum class Split : std::uint8_t { train, test };
 // {train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz] in `directory`. FileError if they are not there; UserError, one
 // sentence, if a file is cut off, foreign, or the two do not belong together.
 ImageSet load_images(const std::string& directory, Split split);
@@ -38,13 +106,9 @@ struct BatchOptions {
   std::optional<std::uint64_t> seed = {};    // of the order; left out: drawn from the default generator
 };
 
-struct Batch {
-  Tensor images;  // f32 [N,1,H,W], (pixel/255 - mean) / deviation
-  Tensor labels;  // i64 [N]
-};
-
-// The batches of one epoch, for a range-based for loop: for (auto [x, y] : fj::data::batches(images, {...})). Made as
-// they are asked for. UserError for a batch below 1, or a mean and deviation that cannot normalise.
+// The batches of one epoch, f32 [N,1,H,W], (pixel/255 - mean) / deviation, and i64 [N], for a range-based for loop:
+// for (auto [x, y] : fj::data::batches(images, {...})). Made as they are asked for.
+// UserError for a batch below 1, or a mean and deviation that cannot normalise.
 class Batches {
  public:
   class Iterator {

@@ -13,6 +13,7 @@
 #include "fusejit/ops.h"
 #include "fusejit/optim.h"
 #include "fusejit/profile.h"
+#include "fusejit/progress.h"
 #include "fusejit/random.h"
 #include "fusejit/runtime.h"
 #include "fusejit/tensor.h"

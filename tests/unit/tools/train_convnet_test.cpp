@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -100,6 +101,8 @@ TEST_F(TrainConvnet, EveryMistakeHasItsCodeAndSentenceBeforeTheTraining) {
       {"--seed 1e3", 1, "--seed: Value 1e3 not in range 0 to 18446744073709551615"},
       {"--target cuda:sm_90", 2,
        "--target cuda:sm_90 is for a CUDA device, --device is cpu: there is no compiled code of that target for it"},
+      {"--layers all", 1, "--layers: all not in {ordinary,save_input,both}"},
+      {"--deviation 0", 2, "batches: mean 0.286 and deviation 0 must be finite, the deviation positive"},
       {"--nonsense", 1, "The following argument was not expected: --nonsense"},
       {"--engine magic", 2, "engine 'magic' is not known (compiled, graph_interpreter, kernel_interpreter)"},
       {"--device gpu", 2, "device 'gpu' is none of cpu, cuda, cuda:N"},
@@ -130,6 +133,23 @@ TEST_F(TrainConvnet, AFullStandardOutputCostsNoTraining) {
   EXPECT_EQ(train("--epochs 1 --batch 20 --measure 0 --save net.npz", "/dev/full"), 5);
   EXPECT_EQ(error_line(), "train_convnet: error: standard output cannot be written");
   EXPECT_FALSE(io::read_npz(path("net.npz")).empty());
+}
+
+// The tutorial's comparison: from the same weights and images both forms learn the same, up to rounding.
+TEST_F(TrainConvnet, BothFormsOfTheLayersLearnTheSame) {
+  const std::string options = "--epochs 1 --batch 20 --measure 0 --json result.json --layers both ";
+  ASSERT_EQ(train(options), 0) << content("stderr");
+  const std::string text = content("stdout");
+  EXPECT_LT(text.find("\nordinary layers\n"), text.find("\nsave-only-input layers\n"));
+  EXPECT_NE(text.find("layers                         loss  test accuracy\nordinary  "), std::string::npos) << text;
+  const nlohmann::json layers = nlohmann::json::parse(content("result.json"))["layers"];
+  const std::vector<double> ordinary = layers["ordinary"]["losses"], save_input = layers["save_input"]["losses"];
+  ASSERT_EQ(ordinary.size(), 2u);
+  EXPECT_NEAR(ordinary[0], save_input[0], 1e-4) << "sums in another order";
+  EXPECT_NEAR(ordinary[1], save_input[1], 0.05) << "after an update, which takes signs of small gradients as they are";
+  ASSERT_EQ(train(options + "--mean 0.1307 --deviation 100"), 0) << content("stderr");
+  const nlohmann::json other = nlohmann::json::parse(content("result.json"))["layers"];
+  EXPECT_NE(other["ordinary"]["losses"], layers["ordinary"]["losses"]) << "eps counts beside so little variance";
 }
 
 // Sends `signal` once the standard output shows `sign`; the status it ends with.

@@ -1,17 +1,28 @@
-#include "tools/train_convnet/progress.h"
+#include "fusejit/progress.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 
-namespace fusejit::tools {
+namespace fusejit::data {
+namespace {
+
+// fmt::print without its exception.
+template <class... T>
+void say(fmt::format_string<T...> format, T&&... values) {
+  const std::string text = fmt::format(format, std::forward<T>(values)...);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+}  // namespace
 
 using std::chrono::steady_clock;
 
 Progress::Progress(std::string title, std::int64_t total)
     : title_(std::move(title)),
-      total_(total),
+      total_(std::max<std::int64_t>(total, 1)),
       terminal_(::isatty(STDOUT_FILENO) != 0),
       start_(steady_clock::now()),
       last_(start_) {}
@@ -52,4 +63,4 @@ void Progress::finish() {
   std::fflush(stdout);
 }
 
-}  // namespace fusejit::tools
+}  // namespace fusejit::data
