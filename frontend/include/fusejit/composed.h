@@ -164,13 +164,13 @@ struct Scale {
 };
 struct InterpolateOptions {
   std::optional<Pair> size = {};           // of the result, or
-  std::optional<Scale> scale_factor = {};  // floor(extent*factor)
+  std::optional<Scale> scale_factor = {};  // floor(extent*factor), sampled at steps of 1/factor
   std::string mode = "nearest";            // "bilinear", "area"
   bool align_corners = false;              // bilinear only
 };
-// x: [N,C,H,W] float -> [N,C,P,Q]: upsample_nearest2d, upsample_bilinear2d, adaptive_avg_pool2d. Exactly one of size
-// and scale_factor. A factor that does not give whole extents is an UnsupportedError unless align_corners or "area",
-// since PyTorch then samples by the factor and not by the extents.
+// x: [N,C,H,W] float -> [N,C,P,Q], with exactly one of size and scale_factor: upsample_nearest2d, upsample_bilinear2d
+// or adaptive_avg_pool2d. A factor that gives no whole extents samples as PyTorch does then, at steps of 1/factor,
+// unless align_corners; these are places that are data, and gradients take the time of those of index_select().
 //
 //   fj::interpolate(fj::ones({1, 1, 2, 2}), {.scale_factor = 2}).size(2);  // 4
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
