@@ -52,6 +52,8 @@ Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 
 // ---- elements at places that are data -------------------------------------------------------------------------------
+// Gradients, and scatter_add(), compare each place of x along `dim` (take(): each element) with each index there, since
+// no kernel scatters: time is the product of the two.
 
 // The slices of x along `dim` that `index` names, [L] i32 or i64. A place outside gives NaN, in integer tensors 0.
 //
@@ -180,7 +182,7 @@ struct GridSampleOptions {
   bool align_corners = false;          // -1 and 1 are the centres of the outer cells, else their outer edges
 };
 // x: [N,C,H,W], grid: [N,P,Q,2] -> [N,C,P,Q], float of one dtype: x at the points (horizontal, vertical) of the grid,
-// each from -1 to 1.
+// each from -1 to 1. The gradient in x compares each cell with each point.
 //
 //   fj::Tensor image = fj::reshape(fj::tensor<float>({1, 3, 5, 7}), {1, 1, 2, 2});
 //   fj::grid_sample(image, fj::zeros({1, 1, 1, 2})).item<float>();  // 4
