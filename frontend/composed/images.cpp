@@ -19,17 +19,34 @@ Padding1d padding_of(const Conv1dOptions& o, std::int64_t window) {
   return {cells / 2, cells - cells / 2};
 }
 
-std::int64_t scaled(std::int64_t extent, double factor, bool by_extents, const Tensor& x) {
+std::int64_t scaled(std::int64_t extent, double factor, const Tensor& x) {
   const double cells = static_cast<double>(extent) * factor;
   FJ_CHECK(cells >= 1 && cells <= 0x1p40, "interpolate: scale_factor {} makes {} cells of {} (x: {})", factor, cells,
            extent, text(x));
-  if (!by_extents && cells != std::floor(cells)) {
-    throw UnsupportedError(
-        fmt::format("interpolate: scale_factor {} makes {} cells of {}, which are not whole, and PyTorch would sample "
-                    "by the factor; give size (x: {})",
-                    factor, cells, extent, text(x)));
-  }
   return static_cast<std::int64_t>(cells);
+}
+
+// x with `count` cells along `axis`, sampled where the factor says and not where the extents do. As PyTorch, which
+// takes the reciprocal factor in f32 for the nearest cell.
+Tensor sampled(const Tensor& x, int axis, std::int64_t count, double factor, bool linear) {
+  const std::int64_t last = x.size(axis) - 1;
+  const float reciprocal = static_cast<float>(1 / factor);
+  std::vector<std::int64_t> first, second;
+  std::vector<double> shares;  // of the second cell
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double source = linear ? std::max((static_cast<double>(i) + 0.5) / factor - 0.5, 0.0)
+                                 : std::floor(static_cast<float>(i) * reciprocal);
+    first.push_back(std::min(static_cast<std::int64_t>(source), last));
+    second.push_back(std::min(first.back() + 1, last));
+    shares.push_back(std::min(source - static_cast<double>(first.back()), 1.0));
+  }
+  const Device device = x.device();
+  const Tensor a = index_select(x, axis, from_host(first, {count}).to(device));
+  if (!linear) return a;
+  Dims along(4, 1);
+  along[static_cast<std::size_t>(axis)] = count;
+  const Tensor share = reshape(from_host(shares, {count}).to(x.dtype()).to(device), along);
+  return a * (1 - share) + index_select(x, axis, from_host(second, {count}).to(device)) * share;
 }
 
 // One number of each point that grid_sample() reads, in cells: 0 is the centre of the first of `extent`.
@@ -138,16 +155,23 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   FJ_CHECK(!o.align_corners || o.mode == "bilinear", "interpolate: align_corners is for bilinear, the mode is {}",
            o.mode);
   FJ_CHECK(x.size(2) > 0 && x.size(3) > 0, "interpolate: the images have no cells (x: {})", text(x));
-  const bool by_extents = o.align_corners || o.mode == "area";
-  const Pair size = o.size ? *o.size
-                           : Pair(scaled(x.size(2), o.scale_factor->vertical, by_extents, x),
-                                  scaled(x.size(3), o.scale_factor->horizontal, by_extents, x));
+  const std::int64_t h = x.size(2), w = x.size(3);
+  const Pair size =
+      o.size ? *o.size : Pair(scaled(h, o.scale_factor->vertical, x), scaled(w, o.scale_factor->horizontal, x));
   FJ_CHECK(size.vertical >= 1 && size.horizontal >= 1, "interpolate: size is [{},{}], it must be positive (x: {})",
            size.vertical, size.horizontal, text(x));
   const CalledAs called("interpolate");
-  if (o.mode == "nearest") return upsample_nearest2d(x, size);
   if (o.mode == "area") return adaptive_avg_pool2d(x, size);
-  return upsample_bilinear2d(x, size, o.align_corners);
+  const bool linear = o.mode == "bilinear";
+  const auto whole = [](std::int64_t from, double factor, std::int64_t to) {
+    return static_cast<double>(from) * factor == static_cast<double>(to);
+  };
+  if (o.scale_factor && !o.align_corners &&
+      !(whole(h, o.scale_factor->vertical, size.vertical) && whole(w, o.scale_factor->horizontal, size.horizontal))) {
+    const Tensor rows = sampled(x.to(compute_type(x.dtype())), 2, size.vertical, o.scale_factor->vertical, linear);
+    return sampled(rows, 3, size.horizontal, o.scale_factor->horizontal, linear).to(x.dtype());
+  }
+  return linear ? upsample_bilinear2d(x, size, o.align_corners) : upsample_nearest2d(x, size);
 }
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {

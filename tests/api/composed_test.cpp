@@ -353,8 +353,6 @@ TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {
       EXPECT_NE(sentence.find(words), std::string::npos) << "'" << words << "' is not in: '" << sentence << "'";
   }
   EXPECT_NE(error_of<UnsupportedError>([&] { norm(x, 3); }).find("norm: p is 3"), std::string::npos);
-  EXPECT_NE(error_of<UnsupportedError>([&] { interpolate(images, {.scale_factor = 1.3}); }).find("give size"),
-            std::string::npos);
 }
 
 }  // namespace

@@ -52,6 +52,8 @@ Tensor tril(const Tensor& x, std::int64_t diagonal = 0);
 Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 
 // ---- elements at places that are data -------------------------------------------------------------------------------
+// Gradients, and scatter_add(), compare each place of x along `dim` (take(): each element) with each index there, since
+// no kernel scatters: time is the product of the two.
 
 // The slices of x along `dim` that `index` names, [L] i32 or i64. A place outside gives NaN, in integer tensors 0.
 //
@@ -164,13 +166,13 @@ struct Scale {
 };
 struct InterpolateOptions {
   std::optional<Pair> size = {};           // of the result, or
-  std::optional<Scale> scale_factor = {};  // floor(extent*factor)
+  std::optional<Scale> scale_factor = {};  // floor(extent*factor), sampled at steps of 1/factor
   std::string mode = "nearest";            // "bilinear", "area"
   bool align_corners = false;              // bilinear only
 };
-// x: [N,C,H,W] float -> [N,C,P,Q]: upsample_nearest2d, upsample_bilinear2d, adaptive_avg_pool2d. Exactly one of size
-// and scale_factor. A factor that does not give whole extents is an UnsupportedError unless align_corners or "area",
-// since PyTorch then samples by the factor and not by the extents.
+// x: [N,C,H,W] float -> [N,C,P,Q], with exactly one of size and scale_factor: upsample_nearest2d, upsample_bilinear2d
+// or adaptive_avg_pool2d. A factor that gives no whole extents samples as PyTorch does then, at steps of 1/factor,
+// unless align_corners; these are places that are data, and gradients take the time of those of index_select().
 //
 //   fj::interpolate(fj::ones({1, 1, 2, 2}), {.scale_factor = 2}).size(2);  // 4
 Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
@@ -180,7 +182,7 @@ struct GridSampleOptions {
   bool align_corners = false;          // -1 and 1 are the centres of the outer cells, else their outer edges
 };
 // x: [N,C,H,W], grid: [N,P,Q,2] -> [N,C,P,Q], float of one dtype: x at the points (horizontal, vertical) of the grid,
-// each from -1 to 1.
+// each from -1 to 1. The gradient in x compares each cell with each point.
 //
 //   fj::Tensor image = fj::reshape(fj::tensor<float>({1, 3, 5, 7}), {1, 1, 2, 2});
 //   fj::grid_sample(image, fj::zeros({1, 1, 1, 2})).item<float>();  // 4

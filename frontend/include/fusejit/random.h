@@ -25,7 +25,8 @@ std::vector<std::int64_t> random_permutation(std::int64_t count, std::uint64_t s
 std::uint64_t next_seed();
 
 // Normal with mean 0 and deviation 1, from the default generator: Box and Muller 1958, 48 bits of which decide about
-// the tail, which ends at 8.2. Float dtypes; processors give the same bits, CUDA those that its log and cos give.
+// the tail, which ends at 8.2. Float dtypes. The words are the same everywhere; last bits are those that a target's log
+// and cos give.
 //
 //   fj::manual_seed(1);
 //   fj::Tensor noise = fj::randn({2, 3});
