@@ -1,10 +1,11 @@
-#include <fmt/format.h>
-#include <jerror.h>
+// jpeglib.h needs <cstdio> in front of it, jerror.h needs jpeglib.h.
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
 
 #include <csetjmp>
-#include <cstdio>  // jpeglib.h needs it
-#include <cstring>
 
 #include "frontend/data/image/decode.h"
 #include "ir/base/check.h"

@@ -47,8 +47,7 @@ class DataLoader {
   // UserError for a batch size below 1, a negative number of workers, and prefetch_factor below 1 where there are some.
   explicit DataLoader(std::shared_ptr<const Dataset> dataset, DataLoaderOptions options = {});
   std::int64_t size() const;  // batches of an epoch
-  // Begins with this epoch next time, as after a restart; each epoch is followed by the next. UserError for less than
-  // 0.
+  // The next begin() starts this epoch, as after a restart. UserError if it is negative.
   void set_epoch(std::int64_t epoch);
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }

@@ -1,9 +1,9 @@
 """Small PNG and JPEG files of every kind that is read, and what Pillow makes of them.
 
 PNG files are written here, since Pillow writes neither interlaced ones nor few or many bits; JPEG files by Pillow.
-`expected.npz` has, as i32 [H,W,C], for each file what Pillow's convert("RGB") makes of it, `<file>.rgb`, and convert("L"),
-`<file>.gray`, and what resize(BILINEAR) makes of photo.png and gray.png, `resize.<file>.<height>x<width>`. Pillow 13
-resamples in another order: record with one before it.
+`expected.npz` has, as i32 [H,W,C], for each file what Pillow's convert("RGB") makes of it, `<file>.rgb`, and
+convert("L"), `<file>.gray`, and what resize(BILINEAR) makes of photo.png and gray.png,
+`resize.<file>.<height>x<width>`. Pillow 13 resamples in another order: record with one before it.
 
     python recording/images.py      needs NumPy and Pillow alone
 """

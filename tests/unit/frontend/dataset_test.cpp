@@ -40,6 +40,7 @@ Image image_of(const Dataset& dataset, std::int64_t index) { return std::get<Ima
 
 TEST_F(Datasets, ImageFolderNumbersClassesAndImagesByName) {
   const std::string png = bytes_of(kImages + "gray.png"), jpeg = bytes_of(kImages + "photo.jpg");
+  for (const char* name : {"eel", "bat", "ape", "fox"}) put(name + std::string("/a.png"), png);
   put("dog/b.PNG", png);
   put("dog/a.jpeg", jpeg);
   put("dog/old/0.jpg", jpeg);
@@ -48,16 +49,19 @@ TEST_F(Datasets, ImageFolderNumbersClassesAndImagesByName) {
   put("cat/.hidden", "");
   put("readme.md", "beside the classes");
   const ImageFolder folder(folder_.path());
-  EXPECT_EQ(folder.classes(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(folder.classes(), (std::vector<std::string>{"ape", "bat", "cat", "dog", "eel", "fox"}));
   std::vector<std::string> names;
+  std::vector<std::int64_t> labels;
   for (std::int64_t i = 0; i < folder.size(); ++i) {
     names.push_back(folder.name(i));
-    EXPECT_EQ(label_of(folder, i), i > 0) << names.back();
+    labels.push_back(label_of(folder, i));
     EXPECT_EQ(image_of(folder, i).channels, 3);
   }
-  EXPECT_EQ(names, (std::vector<std::string>{path("cat/z.png"), path("dog/a.jpeg"), path("dog/b.PNG"),
-                                             path("dog/old/0.jpg")}));
-  EXPECT_EQ(error_of([&] { folder.get(4); }), "there is no image 4 (4 images)");
+  EXPECT_EQ(labels, (std::vector<std::int64_t>{0, 1, 2, 3, 3, 3, 4, 5}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{path("ape/a.png"), path("bat/a.png"), path("cat/z.png"), path("dog/a.jpeg"),
+                                      path("dog/b.PNG"), path("dog/old/0.jpg"), path("eel/a.png"), path("fox/a.png")}));
+  EXPECT_EQ(error_of([&] { folder.get(8); }), "there is no image 8 (8 images)");
   EXPECT_EQ(folder.skipped(), (std::vector<std::string>{path("cat/.hidden"), path("cat/notes.txt")}));
   EXPECT_EQ(image_of(ImageFolder(folder_.path(), ImageReadMode::gray), 1).channels, 1);
 }

@@ -2,13 +2,17 @@
 // files.
 #include "fusejit/image.h"
 
-#include <gtest/gtest.h>
+// jpeglib.h needs <cstdio> in front of it.
+// clang-format off
+#include <cstdio>
 #include <jpeglib.h>
+// clang-format on
+
+#include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstdio>  // jpeglib.h needs it
 #include <cstdlib>
 #include <cstring>
 #include <map>
