@@ -3,7 +3,9 @@
 import warnings
 
 import numpy as np
+import onnx
 import torch
+from onnx import numpy_helper
 from torch import nn
 from torch.nn import functional
 
@@ -124,9 +126,12 @@ def write_training(folder):
     with torch.no_grad():
         features = network[0](x)
     mean, var = features.mean((0, 2, 3)), features.var((0, 2, 3), unbiased=False)
-    after = {"1.running_mean": 0.9 * network[1].running_mean + 0.1 * mean,
-             "1.running_var": 0.9 * network[1].running_var + 0.1 * var}
     export(network, x, folder / "training.onnx", 17, torch.onnx.TrainingMode.TRAINING, folds=False)
+    # The exporter calls the module, which updates its statistics: those in the file are the ones to begin with.
+    kept = {tensor.name: numpy_helper.to_array(tensor)
+            for tensor in onnx.load(str(folder / "training.onnx")).graph.initializer}
+    after = {"1.running_mean": 0.9 * kept["1.running_mean"] + 0.1 * mean.numpy(),
+             "1.running_var": 0.9 * kept["1.running_var"] + 0.1 * var.numpy()}
     fill(network)
     network.train()
     y = network(x)
@@ -134,7 +139,7 @@ def write_training(folder):
     (y * weights).sum().backward()
     arrays = {"x": x.numpy(), "weights": weights.numpy(), "y": y.detach().numpy()}
     arrays |= {f"d_{name}": p.grad.numpy() for name, p in network.named_parameters()}
-    arrays |= {f"after.{name}": value.numpy() for name, value in after.items()}
+    arrays |= {f"after.{name}": value for name, value in after.items()}
     write_npz(folder / "training.npz", arrays)
 
 

@@ -14,11 +14,11 @@ namespace {
 
 const std::string kFolder = FUSEJIT_SOURCE_DIR "/tests/reference/onnx/networks/";
 
-// Of the largest element: PyTorch's sums are in another order.
+// Of the largest element, or of a hundredth: PyTorch's sums are in another order, and some of them should be 0.
 void expect_close(const Tensor& got, const Tensor& want, double tolerance, const std::string& what) {
   ASSERT_EQ(got.shape().str(), want.shape().str()) << what;
   const std::vector<double> a = got.to_vector<double>(), b = want.to_vector<double>();
-  double largest = 1e-30;
+  double largest = 1e-2;
   for (const double v : b) largest = std::max(largest, std::abs(v));
   for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], tolerance * largest) << what << ", element " << i;
 }
