@@ -9,8 +9,8 @@ namespace fusejit::onnx {
 const std::vector<Row>& rows() {
   static const std::vector<Row> all = [] {
     std::vector<Row> rows;
-    for (const auto family : {elementwise_rows, activation_rows, reduction_rows, shape_rows, index_rows, product_rows,
-                              pool_rows, resize_rows, norm_rows}) {
+    for (const auto family : {elementwise_rows, activation_rows, reduction_rows, shape_rows, part_rows, index_rows,
+                              product_rows, pool_rows, resize_rows, norm_rows}) {
       const std::vector<Row> some = family();
       rows.insert(rows.end(), some.begin(), some.end());
     }

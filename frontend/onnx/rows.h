@@ -45,6 +45,7 @@ std::vector<Row> elementwise_rows();
 std::vector<Row> activation_rows();
 std::vector<Row> reduction_rows();
 std::vector<Row> shape_rows();
+std::vector<Row> part_rows();
 std::vector<Row> index_rows();
 std::vector<Row> product_rows();
 std::vector<Row> pool_rows();
