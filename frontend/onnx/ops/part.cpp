@@ -65,7 +65,7 @@ Tensor sliced(const Tensor& x, int axis, std::int64_t start, std::int64_t stop, 
     const std::int64_t from = std::clamp<std::int64_t>(counted(start), 0, extent);
     return slice(x, axis, from, std::clamp<std::int64_t>(counted(stop), from, extent), step);
   }
-  const std::int64_t from = std::clamp<std::int64_t>(counted(start), -1, extent - 1),
+  const std::int64_t from = std::clamp<std::int64_t>(counted(start), 0, extent - 1),
                      to = std::clamp<std::int64_t>(counted(stop), -1, from);
   const std::int64_t stride = step == std::numeric_limits<std::int64_t>::min() ? extent : std::min(-step, extent);
   return slice(flip(x, {axis}), axis, extent - 1 - from, extent - 1 - to, stride);

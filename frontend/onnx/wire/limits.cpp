@@ -8,7 +8,7 @@
 namespace fusejit::onnx::wire {
 namespace {
 
-constexpr std::int64_t kNodes = 100'000, kInitializers = 32'768, kFields = 2'097'152, kPackedBytes = 1 << 26;
+constexpr std::int64_t kNodes = 100'000, kInitializers = 32'768, kFields = 2'097'152, kPackedBytes = 1 << 24;
 
 enum class Message : std::uint8_t {
   none,  // no message, or one that is passed over

@@ -142,6 +142,7 @@ def shapes():
     case("Slice", "Slice", x(4, 5), ints(1, -3), ints(3, 9))
     case("Slice_steps", "Slice", x(4, 7), ints(6), ints(-9), ints(1), ints(-2))
     case("Slice_reversed", "Slice", x(4, 7), ints(-1, 3), ints(-(2**63), 0), ints(-1, 0), ints(-1, -1))
+    case("Slice_beyond", "Slice", x(4, 5), ints(99, -99), ints(1, -99), ints(0, 1), ints(-1, -1))
     for mode in ("constant", "reflect", "edge"):
         case("Pad_" + mode, "Pad", x(3, 4), ints(1, 2, 0, 3), opset=13, mode=mode)
     case("Pad", "Pad", x(3, 4), ints(1, 2, 0, 3), number(0.5), opset=13)
@@ -198,6 +199,9 @@ def pools():
     for op in ("MaxPool", "AveragePool"):
         case(op, op, x(2, 3, 7, 8), kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
         case(op + "_ceil", op, x(2, 3, 7, 8), kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, opset=21)
+        # A third window would begin in the pads behind the image, where none may.
+        case(op + "_ceil_none", op, x(2, 3, 4, 4), kernel_shape=[2, 2], strides=[3, 3], pads=[1, 1, 1, 1], ceil_mode=1,
+             opset=21)
         case(op + "_upper", op, x(2, 3, 7, 8), kernel_shape=[3, 3], strides=[2, 2], auto_pad="SAME_UPPER")
         case(op + "_1d", op, x(2, 3, 9), kernel_shape=[3], strides=[2])
     case("MaxPool_dilated", "MaxPool", x(2, 3, 7, 8), kernel_shape=[2, 3], dilations=[2, 2])
