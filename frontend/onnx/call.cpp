@@ -98,9 +98,10 @@ Number Call::number_at(int input, Number otherwise) const {
 
 std::optional<Number> Call::number_beside(int input, int other) const {
   const Value& value = at(input);
-  const bool goes_along = value.known && value.tensor.elements() == 1 && value.tensor.dtype() != boolean &&
+  const DType dtype = value.tensor.dtype(), beside = at(other).tensor.dtype();
+  const bool goes_along = value.known && value.tensor.elements() == 1 && dtype != boolean &&
                           value.tensor.rank() <= at(other).tensor.rank() &&
-                          value.tensor.dtype() == at(other).tensor.dtype();
+                          (dtype == beside || (is_float(dtype) && is_float(beside)));
   return goes_along ? std::optional(number_of(value.tensor)) : std::nullopt;
 }
 

@@ -50,7 +50,8 @@ class Call {
   Dims integers_at(int input) const;
   std::vector<double> numbers_at(int input) const;
   Number number_at(int input, Number otherwise) const;
-  // The operand as a number that goes along with the other one, if it is known, has one element and no more axes.
+  // The operand as a number that goes along with the other one and takes its dtype, if it is known, has one element
+  // and no more axes. (In a model both are of one dtype, unless to() has made its values other floats.)
   std::optional<Number> number_beside(int input, int other) const;
 
   // Attributes.

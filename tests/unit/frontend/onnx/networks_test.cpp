@@ -7,6 +7,7 @@
 
 #include "fusejit/fusejit.h"
 #include "tests/support/error_of.h"
+#include "tests/support/onnx_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fusejit::onnx {
@@ -74,6 +75,19 @@ TEST_P(OnnxNetworks, AreTrainedInTheirTrainingForm) {
     expect_close(net.state_dict().at(name), recorded.at("after." + std::string(name)), kTolerance, name);
 }
 
+TEST_P(OnnxNetworks, AreFrozenWithoutBatchNorm) {
+  const StateDict recorded = fusejit::load(kFolder + "training.npz");
+  Model net = load(kFolder + "training.onnx");
+  net.eval();
+  const Frozen serve = net.freeze();
+  const testing::TemporaryFolder folder;
+  save_graph(folder / "plain.fj", {net(recorded.at("x"))});
+  save_graph(folder / "frozen.fj", {serve(recorded.at("x"))});
+  EXPECT_NE(testing::bytes_of(folder / "plain.fj").find("batch_norm"), std::string::npos);
+  EXPECT_EQ(testing::bytes_of(folder / "frozen.fj").find("batch_norm"), std::string::npos);
+  expect_close(serve(recorded.at("x")), net(recorded.at("x")), kTolerance, "y");
+}
+
 TEST_P(OnnxNetworks, LearnAndAreSaved) {
   const StateDict recorded = fusejit::load(kFolder + "excited.npz");
   Model net = load(kFolder + "excited.onnx");
@@ -112,6 +126,37 @@ TEST(OnnxModel, SaysWhichInputsItTakes) {
   EXPECT_TRUE(refusal(ones({8, 8})).ends_with("input 'x' is f32[8,8], the model says f32[N,1,8,8]"));
   EXPECT_TRUE(refusal(ones({2, 1, 8, 8}, i64)).ends_with("input 'x' is i64[2,1,8,8], the model says f32[N,1,8,8]"));
   EXPECT_TRUE(testing::error_of([&] { net.run({}); }).ends_with("0 inputs are given, the model has 1"));
+}
+
+TEST(OnnxModel, IsConvertedToOtherFloats) {
+  for (const char* name : {"classifier", "excited", "shuffled_pixels"}) {
+    const StateDict recorded = fusejit::load(kFolder + name + ".npz");
+    Model net = load(kFolder + name + ".onnx");
+    net.to(bf16);
+    const Tensor y = net(recorded.at("x").to(bf16));
+    EXPECT_EQ(y.dtype(), bf16) << name;
+    expect_close(y, recorded.at("y"), 0.05, name);  // eight bits a value, in several layers
+  }
+}
+
+TEST(OnnxModel, DropsOutInTrainingWhereTheGraphSaysSo) {
+  namespace file = testing::onnx_file;
+  const testing::TemporaryFolder folder;
+  const auto loaded = [&](bool has_training_form) {
+    const std::string graph =
+        file::node("Dropout", {"x", "ratio", "mode"}, {"y"}) +
+        file::initializer("ratio", {}, file::kFloat, std::string("\0\0\0\x3f", 4)) +
+        file::initializer("mode", {}, file::kBool, std::string(1, has_training_form ? '\1' : '\0')) +
+        file::port(11, "x", {-1, 64}) + file::port(12, "y", {-1, 64});
+    testing::write_bytes(folder / "model.onnx", file::model(graph));
+    return load(folder / "model.onnx");
+  };
+  const auto kept = [](Model net) { return sum(ne(net(ones({16, 64})), 0)).item<std::int64_t>(); };
+  Model net = loaded(true), plain = loaded(false);
+  EXPECT_NEAR(static_cast<double>(kept(net)), 512, 100);
+  EXPECT_EQ(kept(plain), 1024);
+  net.eval();
+  EXPECT_EQ(kept(net), 1024);
 }
 
 // Whole networks, made by tests/reference/make_onnx.py --large FOLDER: FUSEJIT_ONNX_MODELS is that folder.
