@@ -3,8 +3,9 @@
 
   ir <- scheduler <- codegen (which sees ir only) <- runtime <- frontend <- tools, examples, bench <- tests
 
-Beside the order: headers of LLVM, CUDA, NVRTC, cuDNN and protocol buffers stay in their rooms, public headers include only public and
-standard ones, examples are written as a user writes them, and facts about ops are fields of their rows, not switches.
+Beside the order: headers of LLVM, CUDA, NVRTC, cuDNN and protocol buffers stay in their rooms, public headers include
+only public and standard ones, examples are written as a user writes them, and facts about ops are fields of their rows,
+not switches.
 """
 
 import pathlib
