@@ -70,6 +70,20 @@ TEST_F(OnnxRefusals, SayWhatShapesDoNotFit) {
   EXPECT_TRUE(holds(text, "; /Reshape (Reshape): reshape: ")) << text;
 }
 
+// Extents that the file leaves open are those of the call, equal where they have one name.
+TEST_F(OnnxRefusals, SayAtTheCallWhatOpenExtentsDoNotFit) {
+  Model net = loaded(model(all(initializer("w", {3, 2}, kFloat, std::string(24, '\0')),
+                               node("MatMul", {"x", "w"}, {"a"}, "", "/fc/MatMul"), node("Relu", {"a"}, {"y"}),
+                               port(11, "x", {-1, -1}), port(12, "y", {-1, 2}))));
+  EXPECT_EQ(net(ones({3, 3})).shape(), (Shape{3, 2}));
+  EXPECT_TRUE(holds(error_of([&] {
+                      net(ones({4, 4}));
+                    }),
+                    "one part of the model cannot be meant: /fc/MatMul (MatMul): "));
+  EXPECT_TRUE(holds(error_of([&] { net(ones({2, 3})); }), "input 'x' is f32[2,3], the model says f32[N,N]"));
+  EXPECT_EQ(net(ones({3, 3})).to_vector<float>(), std::vector<float>(6)) << "after errors";
+}
+
 TEST_F(OnnxRefusals, SayThatAShapeDependsOnValues) {
   const std::string text = refusal(model(
       graph(all(node("Cast", {"x"}, {"i"}, attribute("to", 7)), node("Reshape", {"x", "i"}, {"y"}, "", "/Reshape")))));
