@@ -39,8 +39,10 @@ int opset_of(const wire::ModelValue& model, const std::string& source) {
   }
   FJ_CHECK(version >= 0, "{}: the model does not say which op set it is written in: no ONNX file, or cut off", source);
   if (version < kOldest || version > kNewest) {
-    throw UnsupportedError(fmt::format("{}: the model is written in op set {}, {} to {} are understood", source,
-                                       version, kOldest, kNewest));
+    throw UnsupportedError(
+        fmt::format("{}: the model is written in op set {}, {} to {} are understood: export it with "
+                    "another (opset_version=17), or convert it (onnx.version_converter)",
+                    source, version, kOldest, kNewest));
   }
   return static_cast<int>(version);
 }

@@ -129,7 +129,7 @@ TEST(OnnxModel, SaysWhichInputsItTakes) {
 }
 
 TEST(OnnxModel, IsConvertedToOtherFloats) {
-  for (const char* name : {"classifier", "excited", "shuffled_pixels"}) {
+  for (const char* name : {"attention", "classifier", "excited", "shuffled_pixels"}) {
     const StateDict recorded = fusejit::load(kFolder + name + ".npz");
     Model net = load(kFolder + name + ".onnx");
     net.to(bf16);

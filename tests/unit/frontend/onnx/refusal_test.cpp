@@ -174,6 +174,7 @@ TEST_F(OnnxRefusals, ReadLongChains) {
 TEST_F(OnnxRefusals, RefuseNestedMessages) {
   // Groups within groups, and messages within messages.
   EXPECT_TRUE(holds(refusal(std::string(1 << 20, '\x0b')), "damaged, cut off, or no ONNX file"));
+  EXPECT_TRUE(holds(refusal(model(graph(node("Relu", {"x"}, {"y"}))) + "\x7b\x7c"), "damaged")) << "an empty group";
   std::string nested;
   for (int i = 0; i < 2000; ++i) nested = field(6, all(field(7, nested)));
   EXPECT_TRUE(holds(refusal<UnsupportedError>(model(graph(node("If", {"x"}, {"y"}, field(5, nested))))),
