@@ -3,8 +3,9 @@
 
   ir <- scheduler <- codegen (which sees ir only) <- runtime <- frontend <- tools, examples, bench <- tests
 
-Beside the order: headers of LLVM, CUDA, NVRTC and cuDNN stay in their rooms, public headers include only public and
-standard ones, examples are written as a user writes them, and facts about ops are fields of their rows, not switches.
+Beside the order: headers of LLVM, CUDA, NVRTC, cuDNN and protocol buffers stay in their rooms, public headers include
+only public and standard ones, examples are written as a user writes them, and facts about ops are fields of their rows,
+not switches.
 """
 
 import pathlib
@@ -36,6 +37,7 @@ ROOMS = [
     (re.compile(r"nvrtc"), ("codegen/cuda/",)),
     (re.compile(r"(cuda\w*|driver_types)\.h"), ("runtime/cuda/",)),
     (re.compile(r"cudnn"), ("runtime/cudnn/",)),
+    (re.compile(r"google/protobuf/|.*\.pb\.h$"), ("frontend/onnx/wire/",)),
 ]
 
 # Who runs plans is behind runtime/backend.h: what plans, keeps and starts them asks nobody what it is.

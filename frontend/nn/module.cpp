@@ -235,6 +235,14 @@ void Module::check_name(const char* what, const std::string& name, const Module*
   for (const auto& [child_name, child] : tree_->children) {
     if (child_name == name) refuse(name);
   }
+  bool may_be_within = module != nullptr;  // a value's name that begins with a module's may be that of one within
+  for (const auto& [child_name, child] : tree_->children) {
+    may_be_within = may_be_within || (name.starts_with(child_name) && name[child_name.size()] == '.');
+  }
+  for (const auto& [value_name, value] : tree_->values) {
+    if (value_name == name) refuse(name);
+  }
+  if (!may_be_within) return;
   std::unordered_set<std::string> known;
   for (const auto& [known_name, value] : named_values()) known.insert(known_name);
   if (known.contains(name)) refuse(name);

@@ -11,6 +11,8 @@
 
 #include "fusejit/fusejit.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/onnx_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace {
 
@@ -400,6 +402,30 @@ TEST_F(HeaderExamples, Progress) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 10) << text;
   EXPECT_NE(text.find("epoch 1/3  10 %  "), std::string::npos) << text;
   EXPECT_NE(text.find("  loss 0.5000  0 s left\n"), std::string::npos) << text;
+}
+
+TEST_F(HeaderExamples, Onnx) {
+  namespace file = fusejit::testing::onnx_file;
+  const fusejit::testing::TemporaryFolder folder;
+  const std::string path = folder / "model.onnx";
+  const std::string graph = file::node("Flatten", {"x"}, {"f"}) + file::node("Gemm", {"f", "0.weight"}, {"y"}) +
+                            file::initializer("0.weight", {16, 1}, file::kFloat, std::string(16 * 4, '\0')) +
+                            file::port(11, "x", {-1, 1, 4, 4}) + file::port(12, "y", {-1, 1});
+  fusejit::testing::write_bytes(path, file::model(graph));
+  try {
+    fj::onnx::load(path);
+  } catch (const fj::UnsupportedError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  fj::onnx::Model net = fj::onnx::load(path);
+  fj::Tensor y = net(fj::ones({2, 1, 4, 4}));                       // of one input and one result
+  std::vector<fj::Tensor> all = net.run({fj::ones({8, 1, 4, 4})});  // of any; another batch plans anew
+  fj::Frozen serve = net.freeze();
+  fj::optim::SGD opt(net.parameters(), {.lr = 0.1});
+  std::cout << net.state_dict().contains("0.weight") << ' ' << all[0].shape()[0];
+  EXPECT_EQ(printed_.str(), "1 8");
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(2));
+  EXPECT_EQ(serve(fj::ones({1, 1, 4, 4})).item<float>(), 0);
 }
 
 // ---- the headers and this file say the same -------------------------------------------------------------------------

@@ -10,6 +10,7 @@
 #include "fusejit/memory.h"
 #include "fusejit/models.h"
 #include "fusejit/nn.h"
+#include "fusejit/onnx.h"
 #include "fusejit/ops.h"
 #include "fusejit/optim.h"
 #include "fusejit/profile.h"

@@ -27,10 +27,13 @@ REFUSED = [
     ("ir/include/fusejit/x.h", "#include <fmt/format.h>"),
     ("runtime/x.cpp", "switch (op) {\n  case ir::Op::add: return true;\n}"),
     ("runtime/x.cpp", "return op == Op::add || op == Op::mul || op == Op::sub;"),
+    ("frontend/onnx/model.cpp", "#include <frontend/onnx/wire/onnx.pb.h>"),
+    ("frontend/io/x.cpp", "#include <google/protobuf/arena.h>"),
 ]
 ACCEPTED = [
     ("ir/x.cpp", '#include "ir/graph.h"\n#include <vector>\n#include <fmt/format.h>'),
     ("codegen/x86/x.cpp", "#include <llvm/IR/Module.h>"),
+    ("frontend/onnx/wire/x.cpp", "#include <frontend/onnx/wire/onnx.pb.h>"),
     ("codegen/x.cpp", '#include "fusejit/dtype.h"'),
     ("frontend/evaluation/engine.h", '#include "runtime/session.h"'),
     ("runtime/backends.cpp", '#include "runtime/cuda/backend.h"\nif (target.isa == Isa::cuda) return;'),
