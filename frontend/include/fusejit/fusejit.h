@@ -1,10 +1,13 @@
 // fusejit: everything that users call.
 #pragma once
 
+#include "fusejit/averaged_model.h"
+#include "fusejit/checkpoint.h"
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"
 #include "fusejit/io.h"
+#include "fusejit/lr_scheduler.h"
 #include "fusejit/memory.h"
 #include "fusejit/models.h"
 #include "fusejit/nn.h"
