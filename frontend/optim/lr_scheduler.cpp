@@ -216,7 +216,7 @@ OneCycleLR::OneCycleLR(const Optimizer& optimizer, const std::vector<double>& ma
           std::size_t i = 0;
           while (i + 1 < phases.size() && now > phases[i].end) ++i;
           const double begin = i == 0 ? 0 : phases[i - 1].end, length = phases[i].end - begin;
-          const double part = length > 0 ? (now - begin) / length : 1;  // a phase of no length is over
+          const double part = length > 0 ? std::min((now - begin) / length, 1.0) : 1;  // a phase of no length is over
           const auto between = [&](double from, double to) {
             return o.anneal_strategy == "cos" ? to + (from - to) / 2 * (std::cos(std::numbers::pi * part) + 1)
                                               : (to - from) * part + from;

@@ -219,7 +219,8 @@ void Optimizer::load_state_dict(const StateDict& values) {
   std::vector<double> momentum;
   if (s.groups[0].settings.momentum) momentum = values.at("momentum").to_vector<double>();
   for (const double rate : lr) check_setting(s.name, "state's learning rate", rate);
-  for (const double m : momentum) check_setting(s.name, "state's momentum", m);
+  for (std::size_t g = 0; g < momentum.size(); ++g)  // 1 and more, where the program asks for it itself
+    check_setting(s.name, "state's momentum", momentum[g], 0, std::max(kBelowOne, *s.groups[g].settings.momentum));
   std::vector<std::pair<const nn::Parameter*, Tensor>> copies;  // all of them first: what fails, fails here
   for (std::size_t i = 0; i < s.parameters.size(); ++i) {
     for (std::size_t k = 0; k < s.state_names.size(); ++k)

@@ -118,9 +118,10 @@ struct OneCycleLROptions {
   double final_div_factor = 1e4;
   bool three_phase = false;  // down to where it started, then to the end; else to the end at once
 };
-// From max_lr/div_factor up to max_lr, down to max_lr/div_factor/final_div_factor, in total_steps calls of step(); more
-// are a UserError. With momenta the other way round, unless cycle_momentum is off: UserError for an optimiser without
-// one. What schedules made afterwards start from is max_lr/div_factor. Smith and Topin 2019.
+// From max_lr/div_factor up to max_lr, down to max_lr/div_factor/final_div_factor, in total_steps calls of step(), of
+// which the last changes nothing (PyTorch runs past the end there); more are a UserError. With momenta the other way
+// round, unless cycle_momentum is off: UserError for an optimiser without one. What schedules made afterwards start
+// from is max_lr/div_factor. Smith and Topin 2019.
 class OneCycleLR : public LRScheduler {
  public:
   OneCycleLR(const Optimizer& optimizer, double max_lr, std::int64_t total_steps, OneCycleLROptions options = {});

@@ -218,6 +218,28 @@ TEST(Schedules, RefuseNonsense) {
   EXPECT_EQ(opt.lr(), 0.1);
 }
 
+// Whose last step comes after the last update.
+TEST(Schedules, OneCycleEndsWhereItShould) {
+  for (const char* strategy : {"cos", "linear"}) {
+    const Optimizer opt = sgd();
+    optim::OneCycleLR schedule(opt, 0.5, 10, {.anneal_strategy = strategy});
+    for (int t = 0; t < 9; ++t) schedule.step();
+    EXPECT_NEAR(opt.lr(), 0.5 / 25 / 1e4, 1e-15) << strategy;
+    schedule.step();
+    EXPECT_NEAR(opt.lr(), 0.5 / 25 / 1e4, 1e-15) << strategy;
+    EXPECT_THROW(schedule.step(), UserError);
+  }
+  // Phases of no length: up at once, or never down.
+  for (const double pct_start : {0.0, 0.1, 1.0}) {
+    const Optimizer opt = sgd();
+    optim::OneCycleLR schedule(opt, 0.5, 10, {.pct_start = pct_start});
+    for (int t = 0; t < 10; ++t) {
+      EXPECT_TRUE(opt.lr() > 0 && opt.lr() <= 0.5) << pct_start << ", step " << t << ": " << opt.lr();
+      schedule.step();
+    }
+  }
+}
+
 TEST(Schedules, ARefusedStepChangesNothing) {
   const Optimizer opt = sgd();
   optim::OneCycleLR schedule(opt, 0.5, 3);
