@@ -88,25 +88,29 @@ TEST_F(Averages, TeachWithinATrainStep) {
   EXPECT_EQ(teacher.n_averaged(), 5);
 }
 
-// With the update in the loop: one plan a round, from the third on the same, and old values are overwritten.
+// With the update in the loop: one plan a round, from the third on the same, and old values are overwritten. The mean
+// of all values so far weighs the new ones differently in each round.
 TEST_F(Averages, JoinTheNextStepsPlan) {
-  nn::Sequential net(nn::Flatten(), nn::Linear(36, 8), nn::ReLU(), nn::Linear(8, 3));
-  optim::AdamW opt(net.parameters());
-  AveragedModel ema(net, {.decay = 0.99});
-  int i = 0;
-  auto step = train_step(net, opt, [&] { return cross_entropy(net(images(i)), classes(i)); });
-  std::vector<std::string> lines;
-  set_log([&lines](std::string_view line) { lines.emplace_back(line); });
-  std::int64_t evaluations = 0, traces = 0;
-  for (; i < 8; ++i) {
-    if (i == 3) evaluations = stats().evaluations, traces = stats().traces, lines.clear();
-    step();
-    ema.update_parameters();
+  for (const AveragedModelOptions& options : {AveragedModelOptions{.decay = 0.99}, AveragedModelOptions{}}) {
+    restart();
+    nn::Sequential net(nn::Flatten(), nn::Linear(36, 8), nn::ReLU(), nn::Linear(8, 3));
+    optim::AdamW opt(net.parameters());
+    AveragedModel average(net, options);
+    int i = 0;
+    auto step = train_step(net, opt, [&] { return cross_entropy(net(images(i)), classes(i)); });
+    std::vector<std::string> lines;
+    set_log([&lines](std::string_view line) { lines.emplace_back(line); });
+    std::int64_t evaluations = 0, traces = 0;
+    for (; i < 8; ++i) {
+      if (i == 3) evaluations = stats().evaluations, traces = stats().traces, lines.clear();
+      step();
+      average.update_parameters();
+    }
+    set_log({});
+    EXPECT_EQ(stats().evaluations - evaluations, 5);
+    EXPECT_EQ(stats().traces, traces);
+    EXPECT_TRUE(lines.empty()) << lines[0];
   }
-  set_log({});
-  EXPECT_EQ(stats().evaluations - evaluations, 5);
-  EXPECT_EQ(stats().traces, traces);
-  EXPECT_TRUE(lines.empty()) << lines[0];
 }
 
 TEST_F(Averages, AreSavedAndLoaded) {
