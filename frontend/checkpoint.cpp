@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "frontend/nn/unloaded.h"
+#include "frontend/nn/check_state.h"
 #include "fusejit/random.h"
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
@@ -65,7 +65,7 @@ void Checkpoint::load(const std::string& path) {
   StateDict expected = own;
   for (const auto& [name, value] : entries_of(given, std::string(kNumbers)))  // the file's are as good as one's own
     expected.emplace(fmt::format("{}.{}", kNumbers, name), number(0));
-  nn::check_complete(expected, given, path, "the run's");
+  nn::check_state(expected, given, path, "run");
   std::size_t begun = 0;
   try {
     for (; begun < parts_.size(); ++begun) parts_[begun].load(entries_of(given, parts_[begun].name));

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "frontend/nn/unloaded.h"
+#include "frontend/nn/check_state.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/step.h"
 #include "fusejit/random.h"
@@ -34,7 +34,7 @@ std::int64_t StepCore::count() const { return state().count; }
 StateDict StepCore::state_dict() const { return {{"count", from_host(std::vector<std::int64_t>{count()}, {})}}; }
 
 void StepCore::load_state_dict(const StateDict& values) {
-  nn::check_complete(state_dict(), values, "train_step: load_state_dict", "the step's");
+  nn::check_state(state_dict(), values, "train_step", "step");
   const auto count = values.at("count").item<std::int64_t>();
   FJ_CHECK(count >= 0, "train_step: the state's number of steps is {}", count);
   state().count = count;

@@ -2,13 +2,14 @@
 //
 // Types are compared first, those of files too, so that no elements are read of what is refused or left out; and no
 // value is set before all new ones are on their devices.
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "frontend/evaluation/evaluation.h"
 #include "frontend/io/npz.h"
-#include "frontend/nn/unloaded.h"
+#include "frontend/nn/fit.h"
 #include "fusejit/module.h"
 #include "ir/base/check.h"
 
@@ -16,12 +17,13 @@ namespace fusejit::nn {
 namespace {
 
 using NamedValues = std::vector<std::pair<std::string, Parameter>>;
+using NamedTypes = std::map<std::string, Type>;
 
 // PyTorch counts the batches of a batch norm whose running statistics have no momentum; here there are none.
 bool is_passed_over(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
-Unloaded unloaded_of(const NamedValues& own, const NamedTypes& given) {
-  std::vector<std::pair<std::string, Type>> types;
+Unloaded not_loaded(const NamedValues& own, const NamedTypes& given) {
+  std::vector<NamedType> types;
   for (const auto& [name, parameter] : own) types.emplace_back(name, parameter.value().type());
   Unloaded left = unloaded(types, given);
   std::erase_if(left.unexpected, is_passed_over);
@@ -49,8 +51,10 @@ StateDict Module::state_dict() const {
 
 Unloaded Module::load_state_dict(const StateDict& values, LoadOptions options) {
   const auto own = named_values();
-  Unloaded left = unloaded_of(own, types_of(values));
-  if (options.strict) check_complete(left, own.size(), "load_state_dict", "the module's");
+  NamedTypes types;
+  for (const auto& [name, value] : values) types.emplace(name, value.type());
+  Unloaded left = not_loaded(own, types);
+  if (options.strict) check_complete(left, own.size(), "load_state_dict", "module");
   StateDict fitting = values;
   for (const Unloaded::Misshapen& m : left.misshapen) fitting.erase(m.name);
   set_values(own, fitting);
@@ -67,8 +71,8 @@ Unloaded Module::load(const std::string& path, LoadOptions options) {
     const bool is_new = given.emplace(name, Type{array.dtype, array.shape, Layout::standard}).second;
     FJ_CHECK(is_new, "{}: there are two arrays named '{}'", path, name);
   }
-  Unloaded left = unloaded_of(own, given);
-  if (options.strict) check_complete(left, own.size(), path, "the module's");
+  Unloaded left = not_loaded(own, given);
+  if (options.strict) check_complete(left, own.size(), path, "module");
   NamedTypes wanted;
   for (const auto& [name, parameter] : own) wanted.emplace(name, parameter.value().type());
   const auto is_wanted = [&](const io::NamedArray& described) {

@@ -7,7 +7,7 @@
 #include <numbers>
 #include <utility>
 
-#include "frontend/nn/unloaded.h"
+#include "frontend/nn/check_state.h"
 #include "frontend/optim/settings.h"
 #include "ir/base/check.h"
 
@@ -68,7 +68,7 @@ StateDict LRScheduler::state_dict() const {
 }
 
 void LRScheduler::load_state_dict(const StateDict& values) {
-  nn::check_complete(state_dict(), values, state_->name + ": load_state_dict", "the schedule's");
+  nn::check_state(state_dict(), values, state_->name, "schedule");
   const auto t = values.at("last_epoch").item<std::int64_t>();
   FJ_CHECK(t >= 0, "{}: the state's number of steps is {}", state_->name, t);
   const std::vector<double> bases = values.at("base_lrs").to_vector<double>();

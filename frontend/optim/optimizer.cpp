@@ -7,7 +7,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
-#include "frontend/nn/unloaded.h"
+#include "frontend/nn/check_state.h"
 #include "frontend/optim/settings.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/record.h"
@@ -212,7 +212,7 @@ StateDict Optimizer::state_dict() const {
 
 void Optimizer::load_state_dict(const StateDict& values) {
   State& s = *state_;
-  nn::check_complete(state_dict(), values, s.name + ": load_state_dict", "the optimiser's");
+  nn::check_state(state_dict(), values, s.name, "optimiser");
   const auto steps = values.at("steps").item<std::int64_t>();
   FJ_CHECK(steps >= 0, "{}: the state's number of steps is {}", s.name, steps);
   const std::vector<double> lr = values.at("lr").to_vector<double>();

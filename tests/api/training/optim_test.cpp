@@ -220,13 +220,13 @@ TEST_F(Optim, RefusesAStateThatDoesNotFit) {
     return "none";
   };
   EXPECT_EQ(complaint(sgd.state_dict()),
-            "Adam: load_state_dict: of the optimiser's 17 values 14 are missing ('0.exp_avg', '0.exp_avg_sq', "
+            "Adam: of the optimiser's 17 values 14 are missing ('0.exp_avg', '0.exp_avg_sq', "
             "'1.exp_avg', '1.exp_avg_sq', '2.exp_avg' and 9 more), 7 are unknown ('0.momentum', '1.momentum', "
             "'2.momentum', '3.momentum', '4.momentum' and 2 more)");
   StateDict misshapen = before;
   misshapen["3.exp_avg"] = ones({3});
   EXPECT_EQ(complaint(misshapen),
-            "Adam: load_state_dict: of the optimiser's 17 values 1 is misshapen ('3.exp_avg' is f32[3] and should be "
+            "Adam: of the optimiser's 17 values 1 is misshapen ('3.exp_avg' is f32[3] and should be "
             "f32[2])");
   StateDict negative = before;
   negative["lr"] = tensor<double>({-1});

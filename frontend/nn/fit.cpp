@@ -1,4 +1,4 @@
-#include "frontend/nn/unloaded.h"
+#include "frontend/nn/fit.h"
 
 #include <algorithm>
 #include <string_view>
@@ -25,13 +25,9 @@ void complain(std::string& sentence, const Entries& entries, const char* one_is,
 
 }  // namespace
 
-NamedTypes types_of(const StateDict& values) {
-  NamedTypes types;
-  for (const auto& [name, value] : values) types.emplace(name, value.type());
-  return types;
-}
+bool fits(const Type& given, const Type& own) { return given.dtype == own.dtype && given.shape == own.shape; }
 
-Unloaded unloaded(const std::vector<std::pair<std::string, Type>>& own, const NamedTypes& given) {
+Unloaded unloaded(const std::vector<NamedType>& own, const std::map<std::string, Type>& given) {
   Unloaded left;
   std::unordered_set<std::string_view> known;
   for (const auto& [name, type] : own) {
@@ -49,7 +45,7 @@ Unloaded unloaded(const std::vector<std::pair<std::string, Type>>& own, const Na
   return left;
 }
 
-void check_complete(const Unloaded& left, std::size_t own, const std::string& source, const std::string& whose) {
+void check_complete(const Unloaded& left, std::size_t own, const std::string& source, const char* owner) {
   const auto quoted = [](const std::string& name) { return "'" + name + "'"; };
   std::string wrong;
   complain(wrong, left.missing, "is missing", "are missing", quoted);
@@ -57,13 +53,7 @@ void check_complete(const Unloaded& left, std::size_t own, const std::string& so
   complain(wrong, left.misshapen, "is misshapen", "are misshapen", [&](const Unloaded::Misshapen& m) {
     return fmt::format("'{}' is {} and should be {}", m.name, m.given.str(), m.own.str());
   });
-  FJ_CHECK(wrong.empty(), "{}: of {} {} values {}", source, whose, own, wrong);
-}
-
-void check_complete(const StateDict& own, const StateDict& given, const std::string& source, const std::string& whose) {
-  const NamedTypes types = types_of(own);
-  const std::vector<std::pair<std::string, Type>> wanted(types.begin(), types.end());
-  check_complete(unloaded(wanted, types_of(given)), own.size(), source, whose);
+  FJ_CHECK(wrong.empty(), "{}: of the {}'s {} value{} {}", source, owner, own, own == 1 ? "" : "s", wrong);
 }
 
 }  // namespace fusejit::nn
