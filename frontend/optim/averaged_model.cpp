@@ -47,7 +47,7 @@ void AveragedModel::update_parameters() {
     const Tensor old = average.value(), now = copy_on(as_leaf(value.value(), false), old.device());
     const bool averages = before > 0 && is_float(now.dtype()) && (value.trainable() || s.options.use_buffers);
     if (!averages) {
-      average.set(now);
+      average.set(now.to(old.dtype()));
       continue;
     }
     const DType dtype = compute_type(old.dtype());

@@ -1,4 +1,5 @@
-// The examples in the public headers, run as they stand there; the last test holds the two together.
+// The examples in the public headers, run as they stand there, those on training in training/; the last test holds
+// headers and tests together.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -187,74 +188,6 @@ TEST_F(HeaderExamples, LoopOfOnesOwn) {
   }
 }
 
-TEST_F(HeaderExamples, OptimizerOfOnesOwn) {
-  struct SignDescent : fj::optim::Rule {
-    std::string name() const override { return "SignDescent"; }
-    std::vector<double> numbers(const Settings& group, std::int64_t) const override { return {group.lr}; }
-    void apply(Update& u, const std::vector<fj::Tensor>& n) const override {
-      u.value = u.value - fj::sign(u.gradient) * n[0];
-    }
-  };
-  const fj::nn::Linear net(2, 1);
-  const float before = net.state_dict().at("bias").item<float>();
-  fj::optim::Optimizer signs(std::make_shared<SignDescent>(), {{.parameters = net.parameters()}}, {.lr = 0.1});
-  signs.update({fj::ones({1, 2}), fj::ones({1})});
-  EXPECT_FLOAT_EQ(net.state_dict().at("bias").item<float>(), before - 0.1f);
-}
-
-TEST_F(HeaderExamples, Schedules) {
-  fj::nn::Linear net(3, 1);
-  const fj::Tensor x = fj::ones({4, 3}), y = fj::zeros({4, 1});
-  fj::optim::AdamW opt(net.parameters(), {.lr = 0.1});
-  fj::optim::SequentialLR schedule(
-      opt, {fj::optim::LinearLR(opt, {.start_factor = 0.25, .total_iters = 3}), fj::optim::CosineAnnealingLR(opt, 7)},
-      {3});
-  EXPECT_EQ(opt.lr(), 0.1 * 0.25);
-  for (int epoch = 0; epoch < 10; ++epoch) {
-    opt.step(fj::mse_loss(net(x), y));
-    schedule.step();  // after each epoch, or each update, as it is meant
-  }
-  EXPECT_NEAR(opt.lr(), 0, 1e-15);
-}
-
-TEST_F(HeaderExamples, AveragedModel) {
-  const fusejit::test::CacheFolder folder;
-  const std::string path = folder.path("ema.npz");
-  fj::nn::Linear net(3, 1);
-  fj::optim::SGD opt(net.parameters(), {.lr = 0.1});
-  const fj::Tensor x = fj::ones({4, 3}), y = fj::zeros({4, 1});
-  fj::optim::AveragedModel ema(net, {.decay = 0.9});
-  for (int i = 0; i < 3; ++i) {
-    opt.step(fj::mse_loss(net(x), y));
-    ema.update_parameters();
-  }
-  fj::Tensor averaged = ema(x);
-  ema.save(path);
-  EXPECT_EQ(averaged.shape(), (fj::Shape{4, 1}));
-  EXPECT_EQ(fj::load(path).at("n_averaged").item<int>(), 3);
-}
-
-TEST_F(HeaderExamples, Checkpoint) {
-  const fusejit::test::CacheFolder folder;
-  const std::string path = folder.path("run.npz");
-  fj::nn::Linear net(3, 1);
-  fj::optim::SGD opt(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-  fj::optim::StepLR schedule(opt, 1, 0.5);
-  fj::optim::AveragedModel ema(net, {.decay = 0.9});
-  const fj::Tensor x = fj::ones({4, 3}), y = fj::zeros({4, 1});
-  fj::Checkpoint run;
-  run.add("net", net).add("opt", opt).add("schedule", schedule).add("ema", ema);
-  if (std::filesystem::exists(path)) run.load(path);
-  for (std::int64_t& epoch = run.numbers["epoch"]; epoch < 3;) {
-    opt.step(fj::mse_loss(net(x), y));
-    ema.update_parameters();
-    schedule.step();
-    ++epoch;
-    run.save(path);
-  }
-  EXPECT_EQ(fj::load(path).at("numbers.epoch").item<int>(), 3);
-}
-
 TEST_F(HeaderExamples, Runtime) {
   fj::set_options({.rules = "none", .threads = 1});
   EXPECT_EQ(fj::options().rules, "none");
@@ -313,19 +246,8 @@ TEST_F(HeaderExamples, Train) {
   EXPECT_LT(step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>(), loss);
 }
 
-TEST_F(HeaderExamples, TrainStepAsAMember) {
-  struct Trainer {
-    fj::nn::Linear net{2, 1};
-    fj::optim::Adam opt{net.parameters()};
-    fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step =
-        fj::train_step(net, opt, [net = net](fj::Tensor x, fj::Tensor y) mutable { return fj::mse_loss(net(x), y); });
-  };
-  Trainer trainer;
-  trainer.step(fj::ones({4, 2}), fj::zeros({4, 1}));
-  EXPECT_EQ(trainer.step.count(), 1);
-}
-
-// ---- the headers and this file say the same -------------------------------------------------------------------------
+// ---- the headers and these tests say the same
+// -------------------------------------------------------------------------
 
 std::string squeezed(const std::string& code) {
   static const std::regex comment("//[^\n]*"), blanks("\\s+");
@@ -351,7 +273,8 @@ std::vector<std::string> examples_of(const std::filesystem::path& header) {
 TEST(HeaderExamplesAre, TheseTests) {
   const std::filesystem::path root(FUSEJIT_SOURCE_DIR);
   std::stringstream own;
-  own << std::ifstream(root / "tests/api/header_examples_test.cpp").rdbuf();
+  for (const char* file : {"tests/api/header_examples_test.cpp", "tests/api/training/header_examples_test.cpp"})
+    own << std::ifstream(root / file).rdbuf();
   const std::string tests = squeezed(own.str());
   int found = 0;
   for (const auto& header : std::filesystem::directory_iterator(root / "frontend/include/fusejit")) {

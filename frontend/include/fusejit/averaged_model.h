@@ -26,7 +26,8 @@ struct AveragedModelOptions {
 
 // A module whose values are averages of another one's: its state is "module.<name>" for each value of that one, and
 // "n_averaged". It calls the other one's forward with its own values, always in evaluation mode; so freeze(), save(),
-// to(device) and the rest are those of any module. Gradients flow to x, not to the averages.
+// to(device) and the rest are those of any module; to(f32) lets averages of 16-bit values take in small changes.
+// Gradients flow to x, not to the averages.
 class AveragedModel : public nn::ModuleOf<AveragedModel> {
  public:
   // Begins with the module's values as they are. UserError for a decay out of its range.

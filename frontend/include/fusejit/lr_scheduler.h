@@ -1,9 +1,8 @@
 // Schedules of learning rates: PyTorch's torch.optim.lr_scheduler, by its closed forms.
 //
 //   fj::optim::AdamW opt(net.parameters(), {.lr = 0.1});
-//   fj::optim::SequentialLR schedule(
-//       opt, {fj::optim::LinearLR(opt, {.start_factor = 0.25, .total_iters = 3}), fj::optim::CosineAnnealingLR(opt,
-//       7)}, {3});
+//   fj::optim::LinearLR warm_up(opt, {.start_factor = 0.25, .total_iters = 3});
+//   fj::optim::SequentialLR schedule(opt, {warm_up, fj::optim::CosineAnnealingLR(opt, 7)}, {3});
 //   for (int epoch = 0; epoch < 10; ++epoch) {
 //     opt.step(fj::mse_loss(net(x), y));
 //     schedule.step();  // after each epoch, or each update, as it is meant
@@ -41,8 +40,8 @@ class LRScheduler {
   // The optimiser's rates, one a group.
   std::vector<double> get_last_lr() const;
 
-  // "last_epoch" and "base_lrs", f64 [groups]; of schedules within others too. The rates
-  // themselves, and momenta, are in the optimiser's state.
+  // "last_epoch" and "base_lrs", f64 [groups]: all there is of schedules within others too. The rates themselves, and
+  // momenta, are in the optimiser's state.
   StateDict state_dict() const;
   // All of it or nothing; UserError as of Optimizer's.
   void load_state_dict(const StateDict& values);

@@ -129,6 +129,21 @@ TEST_F(Averages, AreSavedAndLoaded) {
   EXPECT_EQ(values_of(first), values_of(second));
 }
 
+// A thousandth of a change is below the last bit of bf16.
+TEST_F(Averages, MayHaveMoreBitsThanTheirModule) {
+  nn::Linear net(1, 1);
+  net.to(bf16);
+  net.load_state_dict({{"weight", ones({1, 1}, bf16)}, {"bias", zeros({1}, bf16)}});
+  AveragedModel average(net, {.decay = 0.999}), coarse(net, {.decay = 0.999});
+  average.to(f32);
+  average.update_parameters(), coarse.update_parameters();
+  net.load_state_dict({{"weight", full({1, 1}, 2, bf16)}, {"bias", zeros({1}, bf16)}});
+  average.update_parameters(), coarse.update_parameters();
+  EXPECT_FLOAT_EQ(average.state_dict().at("module.weight").item<float>(), 1.001f);
+  EXPECT_EQ(coarse.state_dict().at("module.weight").item<float>(), 1);
+  EXPECT_EQ(average(ones({1, 1})).dtype(), f32);
+}
+
 TEST_F(Averages, RefuseADecayOutOfItsRange) {
   const nn::Linear net(2, 1);
   EXPECT_THROW(AveragedModel(net, {.decay = 1.5}), UserError);
