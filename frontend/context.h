@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "frontend/state.h"
+#include "fusejit/random.h"
 #include "fusejit/runtime.h"
 
 namespace fusejit {
@@ -21,19 +22,13 @@ namespace fusejit {
 struct ParameterStorage;  // frontend/parameter_storage.h
 struct Engine;            // frontend/evaluation/engine.h
 
-// Hands out seeds: step n of seed s draws with seed_of(s, n).
-struct Generator {
-  std::uint64_t seed = 0;
-  std::uint64_t drawn = 0;
-};
-
 struct Context {
   std::mutex graph_mutex;                           // see state.h
   std::condition_variable given_back;               // nothing is Attachment::donated_to_run any more, of one plan
   std::vector<std::weak_ptr<TensorState>> pending;  // module state assigned but not computed; under graph_mutex
 
   std::mutex generator_mutex;
-  Generator generator;
+  RngState generator;  // hands out seeds: step n of seed s draws with seed_of(s, n)
 
   std::mutex log_mutex;
   std::function<void(std::string_view)> log;
@@ -64,9 +59,11 @@ struct Recording {
   std::string name;
   // Parameters assigned in this recording with their values before it, in order; restored if it fails.
   std::vector<std::pair<std::shared_ptr<ParameterStorage>, Tensor>> before;
-  // Values that stand in for the parameters' own, for frozen networks.
-  const std::unordered_map<const ParameterStorage*, Tensor>* frozen = nullptr;
+  bool frozen = false;  // a frozen network is traced: nothing is noted, evaluated or logged for a step
 };
+
+// Values that are read in place of the parameters' own.
+using StandIns = std::unordered_map<const ParameterStorage*, Tensor>;
 
 namespace nn {
 struct ModuleCall;  // frontend/nn/module.cpp
@@ -75,6 +72,7 @@ struct ModuleCall;  // frontend/nn/module.cpp
 // Nothing that ends with the thread: what is static may record when that is over.
 struct ThreadState {
   Recording* recording = nullptr;
+  const StandIns* stand_ins = nullptr;   // while a module is called with other values than its own, in evaluation mode
   bool gradients = true;                 // false inside NoGrad
   std::optional<DType> autocast;         // the narrow type of the innermost Autocast
   std::uint32_t region = 0;              // of what is recorded now
@@ -86,5 +84,19 @@ struct ThreadState {
 // True if the thread has evaluated something between the two.
 inline bool was_before(std::int64_t moment, std::int64_t now) { return moment < now && moment >> 40 == now >> 40; }
 ThreadState& thread_state();
+
+// While one lives, modules called on this thread read these values and are in evaluation mode.
+class StandInScope {
+ public:
+  explicit StandInScope(const StandIns& values) : before_(thread_state().stand_ins) {
+    thread_state().stand_ins = &values;
+  }
+  ~StandInScope() { thread_state().stand_ins = before_; }
+  StandInScope(const StandInScope&) = delete;
+  StandInScope& operator=(const StandInScope&) = delete;
+
+ private:
+  const StandIns* before_;
+};
 
 }  // namespace fusejit

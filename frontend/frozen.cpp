@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
@@ -27,9 +26,8 @@ struct Entry {
 // Marks this thread as tracing with the frozen values.
 class FrozenScope {
  public:
-  explicit FrozenScope(const std::unordered_map<const ParameterStorage*, Tensor>& values)
-      : before_(thread_state().recording) {
-    recording_.frozen = &values;
+  explicit FrozenScope(const StandIns& values) : before_(thread_state().recording), values_(values) {
+    recording_.frozen = true;
     recording_.name = "freeze";
     thread_state().recording = &recording_;
   }
@@ -40,6 +38,7 @@ class FrozenScope {
  private:
   Recording recording_;
   Recording* before_;
+  StandInScope values_;
 };
 
 // The trace's values again with other operands: `replace` may give another value for an entry, else it is copied.
@@ -154,7 +153,7 @@ ir::Value folded(const Trace& trace, const std::vector<bool>& constant, std::siz
 struct Frozen::State {
   std::shared_ptr<nn::Module> module;
   std::optional<DType> autocast;  // of where it was frozen, whatever it is called in
-  std::unordered_map<const ParameterStorage*, Tensor> values;
+  StandIns values;
   std::mutex mutex;  // of the rest
   std::map<std::string, std::shared_ptr<const Entry>> entries;
   // What was computed from which leaves, named by address, and the leaves, so that no address is used twice: shared

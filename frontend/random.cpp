@@ -38,6 +38,16 @@ void manual_seed(std::uint64_t seed) {
   context().generator = {seed, 0};
 }
 
+RngState get_rng_state() {
+  const std::lock_guard lock(context().generator_mutex);
+  return context().generator;
+}
+
+void set_rng_state(const RngState& state) {
+  const std::lock_guard lock(context().generator_mutex);
+  context().generator = state;
+}
+
 std::uint64_t next_seed() {
   const std::lock_guard lock(context().generator_mutex);
   return seed_of(context().generator.seed, context().generator.drawn++);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "frontend/nn/check_state.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/step.h"
 #include "fusejit/autocast.h"
@@ -11,16 +12,41 @@
 
 namespace fusejit::detail {
 
-StepCore::StepCore(nn::Module& net, optim::Optimizer& optimizer, TrainStepOptions options)
-    : net_(net.share()), optimizer_(optimizer), options_(options) {
+struct StepCore::State {
+  std::shared_ptr<nn::Module> net;
+  optim::Optimizer optimizer;
+  TrainStepOptions options;
+  std::int64_t count = 0;
+};
+
+StepCore::StepCore(const nn::Module& net, const optim::Optimizer& optimizer, TrainStepOptions options)
+    : state_(std::make_shared<State>(State{net.share(), optimizer, options})) {
   FJ_CHECK(std::isfinite(options.max_grad_norm) && options.max_grad_norm >= 0,
            "train_step: max_grad_norm is {}, it must be finite and not negative", options.max_grad_norm);
   if (options.autocast) Autocast{*options.autocast};  // refuses a type that cannot be meant, here and not at a step
 }
 
+StepCore::State& StepCore::state() const {
+  FJ_CHECK(state_, "this train step is empty: train_step() makes one");
+  return *state_;
+}
+
+std::int64_t StepCore::count() const { return state().count; }
+
+StateDict StepCore::state_dict() const { return {{"count", from_host(std::vector<std::int64_t>{count()}, {})}}; }
+
+void StepCore::load_state_dict(const StateDict& values) {
+  nn::check_state(state_dict(), values, "train_step", "step");
+  const auto count = values.at("count").item<std::int64_t>();
+  FJ_CHECK(count >= 0, "train_step: the state's number of steps is {}", count);
+  state().count = count;
+}
+
 std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f) {
-  const std::lock_guard one_at_a_time(net_->step_mutex());
-  const std::int64_t updates = optimizer_.steps();
+  const std::shared_ptr<State> kept = state_;  // whatever f does to the step
+  State& own = state();
+  const std::lock_guard one_at_a_time(own.net->step_mutex());
+  const std::int64_t updates = own.optimizer.steps();
   Recording recording;
   recording.seed = next_seed();
   recording.name = "train_step";
@@ -28,8 +54,8 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   try {
     RecordedStep step = [&] {
       const runtime::ProfileScope scope("record", "train_step");
-      return record_step(recording, optimizer_, options_.max_grad_norm, [&] {
-        const Autocast scope(options_.autocast.value_or(f32));
+      return record_step(recording, own.optimizer, own.options.max_grad_norm, [&] {
+        const Autocast cast(own.options.autocast.value_or(f32));
         return f();
       });
     }();
@@ -40,10 +66,10 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
       step.wanted[step.outputs.size() + i].state()->needs_grad = recording.before[i].first->trainable;
     }
     scope.keep();
-    ++count_;
+    ++own.count;
     return std::move(step.outputs);
   } catch (...) {
-    optimizer_.set_steps(updates);
+    own.optimizer.set_steps(updates);
     throw;
   }
 }

@@ -28,9 +28,8 @@ const std::string& Parameter::name() const { return storage_->name; }
 bool Parameter::trainable() const { return storage_->trainable; }
 
 Tensor Parameter::value() const {
-  if (const Recording* recording = thread_state().recording; recording && recording->frozen) {
-    if (const auto found = recording->frozen->find(storage_.get()); found != recording->frozen->end())
-      return found->second;
+  if (const StandIns* values = thread_state().stand_ins) {
+    if (const auto found = values->find(storage_.get()); found != values->end()) return found->second;
   }
   const std::lock_guard lock(storage_->mutex);
   return storage_->value;
@@ -194,10 +193,7 @@ Module& Module::train(bool on) {
   return *this;
 }
 
-bool Module::is_training() const {
-  const Recording* recording = thread_state().recording;
-  return tree_->training && !(recording && recording->frozen);
-}
+bool Module::is_training() const { return tree_->training && !thread_state().stand_ins; }
 
 Module& Module::to(DType dtype) {
   FJ_CHECK(is_float(dtype), "to: a module's values are floats, {} is not", fusejit::name(dtype));

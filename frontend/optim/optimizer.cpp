@@ -7,67 +7,93 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
+#include "frontend/nn/check_state.h"
+#include "frontend/optim/settings.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/record.h"
 #include "frontend/step.h"
 #include "fusejit/grad.h"
-#include "fusejit/optim.h"
 #include "ir/base/check.h"
 
 namespace fusejit::optim {
 
-Optimizer::Optimizer(const char* name, std::vector<ParameterGroup> groups, double lr, double weight_decay)
-    : name_(name) {
-  std::set<const ParameterStorage*> seen;
-  for (ParameterGroup& group : groups) {
-    const std::size_t first = parameters_.size();
-    for (nn::Parameter& parameter : group.parameters) {
-      FJ_CHECK(seen.insert(parameter.storage().get()).second, "{}: parameter '{}' is given twice", name,
-               parameter.name());
-      FJ_CHECK(parameter.trainable(), "{}: '{}' is state, not a parameter to train", name, parameter.name());
-      parameters_.push_back(std::move(parameter));
-    }
-    groups_.push_back({group.lr.value_or(lr), group.weight_decay.value_or(weight_decay), first, parameters_.size()});
-    check_finite("learning rate", groups_.back().lr, 0, HUGE_VAL);
-    check_finite("weight decay", groups_.back().weight_decay, 0, HUGE_VAL);
-  }
-  FJ_CHECK(!parameters_.empty(), "{}: there are no parameters to train", name);
-  state_.resize(parameters_.size());
-}
-
-Optimizer::~Optimizer() = default;
-
-void Optimizer::check_finite(const char* what, double value, double low, double high) const {
-  FJ_CHECK(std::isfinite(value) && value >= low && value <= high, "{}: the {} is {}, it must be finite and {}", name_,
-           what, value,
+void check_setting(const std::string& optimizer, const char* what, double value, double low, double high) {
+  FJ_CHECK(std::isfinite(value) && value >= low && value <= high, "{}: the {} is {}, it must be finite and {}",
+           optimizer, what, value,
            high < HUGE_VAL ? fmt::format("between {} and {}", low, high) : fmt::format("at least {}", low));
 }
 
-void Optimizer::add_state(const std::string& name) {
-  state_names_.push_back(name);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Type type = parameters_[i].value().type();
-    const std::vector<std::byte> zero(static_cast<std::size_t>(type.bytes()));
-    state_[i].emplace_back(parameters_[i].name() + "." + name,
-                           copy_on(from_host(zero.data(), type.shape, type.dtype), parameters_[i].value().device()),
-                           false);
+void check_setting(const std::string& optimizer, const char* what, double value) {
+  check_setting(optimizer, what, value, 0, HUGE_VAL);
+}
+
+Optimizer::Optimizer(std::shared_ptr<const Rule> rule, std::vector<ParameterGroup> groups, Rule::Settings settings)
+    : state_(std::make_shared<State>()) {
+  FJ_CHECK(rule, "an optimiser must have a rule");
+  State& s = *state_;
+  s.rule = std::move(rule);
+  s.name = s.rule->name();
+  s.state_names = s.rule->state();
+  std::set<const ParameterStorage*> seen;
+  for (ParameterGroup& group : groups) {
+    const std::size_t first = s.parameters.size();
+    for (nn::Parameter& parameter : group.parameters) {
+      FJ_CHECK(seen.insert(parameter.storage().get()).second, "{}: parameter '{}' is given twice", s.name,
+               parameter.name());
+      FJ_CHECK(parameter.trainable(), "{}: '{}' is state, not a parameter to train", s.name, parameter.name());
+      s.parameters.push_back(std::move(parameter));
+    }
+    const Rule::Settings own{group.lr.value_or(settings.lr), group.weight_decay.value_or(settings.weight_decay),
+                             settings.momentum};
+    check_setting(s.name, "learning rate", own.lr);
+    check_setting(s.name, "weight decay", own.weight_decay);
+    s.groups.push_back({own, {}, first, s.parameters.size()});
+  }
+  FJ_CHECK(!s.parameters.empty(), "{}: there are no parameters to train", s.name);
+  for (const nn::Parameter& parameter : s.parameters) {
+    const Tensor value = parameter.value();
+    const std::vector<std::byte> zero(s.state_names.empty() ? 0 : static_cast<std::size_t>(value.bytes()));
+    std::vector<nn::Parameter>& kept = s.state.emplace_back();
+    for (const std::string& name : s.state_names)
+      kept.emplace_back(parameter.name() + "." + name,
+                        copy_on(from_host(zero.data(), value.shape(), value.dtype()), value.device()), false);
   }
 }
 
-double Optimizer::lr(std::size_t group) const {
-  FJ_CHECK(group < groups_.size(), "{}: there is no parameter group {} ({} groups)", name_, group, groups_.size());
-  return groups_[group].lr;
+std::size_t Optimizer::groups() const { return state_->groups.size(); }
+const std::vector<nn::Parameter>& Optimizer::parameters() const { return state_->parameters; }
+std::int64_t Optimizer::steps() const { return state_->steps; }
+void Optimizer::set_steps(std::int64_t steps) { state_->steps = steps; }
+
+const Optimizer::State::Group& Optimizer::State::group(std::size_t number) const {
+  FJ_CHECK(number < groups.size(), "{}: there is no parameter group {} ({} groups)", name, number, groups.size());
+  return groups[number];
 }
 
+double Optimizer::lr(std::size_t group) const { return state_->group(group).settings.lr; }
+
+// A rate set by hand is what schedules made from now on start from.
 void Optimizer::set_lr(std::size_t group, double lr) {
-  static_cast<void>(this->lr(group));
-  check_finite("learning rate", lr, 0, HUGE_VAL);
-  groups_[group].lr = lr;
+  static_cast<void>(state_->group(group));
+  check_setting(state_->name, "learning rate", lr);
+  state_->groups[group].settings.lr = lr;
+  state_->groups[group].initial_lr.reset();
 }
 
 void Optimizer::set_lr(double lr) {
-  check_finite("learning rate", lr, 0, HUGE_VAL);
-  for (Group& group : groups_) group.lr = lr;
+  for (std::size_t g = 0; g < groups(); ++g) set_lr(g, lr);
+}
+
+double Optimizer::momentum(std::size_t group) const {
+  const std::optional<double> momentum = state_->group(group).settings.momentum;
+  FJ_CHECK(momentum, "{}: there is no momentum", state_->name);
+  return *momentum;
+}
+
+void Optimizer::set_momentum(std::size_t group, double momentum) {
+  static_cast<void>(this->momentum(group));
+  check_setting(state_->name, "momentum", momentum, 0, kBelowOne);
+  state_->groups[group].settings.momentum = momentum;
 }
 
 namespace {
@@ -90,28 +116,28 @@ bool is_deferred(const Tensor& tensor) {
 
 }  // namespace
 
-void Optimizer::check_gradients(const std::vector<Tensor>& gradients) const {
-  FJ_CHECK(gradients.size() == parameters_.size(), "{}: {} gradients are given for {} parameters", name_,
-           gradients.size(), parameters_.size());
+void Optimizer::State::check_gradients(const std::vector<Tensor>& gradients) const {
+  FJ_CHECK(gradients.size() == parameters.size(), "{}: {} gradients are given for {} parameters", name,
+           gradients.size(), parameters.size());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     if (!gradients[i].defined()) continue;
-    const Type type = parameters_[i].value().type();
+    const Type type = parameters[i].value().type();
     FJ_CHECK(is_float(gradients[i].dtype()) && gradients[i].shape() == type.shape,
-             "{}: parameter '{}' is {}, its gradient is {}", name_, parameters_[i].name(), type.str(),
+             "{}: parameter '{}' is {}, its gradient is {}", name, parameters[i].name(), type.str(),
              gradients[i].type().str());
   }
 }
 
 // A loop that never asks for a value would otherwise record its whole history, and compute all of it at the end.
-void Optimizer::compute_last_update(const std::vector<Tensor>& gradients) const {
+void Optimizer::State::compute_last_update(const std::vector<Tensor>& gradients) const {
   if (thread_state().recording) return;
   std::vector<Tensor> open;
   const auto note = [&open](const nn::Parameter& p) {
     if (Tensor value = p.value(); is_deferred(value)) open.push_back(std::move(value));
   };
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    note(parameters_[i]);
-    for (const nn::Parameter& s : state_[i]) note(s);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    note(parameters[i]);
+    for (const nn::Parameter& s : state[i]) note(s);
   }
   if (open.empty()) return;
   std::vector<Tensor> later;
@@ -130,73 +156,83 @@ const char* called(std::string name) {
 }  // namespace
 
 void Optimizer::step(const Tensor& loss) {
-  update(gradients_of(loss, parameters_, name_ + ": step"));
+  update(gradients_of(loss, state_->parameters, state_->name + ": step"));
   join_plans(loss);
 }
 
-void Optimizer::update(const std::vector<Tensor>& gradients) {
-  check_gradients(gradients);
-  compute_last_update(gradients);
-  const NoGrad off;
-  const char* const rule = called(name_);
-  const std::int64_t step = steps_ + 1;
-  for (const Group& group : groups_) {
-    std::vector<double> values = numbers(group, step);
-    if (group.weight_decay != 0) values.push_back(group.weight_decay);
-    std::map<DType, std::vector<Tensor>> scalars;  // the numbers, as each dtype that is met
-    for (std::size_t i = group.first; i < group.last; ++i) {
-      if (!gradients[i].defined()) continue;
-      const ir::OriginScope scope({value_of(gradients[i])->origin.module, rule, ir::Role::update});
-      // An update is arithmetic on values: the old parameter without its mark.
-      Update update{parameters_[i].value().requires_grad(false), gradients[i], {}};
-      for (const nn::Parameter& s : state_[i]) update.state.push_back(follow(s, update.value.device()));
-      const DType dtype = update.value.dtype();
-      std::vector<Tensor>& n = scalars[compute_type(dtype)];
-      for (std::size_t v = n.size(); v < values.size(); ++v) n.push_back(scalar(values[v], compute_type(dtype)));
-      if (group.weight_decay != 0) update.gradient = update.gradient + update.value * n.back();
-      apply(update, n);
-      parameters_[i].set(update.value.to(dtype));
-      for (std::size_t s = 0; s < state_[i].size(); ++s) state_[i][s].set(update.state[s].to(dtype));
-    }
+void Optimizer::State::update_group(const Group& group, const std::vector<Tensor>& gradients) {
+  const char* const called_rule = called(name);
+  const Rule::Decay decay = group.settings.weight_decay == 0 ? Rule::Decay::of_rule : rule->decay();
+  std::vector<double> values = rule->numbers(group.settings, steps + 1);
+  if (decay == Rule::Decay::of_gradient) values.push_back(group.settings.weight_decay);
+  if (decay == Rule::Decay::of_value) values.push_back(1 - group.settings.lr * group.settings.weight_decay);
+  std::map<DType, std::vector<Tensor>> scalars;  // the numbers, as each dtype that is met
+  for (std::size_t i = group.first; i < group.last; ++i) {
+    if (!gradients[i].defined()) continue;
+    const ir::OriginScope scope({value_of(gradients[i])->origin.module, called_rule, ir::Role::update});
+    // An update is arithmetic on values: the old parameter without its mark.
+    Rule::Update update{parameters[i].value().requires_grad(false), gradients[i], {}};
+    for (const nn::Parameter& s : state[i]) update.state.push_back(follow(s, update.value.device()));
+    const DType dtype = update.value.dtype();
+    std::vector<Tensor>& n = scalars[compute_type(dtype)];
+    for (std::size_t v = n.size(); v < values.size(); ++v) n.push_back(scalar(values[v], compute_type(dtype)));
+    if (decay == Rule::Decay::of_gradient) update.gradient = update.gradient + update.value * n.back();
+    if (decay == Rule::Decay::of_value) update.value = update.value * n.back();
+    rule->apply(update, n);
+    parameters[i].set(update.value.to(dtype));
+    for (std::size_t s = 0; s < state[i].size(); ++s) state[i][s].set(update.state[s].to(dtype));
   }
-  steps_ = step;
+}
+
+void Optimizer::update(const std::vector<Tensor>& gradients) {
+  state_->check_gradients(gradients);
+  state_->compute_last_update(gradients);
+  const NoGrad off;
+  for (const State::Group& group : state_->groups) state_->update_group(group, gradients);
+  ++state_->steps;
 }
 
 StateDict Optimizer::state_dict() const {
-  StateDict values{{"steps", from_host(std::vector<std::int64_t>{steps_}, {})}};
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    for (std::size_t s = 0; s < state_names_.size(); ++s)
-      values.emplace(fmt::format("{}.{}", i, state_names_[s]), state_[i][s].value());
+  const State& s = *state_;
+  const auto of_groups = [&](auto number) {
+    std::vector<double> numbers;
+    for (const State::Group& group : s.groups) numbers.push_back(number(group));
+    return tensor<double>(numbers);
+  };
+  StateDict values{{"steps", from_host(std::vector<std::int64_t>{s.steps}, {})},
+                   {"lr", of_groups([](const State::Group& g) { return g.settings.lr; })}};
+  if (s.groups[0].settings.momentum)
+    values.emplace("momentum", of_groups([](const State::Group& g) { return *g.settings.momentum; }));
+  for (std::size_t i = 0; i < s.parameters.size(); ++i) {
+    for (std::size_t k = 0; k < s.state_names.size(); ++k)
+      values.emplace(fmt::format("{}.{}", i, s.state_names[k]), s.state[i][k].value());
   }
   return values;
 }
 
 void Optimizer::load_state_dict(const StateDict& values) {
-  const StateDict own = state_dict();
-  for (const auto& [key, value] : own) {
-    const auto given = values.find(key);
-    FJ_CHECK(given != values.end(), "{}: the state has no entry '{}'", name_, key);
-    FJ_CHECK(given->second.dtype() == value.dtype() && given->second.shape() == value.shape(),
-             "{}: state '{}' is {} and should be {}", name_, key, given->second.type().str(), value.type().str());
-  }
+  State& s = *state_;
+  nn::check_state(state_dict(), values, s.name, "optimiser");
   const auto steps = values.at("steps").item<std::int64_t>();
-  FJ_CHECK(steps >= 0, "{}: the state's number of steps is {}", name_, steps);
-  steps_ = steps;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    for (std::size_t s = 0; s < state_names_.size(); ++s)
-      state_[i][s].set(copy_on(values.at(fmt::format("{}.{}", i, state_names_[s])), state_[i][s].value().device()));
+  FJ_CHECK(steps >= 0, "{}: the state's number of steps is {}", s.name, steps);
+  const std::vector<double> lr = values.at("lr").to_vector<double>();
+  std::vector<double> momentum;
+  if (s.groups[0].settings.momentum) momentum = values.at("momentum").to_vector<double>();
+  for (const double rate : lr) check_setting(s.name, "state's learning rate", rate);
+  for (std::size_t g = 0; g < momentum.size(); ++g)  // 1 and more, where the program asks for it itself
+    check_setting(s.name, "state's momentum", momentum[g], 0, std::max(kBelowOne, *s.groups[g].settings.momentum));
+  std::vector<std::pair<const nn::Parameter*, Tensor>> copies;  // all of them first: what fails, fails here
+  for (std::size_t i = 0; i < s.parameters.size(); ++i) {
+    for (std::size_t k = 0; k < s.state_names.size(); ++k)
+      copies.emplace_back(&s.state[i][k], copy_on(values.at(fmt::format("{}.{}", i, s.state_names[k])),
+                                                  s.state[i][k].value().device()));
   }
-}
-
-StepLR::StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma)
-    : optimizer_(optimizer), step_size_(step_size), gamma_(gamma) {
-  FJ_CHECK(step_size >= 1, "StepLR: step_size is {}, it must be at least 1", step_size);
-  FJ_CHECK(std::isfinite(gamma) && gamma >= 0, "StepLR: gamma is {}, it must be finite and not negative", gamma);
-}
-
-void StepLR::step() {
-  if (++calls_ % step_size_ != 0) return;
-  for (std::size_t g = 0; g < optimizer_.groups(); ++g) optimizer_.set_lr(g, optimizer_.lr(g) * gamma_);
+  for (const auto& [place, copy] : copies) place->set(copy);
+  s.steps = steps;
+  for (std::size_t g = 0; g < s.groups.size(); ++g) {
+    s.groups[g].settings.lr = lr[g];
+    if (!momentum.empty()) s.groups[g].settings.momentum = momentum[g];
+  }
 }
 
 Tensor clip_grad_norm(std::vector<Tensor>& gradients, double max_norm) {

@@ -1,4 +1,5 @@
-// The examples in the public headers, run as they stand there; the last test holds the two together.
+// The examples in the public headers, run as they stand there, those on training in training/; the last test holds
+// headers and tests together.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -428,7 +429,7 @@ TEST_F(HeaderExamples, Onnx) {
   EXPECT_EQ(serve(fj::ones({1, 1, 4, 4})).item<float>(), 0);
 }
 
-// ---- the headers and this file say the same -------------------------------------------------------------------------
+// ---- the headers and these tests say the same -------------------------------------------------------------------------
 
 std::string squeezed(const std::string& code) {
   static const std::regex comment("//[^\n]*"), blanks("\\s+");
@@ -454,7 +455,8 @@ std::vector<std::string> examples_of(const std::filesystem::path& header) {
 TEST(HeaderExamplesAre, TheseTests) {
   const std::filesystem::path root(FUSEJIT_SOURCE_DIR);
   std::stringstream own;
-  own << std::ifstream(root / "tests/api/header_examples_test.cpp").rdbuf();
+  for (const char* file : {"tests/api/header_examples_test.cpp", "tests/api/training/header_examples_test.cpp"})
+    own << std::ifstream(root / file).rdbuf();
   const std::string tests = squeezed(own.str());
   int found = 0;
   for (const auto& header : std::filesystem::directory_iterator(root / "frontend/include/fusejit")) {

@@ -3,10 +3,13 @@
 
 #include "fusejit/autocast.h"
 #include "fusejit/composed.h"
+#include "fusejit/averaged_model.h"
+#include "fusejit/checkpoint.h"
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"
 #include "fusejit/io.h"
+#include "fusejit/lr_scheduler.h"
 #include "fusejit/memory.h"
 #include "fusejit/models.h"
 #include "fusejit/nn.h"

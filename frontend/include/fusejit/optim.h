@@ -1,10 +1,10 @@
-// Optimisers, with PyTorch's formulas. Learning rates and step numbers are arguments of the trace: changing them
-// compiles nothing. Momentum, decay and the like are too; only whether they are zero changes the trace. State is there,
-// zero, before the first update: all updates are one plan.
+// Optimisers, with PyTorch's formulas and defaults. Learning rates and step numbers are arguments of the trace:
+// changing them compiles nothing. Momentum, decay and the like are too; only whether they are zero changes the trace.
+// State is there, zero, before the first update: all updates are one plan.
 //
 //   fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},
 //                      fj::optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
-//   fj::optim::StepLR schedule(opt, 1, 0.7);  // schedule.step() after each epoch
+//   fj::optim::StepLR schedule(opt, 1, 0.7);  // schedule.step() after each epoch: lr_scheduler.h
 //
 // A loop of one's own; each round is one plan, as with train_step (train.h), and keeps nothing of the rounds before:
 //   fj::Tensor loss = fj::mse_loss(head(body(x)), y);
@@ -12,7 +12,9 @@
 //   float value = loss.item<float>();
 //
 // A setting that is not finite or out of its range is a UserError, and so are a parameter given twice and none at all.
-// In the formulas p is a parameter, g its gradient + weight_decay*p, t the number of this update, from 1.
+// In the formulas p is a parameter, g its gradient, t the number of this update, from 1. weight_decay adds
+// weight_decay*p to g first, unless it is said to be decoupled: then p is multiplied by 1 - lr*weight_decay first
+// (Loshchilov and Hutter 2019).
 #pragma once
 
 #include <cstdint>
@@ -32,21 +34,65 @@ struct ParameterGroup {
   std::optional<double> weight_decay = {};
 };
 
+// What an optimiser does with one parameter; never changes. One of one's own is given to Optimizer's constructor:
+//   struct SignDescent : fj::optim::Rule {
+//     std::string name() const override { return "SignDescent"; }
+//     std::vector<double> numbers(const Settings& group, std::int64_t) const override { return {group.lr}; }
+//     void apply(Update& u, const std::vector<fj::Tensor>& n) const override {
+//       u.value = u.value - fj::sign(u.gradient) * n[0];
+//     }
+//   };
+//   fj::optim::Optimizer signs(std::make_shared<SignDescent>(), {{.parameters = net.parameters()}}, {.lr = 0.1});
+class Rule {
+ public:
+  // Of a group. momentum: SGD's and RMSprop's momentum, beta1 of the others; nothing where the rule has none.
+  struct Settings {
+    double lr = 0;
+    double weight_decay = 0;
+    std::optional<double> momentum = {};
+  };
+  // One parameter's update in progress: read, then replaced.
+  struct Update {
+    Tensor value, gradient;
+    std::vector<Tensor> state;  // in the order of state()
+  };
+  // What weight decay changes, before apply(): the gradient, the value, or nothing, because the rule sees to it.
+  enum class Decay : std::uint8_t { of_gradient, of_value, of_rule };
+
+  virtual ~Rule() = default;
+  virtual std::string name() const = 0;
+  // Names of what is kept beside each parameter, of its type, zero at first.
+  virtual std::vector<std::string> state() const { return {}; }
+  virtual Decay decay() const { return Decay::of_gradient; }
+  // Numbers of update `step`, from 1, the same for every parameter of a group; apply() gets them as arguments of the
+  // trace.
+  virtual std::vector<double> numbers(const Settings& group, std::int64_t step) const = 0;
+  virtual void apply(Update& update, const std::vector<Tensor>& numbers) const = 0;
+};
+
+// A handle: copies, also those of a class derived from it as this class, name the same groups, state and number of
+// updates, which live as long as one of them.
 class Optimizer {
  public:
-  virtual ~Optimizer();
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
+  // settings: of groups that leave them out.
+  Optimizer(std::shared_ptr<const Rule> rule, std::vector<ParameterGroup> groups, Rule::Settings settings);
+  Optimizer(const Optimizer&) = default;
+  Optimizer& operator=(const Optimizer&) = default;
+  virtual ~Optimizer() = default;
 
   // The learning rate of a group. UserError if it is not finite or negative; then nothing has changed.
   double lr(std::size_t group = 0) const;
   void set_lr(double lr);  // of all groups
   void set_lr(std::size_t group, double lr);
-  std::size_t groups() const { return groups_.size(); }
+  // SGD's and RMSprop's momentum, beta1 of Adam, AdamW, Lion and LAMB. UserError, here and for a new one, if the
+  // optimiser has none or was made with a momentum of 0; for a new one below 0, or of 1 and more, too.
+  double momentum(std::size_t group = 0) const;
+  void set_momentum(std::size_t group, double momentum);
+  std::size_t groups() const;
   // All groups' parameters, in order.
-  const std::vector<nn::Parameter>& parameters() const { return parameters_; }
+  const std::vector<nn::Parameter>& parameters() const;
   // Updates so far.
-  std::int64_t steps() const { return steps_; }
+  std::int64_t steps() const;
 
   // Records one update: gradients in the order of parameters(); where one is empty, that parameter keeps its value.
   // What it leaves are leaves: gradients end there, and once a value is asked for, all that the update changed is
@@ -59,47 +105,26 @@ class Optimizer {
   // them is asked for.
   void step(const Tensor& loss);
 
-  // Momentum buffers and the like, under "<parameter number>.<name>", and "steps".
+  // Momentum buffers and the like, under "<parameter number>.<name>"; "steps"; "lr" and, where there is one,
+  // "momentum", f64 [groups].
   StateDict state_dict() const;
-  // All of it or nothing: UserError that names an entry that is missing or of another type.
+  // All of it or nothing: one UserError that counts what is missing, unknown, or of another shape or dtype, and names
+  // the first five of each; and one for numbers that cannot be.
   void load_state_dict(const StateDict& values);
 
   // A number of updates to go back to; for a step that failed.
-  void set_steps(std::int64_t steps) { steps_ = steps; }
+  void set_steps(std::int64_t steps);
 
- protected:
-  struct Group {
-    double lr = 0;
-    double weight_decay = 0;
-    std::size_t first = 0, last = 0;  // of parameters()
-  };
-  Optimizer(const char* name, std::vector<ParameterGroup> groups, double lr, double weight_decay);
-  // Zero-filled state beside every parameter, under `name`. Called by constructors.
-  void add_state(const std::string& name);
-  void check_finite(const char* what, double value, double low, double high) const;
-
-  // One parameter's update in progress.
-  struct Update {
-    Tensor value, gradient;     // gradient: weight decay included
-    std::vector<Tensor> state;  // read, then replaced
-  };
-  // Numbers of this update, the same for every parameter of a group; made as scalars of one dtype.
-  virtual std::vector<double> numbers(const Group& group, std::int64_t step) const = 0;
-  virtual void apply(Update& update, const std::vector<Tensor>& numbers) const = 0;
+  bool operator==(const Optimizer& other) const { return state_ == other.state_; }  // names the same
 
  private:
-  void check_gradients(const std::vector<Tensor>& gradients) const;
-  void compute_last_update(const std::vector<Tensor>& gradients) const;
-  std::string name_;
-  std::vector<Group> groups_;
-  std::vector<nn::Parameter> parameters_;
-  std::vector<std::string> state_names_;
-  std::vector<std::vector<nn::Parameter>> state_;  // of each parameter
-  std::int64_t steps_ = 0;
+  friend class LRScheduler;
+  struct State;
+  std::shared_ptr<State> state_;
 };
 
 struct SgdOptions {
-  double lr = 0.01;
+  double lr = 1e-3;
   double momentum = 0;
   double weight_decay = 0;
   double dampening = 0;
@@ -109,13 +134,8 @@ struct SgdOptions {
 // needs a momentum and no dampening.
 class SGD : public Optimizer {
  public:
-  SGD(std::vector<nn::Parameter> parameters, SgdOptions options);
-  SGD(std::vector<ParameterGroup> groups, SgdOptions options);
-
- private:
-  std::vector<double> numbers(const Group& group, std::int64_t step) const override;
-  void apply(Update& update, const std::vector<Tensor>& numbers) const override;
-  SgdOptions options_;
+  SGD(std::vector<nn::Parameter> parameters, SgdOptions options = {});
+  SGD(std::vector<ParameterGroup> groups, SgdOptions options = {});
 };
 
 struct AdamOptions {
@@ -124,18 +144,30 @@ struct AdamOptions {
   double beta2 = 0.999;
   double eps = 1e-8;
   double weight_decay = 0;
+  bool amsgrad = false;
 };
 // m = beta1*m + (1 - beta1)*g, v = beta2*v + (1 - beta2)*g^2;
-// p -= lr/(1 - beta1^t) * m/(sqrt(v)/sqrt(1 - beta2^t) + eps). Kingma and Ba 2015.
+// p -= lr/(1 - beta1^t) * m/(sqrt(v)/sqrt(1 - beta2^t) + eps). Kingma and Ba 2015. amsgrad: with the largest v so far
+// in place of v. Reddi et al. 2018.
 class Adam : public Optimizer {
  public:
   Adam(std::vector<nn::Parameter> parameters, AdamOptions options = {});
   Adam(std::vector<ParameterGroup> groups, AdamOptions options = {});
+};
 
- private:
-  std::vector<double> numbers(const Group& group, std::int64_t step) const override;
-  void apply(Update& update, const std::vector<Tensor>& numbers) const override;
-  AdamOptions options_;
+struct AdamWOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 1e-2;
+  bool amsgrad = false;
+};
+// Adam with decoupled weight decay.
+class AdamW : public Optimizer {
+ public:
+  AdamW(std::vector<nn::Parameter> parameters, AdamWOptions options = {});
+  AdamW(std::vector<ParameterGroup> groups, AdamWOptions options = {});
 };
 
 struct AdadeltaOptions {
@@ -149,24 +181,53 @@ class Adadelta : public Optimizer {
  public:
   Adadelta(std::vector<nn::Parameter> parameters, AdadeltaOptions options = {});
   Adadelta(std::vector<ParameterGroup> groups, AdadeltaOptions options = {});
-
- private:
-  std::vector<double> numbers(const Group& group, std::int64_t step) const override;
-  void apply(Update& update, const std::vector<Tensor>& numbers) const override;
-  AdadeltaOptions options_;
 };
 
-// Multiplies every learning rate by gamma after each step_size calls of step(). The optimiser must outlive it.
-class StepLR {
+struct RmspropOptions {
+  double lr = 1e-2;
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double weight_decay = 0;
+  double momentum = 0;
+  bool centered = false;
+};
+// v = alpha*v + (1 - alpha)*g^2, d = g/(sqrt(v) + eps); p -= lr*d, with a momentum m = momentum*m + d and p -= lr*m.
+// centered: a += (1 - alpha)*(g - a), and v - a^2 in place of v in the root; 0 where rounding takes it below. Graves
+// 2013.
+class RMSprop : public Optimizer {
  public:
-  StepLR(Optimizer& optimizer, std::int64_t step_size, double gamma = 0.1);
-  void step();
+  RMSprop(std::vector<nn::Parameter> parameters, RmspropOptions options = {});
+  RMSprop(std::vector<ParameterGroup> groups, RmspropOptions options = {});
+};
 
- private:
-  Optimizer& optimizer_;
-  std::int64_t step_size_;
-  double gamma_;
-  std::int64_t calls_ = 0;
+struct LionOptions {
+  double lr = 1e-4;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double weight_decay = 0;
+};
+// p -= lr*sign(beta1*m + (1 - beta1)*g), then m = beta2*m + (1 - beta2)*g; decoupled weight decay. Chen et al. 2023,
+// algorithm 2. Not in PyTorch.
+class Lion : public Optimizer {
+ public:
+  Lion(std::vector<nn::Parameter> parameters, LionOptions options = {});
+  Lion(std::vector<ParameterGroup> groups, LionOptions options = {});
+};
+
+struct LambOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-6;
+  double weight_decay = 0;
+};
+// m and v as Adam's, u = m/(1 - beta1^t) / (sqrt(v/(1 - beta2^t)) + eps) + weight_decay*p; p -= lr*|p|/|u|*u, with the
+// 2-norms of the whole parameter; their ratio is 1 where one of them is 0. You et al. 2020, algorithm 2, with the
+// identity for phi. Not in PyTorch.
+class LAMB : public Optimizer {
+ public:
+  LAMB(std::vector<nn::Parameter> parameters, LambOptions options = {});
+  LAMB(std::vector<ParameterGroup> groups, LambOptions options = {});
 };
 
 // Gradients times min(1, max_norm/(norm + 1e-6)), so that their joint 2-norm is at most max_norm, lazily and in place

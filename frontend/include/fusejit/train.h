@@ -4,8 +4,18 @@
 //   fj::optim::SGD opt(net.parameters(), {.lr = 0.1});
 //   auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::mse_loss(net(x), y); });
 //   float loss = step(fj::ones({4, 2}), fj::zeros({4, 1})).item<float>();
+//
+// A step as a member, by a type that can be spelled. Modules and optimisers are handles, so the function may hold its
+// own, and none of them has to outlive the step:
+//   struct Trainer {
+//     fj::nn::Linear net{2, 1};
+//     fj::optim::Adam opt{net.parameters()};
+//     fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
+//         net, opt, [net = net](fj::Tensor x, fj::Tensor y) mutable { return fj::mse_loss(net(x), y); });
+//   };
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,16 +39,18 @@ namespace detail {
 
 class StepCore {
  public:
-  StepCore(nn::Module& net, optim::Optimizer& optimizer, TrainStepOptions options);
+  StepCore() = default;  // of no step
+  StepCore(const nn::Module& net, const optim::Optimizer& optimizer, TrainStepOptions options);
   // Records f, whose first output is the loss, the gradients and the update, and runs them as one plan.
   std::vector<Tensor> run(const std::function<std::vector<Tensor>()>& f);
-  std::int64_t count() const { return count_; }
+  std::int64_t count() const;
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& values);
 
  private:
-  std::shared_ptr<nn::Module> net_;
-  optim::Optimizer& optimizer_;
-  TrainStepOptions options_;
-  std::int64_t count_ = 0;
+  struct State;
+  State& state() const;
+  std::shared_ptr<State> state_;
 };
 
 inline std::vector<Tensor> outputs_of(Tensor loss) { return {std::move(loss)}; }
@@ -62,11 +74,17 @@ Result result_of(std::vector<Tensor> outputs) {
 
 }  // namespace detail
 
+// A handle, as the module and the optimiser, which it holds: copies count together. UserError for whatever is asked of
+// one that was made of nothing.
 template <class F>
 class TrainStep {
  public:
-  TrainStep(nn::Module& net, optim::Optimizer& optimizer, F f, TrainStepOptions options)
+  TrainStep() = default;
+  TrainStep(const nn::Module& net, const optim::Optimizer& optimizer, F f, TrainStepOptions options = {})
       : core_(net, optimizer, options), f_(std::move(f)) {}
+  // The same step by another type: Step, below.
+  template <class G>
+  requires std::constructible_from<F, G> TrainStep(TrainStep<G> other) : core_(other.core_), f_(std::move(other.f_)) {}
 
   // What f returns, evaluated; its history is forgotten. Parameters, their optimiser's state and the module's running
   // state have new values afterwards; on an exception everything is as before.
@@ -78,17 +96,25 @@ class TrainStep {
   }
   // Steps done.
   std::int64_t count() const { return core_.count(); }
+  // "count"; for Checkpoint.
+  StateDict state_dict() const { return core_.state_dict(); }
+  void load_state_dict(const StateDict& values) { core_.load_state_dict(values); }
 
  private:
+  template <class>
+  friend class TrainStep;
   detail::StepCore core_;
   F f_;
 };
 
-// f(arguments...) gives the loss, one float number, or a tuple or vector of tensors that begins with it. `net` and
-// `optimizer` are used by reference; steps on one module run one after another. UserError at the call if the loss is
-// not one float number.
+// A train step's type by what it takes and gives: fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)>.
+template <class Signature>
+using Step = TrainStep<std::function<Signature>>;
+
+// f(arguments...) gives the loss, one float number, or a tuple or vector of tensors that begins with it. Steps on one
+// module run one after another. UserError at the call if the loss is not one float number.
 template <class F>
-TrainStep<F> train_step(nn::Module& net, optim::Optimizer& optimizer, F f, TrainStepOptions options = {}) {
+TrainStep<F> train_step(const nn::Module& net, const optim::Optimizer& optimizer, F f, TrainStepOptions options = {}) {
   return TrainStep<F>(net, optimizer, std::move(f), options);
 }
 

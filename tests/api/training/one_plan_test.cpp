@@ -22,6 +22,15 @@ const std::pair<const char*, MakeOptimizer> kOptimizers[] = {
     {"dampening", with<optim::SGD>(optim::SgdOptions{.lr = 0.1, .momentum = 0.9, .dampening = 0.5})},
     {"adam", with<optim::Adam>(optim::AdamOptions{})},
     {"adam with decay", with<optim::Adam>(optim::AdamOptions{.weight_decay = 1e-2})},
+    {"amsgrad", with<optim::Adam>(optim::AdamOptions{.amsgrad = true})},
+    {"adamw", with<optim::AdamW>(optim::AdamWOptions{})},
+    {"rmsprop", with<optim::RMSprop>(optim::RmspropOptions{})},
+    {"rmsprop, centered, with momentum",
+     with<optim::RMSprop>(optim::RmspropOptions{.momentum = 0.9, .centered = true})},
+    {"lion", with<optim::Lion>(optim::LionOptions{})},
+    {"lion with decay", with<optim::Lion>(optim::LionOptions{.weight_decay = 1e-2})},
+    {"lamb", with<optim::LAMB>(optim::LambOptions{})},
+    {"lamb with decay", with<optim::LAMB>(optim::LambOptions{.weight_decay = 1e-2})},
     {"adadelta", with<optim::Adadelta>(optim::AdadeltaOptions{})},
     {"adadelta with decay", with<optim::Adadelta>(optim::AdadeltaOptions{.weight_decay = 1e-2})},
 };
@@ -90,6 +99,23 @@ TEST_F(OnePlan, FromTheFirstStep) {
       const auto opt = make(net);
       expect_one_plan(std::string(optimizer) + ", " + loop, *opt, make_step(net, *opt));
     }
+  }
+}
+
+// A schedule changes rates and momenta from step to step, and nothing else.
+TEST_F(OnePlan, WithASchedule) {
+  for (const auto& [optimizer, make] : kOptimizers) {
+    restart();
+    Net net;
+    const auto opt = make(net);
+    const bool has_momentum = opt->state_dict().contains("momentum");
+    optim::OneCycleLR schedule(*opt, 0.01, 6, {.cycle_momentum = has_momentum});
+    expect_one_plan(optimizer, *opt, [&](int i) {
+      const Tensor loss = loss_of(net, i);
+      opt->step(loss);
+      loss.eval();
+      schedule.step();
+    });
   }
 }
 
