@@ -7,6 +7,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
+#include "frontend/nn/fit.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/record.h"
 #include "frontend/step.h"
@@ -172,13 +173,11 @@ StateDict Optimizer::state_dict() const {
 }
 
 void Optimizer::load_state_dict(const StateDict& values) {
-  const StateDict own = state_dict();
-  for (const auto& [key, value] : own) {
-    const auto given = values.find(key);
-    FJ_CHECK(given != values.end(), "{}: the state has no entry '{}'", name_, key);
-    FJ_CHECK(given->second.dtype() == value.dtype() && given->second.shape() == value.shape(),
-             "{}: state '{}' is {} and should be {}", name_, key, given->second.type().str(), value.type().str());
-  }
+  std::vector<nn::NamedType> own;
+  for (const auto& [key, value] : state_dict()) own.emplace_back(key, value.type());
+  std::map<std::string, Type> given;
+  for (const auto& [key, value] : values) given.emplace(key, value.type());
+  nn::check_complete(nn::unloaded(own, given), own.size(), name_, "optimiser");
   const auto steps = values.at("steps").item<std::int64_t>();
   FJ_CHECK(steps >= 0, "{}: the state's number of steps is {}", name_, steps);
   steps_ = steps;

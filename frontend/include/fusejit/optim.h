@@ -61,7 +61,8 @@ class Optimizer {
 
   // Momentum buffers and the like, under "<parameter number>.<name>", and "steps".
   StateDict state_dict() const;
-  // All of it or nothing: UserError that names an entry that is missing or of another type.
+  // All of it or nothing: one UserError that counts what is missing, unknown, or of another shape or dtype, and names
+  // the first five of each.
   void load_state_dict(const StateDict& values);
 
   // A number of updates to go back to; for a step that failed.
