@@ -4,6 +4,7 @@
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"
+#include "fusejit/host.h"
 #include "fusejit/io.h"
 #include "fusejit/memory.h"
 #include "fusejit/models.h"
