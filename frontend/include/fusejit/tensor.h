@@ -75,7 +75,12 @@ class Tensor {
   template <class T>
   std::span<const T> span() const&;
   template <class T>
-  std::span<const T> span() const&& = delete;
+  std::span<const T> span() const&& {
+    static_assert(kNever<T>,
+                  "a span of a temporary tensor would show memory that is gone: keep the tensor in a variable, or take "
+                  "host_view(), which holds what it shows");
+    return {};
+  }
   // The values as text, long axes shortened. Evaluates.
   std::string str() const;
 

@@ -203,6 +203,7 @@ TEST(Safetensors, RefusesWithOneSentence) {
        "t: array 'w' begins at byte 1 of the elements, where 0 are taken"},
       {file_of(R"({"v":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"w":{)" + f32 + "}}", four),
        "begins at byte 0 of the elements, where 4 are taken"},
+      {file_of("{\"" + std::string(79, 'n') + "\xc3\xa9\":1}", ""), std::string(79, 'n') + "...'"},
       {file_of("{\"" + std::string(200, 'n') + "\":1}", ""), "t: a number stands as '" + std::string(80, 'n') + "...'"},
   };
   for (const auto& c : cases) {
