@@ -250,7 +250,7 @@ TEST_F(Dlpack, EveryDtypeGoesThereAndBack) {
 TEST_F(Dlpack, TrainingLeavesExportedMemoryAlone) {
   set_options({});
   nn::Linear net(3, 2);
-  optim::SGD opt(net.parameters(), {.lr = 0.5});
+  optim::SGD opt(net.parameters(), {.lr = 0.1});
   auto step = train_step(net, opt, [&](const Tensor& x) { return mean(square(net(x))); });
   DLManagedTensor* out = to_dlpack(net.parameters()[0].value());
   const auto* weight = static_cast<const float*>(out->dl_tensor.data);

@@ -171,6 +171,33 @@ TEST_F(CudaDevices, DlpackSharesMemoryOfTheDevice) {
   EXPECT_EQ(deleted, 4);
 }
 
+// A step overwrites parameters in their own memory, but not in that of somebody else.
+TEST_F(CudaDevices, TrainingLeavesImportedMemoryAlone) {
+  nn::Linear net(48, 4, false);
+  net.to(cuda);
+  const nn::Parameter weight = net.parameters()[0];
+  optim::SGD opt({weight}, {.lr = 0.1, .momentum = 0.9});
+  auto step = train_step(net, opt, [&](const Tensor& x) { return mean(square(net(x))); });
+  const Tensor x = ones({2, 48}).to(cuda), theirs = (ones({4, 48}) * 2).to(cuda).eval();
+  const std::vector<float> before = theirs.to_vector<float>();
+  const auto address = [](const Tensor& tensor) {
+    DLManagedTensor* out = to_dlpack(tensor);
+    const void* data = out->dl_tensor.data;
+    out->deleter(out);
+    return data;
+  };
+  step(x).eval();
+  const void* own = address(weight.value());
+  step(x).eval();
+  EXPECT_EQ(address(weight.value()), own);
+  weight.set(from_dlpack(to_dlpack(theirs)));
+  EXPECT_EQ(address(weight.value()), address(theirs));
+  step(x).eval();
+  EXPECT_NE(weight.value().to_vector<float>(), before);
+  EXPECT_NE(address(weight.value()), address(theirs));
+  EXPECT_EQ(theirs.to_vector<float>(), before);
+}
+
 TEST_F(CudaDevices, SpansAreOfTheHostAndViewsCopy) {
   const Tensor x = from_host(std::vector<float>{1, 2, 3, 4}, {2, 2}).to(cuda);
   EXPECT_EQ(error_of([&] { x.span<float>(); }),

@@ -234,6 +234,7 @@ TEST(ArrayFile, IsOfTheFormatThatItsNameSays) {
     write_arrays(folder / name, {half}, {});
     EXPECT_EQ(bytes_of(folder / name).starts_with("PK"), !std::string(name).ends_with(".safetensors")) << name;
     EXPECT_EQ(read_arrays(folder / name).at(0).name, "x") << name;
+    EXPECT_EQ(read_arrays(folder / name, [](const auto& a) { return a.name == "x"; }).size(), 1u) << name;
     EXPECT_EQ(read_stored_arrays(folder / name, {}, {}).at(0).name, "x.bf16") << name;
     EXPECT_TRUE(read_stored_arrays(folder / name, [](auto stored) { return stored == "x"; }, {}).empty()) << name;
     EXPECT_EQ(describe_arrays(folder / name).at(0).shape, Shape{1}) << name;
