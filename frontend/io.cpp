@@ -1,9 +1,11 @@
 #include "fusejit/io.h"
 
 #include <span>
+#include <utility>
 
 #include "frontend/context.h"
 #include "frontend/evaluation/trace.h"
+#include "frontend/io/array_file.h"
 #include "frontend/io/files.h"
 #include "frontend/io/npz.h"
 #include "ir/base/check.h"
@@ -13,7 +15,7 @@ namespace {
 
 io::NamedArray array_of(const std::string& name, const Tensor& tensor) {
   FJ_CHECK(tensor.defined(), "save: tensor '{}' is empty", name);
-  io::NamedArray array{io::stored_name(name, tensor.dtype()), tensor.dtype(), tensor.shape(), {}};
+  io::NamedArray array{name, tensor.dtype(), tensor.shape(), {}};
   array.bytes.resize(static_cast<std::size_t>(tensor.bytes()));
   tensor.copy_to(array.bytes.data());
   return array;
@@ -23,25 +25,27 @@ Tensor tensor_of(const io::NamedArray& array) { return from_host(array.bytes.dat
 
 }  // namespace
 
-void save(const StateDict& tensors, const std::string& path) {
+void save(const StateDict& tensors, const std::string& path, const Metadata& metadata) {
   std::vector<Tensor> values;
   for (const auto& [name, tensor] : tensors) values.push_back(tensor);
   eval(values);
   std::vector<io::NamedArray> arrays;
   for (const auto& [name, tensor] : tensors) arrays.push_back(array_of(name, tensor));
-  io::write_npz(path, arrays);
+  io::write_arrays(path, std::move(arrays), metadata);
 }
 
 StateDict load(const std::string& path) {
   StateDict tensors;
-  for (const io::NamedArray& array : io::read_npz(path)) {
-    const std::string name = io::plain_name(array.name, array.dtype);
-    FJ_CHECK(tensors.emplace(name, tensor_of(array)).second, "{}: there are two arrays named '{}'", path, name);
-  }
+  for (const io::NamedArray& array : io::read_arrays(path)) tensors.emplace(array.name, tensor_of(array));
   return tensors;
 }
 
-void save(const Tensor& tensor, const std::string& path) { io::write_npy(path, array_of("", tensor)); }
+Metadata load_metadata(const std::string& path) { return io::read_metadata(path); }
+
+void save(const Tensor& tensor, const std::string& path) {
+  FJ_CHECK(!io::is_safetensors(path), "save: {} holds tensors by name, one alone is written as an .npy", path);
+  io::write_npy(path, array_of("", tensor));
+}
 Tensor load_array(const std::string& path) { return tensor_of(io::read_npy(path)); }
 
 void save_graph(const std::string& path, const std::vector<Tensor>& tensors) {

@@ -8,7 +8,6 @@
 #include "frontend/record.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
-#include "ir/base/hash.h"
 
 namespace fusejit {
 namespace {
@@ -21,20 +20,6 @@ std::int64_t physical_offset(const Type& type, std::int64_t index) {
                      n = index / (s[3] * s[2] * s[1]);
   return ((n * s[2] + h) * s[3] + w) * s[1] + c;
 }
-
-Tensor borrowed(void* elements, const Type& type, std::function<void()> deleter) {
-  FJ_CHECK(is_tensor_dtype(type.dtype), "borrow: {} is no dtype of tensors", name(type.dtype));
-  FJ_CHECK(elements || type.elements() == 0, "borrow: the memory is null (x: {})", type.str());
-  ir::Value value = leaf(runtime::Buffer::borrow(elements, type, std::move(deleter)));
-  Attachment* note = attachment(value.get());
-  note->borrowed = true;
-  if (context().check_borrowed)
-    note->checksum = ir::hash_bytes(elements, static_cast<std::size_t>(type.bytes())).low | 1;
-  return tensor_of(std::move(value), false, 0, Device());
-}
-
-// Host memory as a tensor on the default device.
-Tensor made(const runtime::Buffer& buffer) { return tensor_of(place(buffer, default_device())); }
 
 }  // namespace
 
@@ -143,19 +128,6 @@ Tensor arange(std::int64_t count, DType dtype) {
 }
 
 Tensor scalar(Number value, DType dtype) { return tensor_of(leaf(scalar_in(value, dtype)), false, 0, std::nullopt); }
-
-Tensor from_host(const void* elements, const Shape& shape, DType dtype) {
-  FJ_CHECK(is_tensor_dtype(dtype), "from_host: {} is no dtype of tensors", name(dtype));
-  const Type type{dtype, shape, Layout::standard};
-  FJ_CHECK(elements || type.elements() == 0, "from_host: the memory is null (x: {})", type.str());
-  runtime::Buffer buffer = runtime::Buffer::allocate(type);
-  if (type.bytes() > 0) std::memcpy(buffer.data(), elements, static_cast<std::size_t>(type.bytes()));
-  return made(buffer);
-}
-
-Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter) {
-  return borrowed(elements, Type{dtype, shape, Layout::standard}, std::move(deleter));
-}
 
 void eval(const std::vector<Tensor>& tensors) { evaluate(tensors); }
 

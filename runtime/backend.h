@@ -70,6 +70,9 @@ class Backend {
 
   // The same value in this memory. Throws DeviceError.
   virtual Buffer place(const Buffer& buffer) = 0;
+  // A value in this memory that is somebody else's: nobody here writes there, and `deleter` is called, once, when no
+  // work needs it any more. Copied where it is not aligned as kernels ask. Throws DeviceError.
+  virtual Buffer borrow(std::uint64_t address, const Type& type, std::function<void()> deleter) = 0;
   // Waits until everything is computed. Throws DeviceError if something went wrong there.
   virtual void synchronize() = 0;
   virtual MemoryStatistics memory() const = 0;

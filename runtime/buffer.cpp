@@ -48,8 +48,14 @@ Buffer Buffer::borrow(void* bytes, const Type& type, std::function<void()> delet
 
 Buffer Buffer::on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release,
                          CopyOut copy_out) {
-  Buffer buffer = borrow(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), type, std::move(release));
+  Buffer buffer = borrow_on_device(device, address, type, std::move(release), std::move(copy_out));
   buffer.storage_->borrowed = false;
+  return buffer;
+}
+
+Buffer Buffer::borrow_on_device(const Device& device, std::uint64_t address, const Type& type,
+                                std::function<void()> deleter, CopyOut copy_out) {
+  Buffer buffer = borrow(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), type, std::move(deleter));
   buffer.storage_->device = device;
   buffer.storage_->copy_out = std::move(copy_out);
   return buffer;

@@ -23,6 +23,9 @@ class Buffer {
   using CopyOut = std::function<void(void* to, std::int64_t bytes)>;
   static Buffer on_device(const Device& device, std::uint64_t address, const Type& type, std::function<void()> release,
                           CopyOut copy_out = {});
+  // The same of memory of somebody else.
+  static Buffer borrow_on_device(const Device& device, std::uint64_t address, const Type& type,
+                                 std::function<void()> deleter, CopyOut copy_out = {});
 
   explicit operator bool() const { return storage_ != nullptr; }
   const Type& type() const { return type_; }

@@ -69,6 +69,9 @@ void Session::finish_background() { state_->background.wait(); }
 void Session::stop_background() { state_->background.stop(); }
 
 Buffer Session::place(const Buffer& buffer) { return state_->backends.of_results().place(buffer); }
+Buffer Session::borrow(std::uint64_t address, const Type& type, std::function<void()> deleter) {
+  return state_->backends.of_results().borrow(address, type, std::move(deleter));
+}
 void Session::synchronize() { state_->backends.of_results().synchronize(); }
 MemoryStatistics Session::memory() const { return state_->backends.of_results().memory(); }
 void Session::reset_peak_memory() { state_->backends.of_results().reset_peak_memory(); }

@@ -95,6 +95,8 @@ class Session {
   void prepare(const ir::Graph& graph, const std::vector<bool>& donated, const std::vector<bool>& fixed);
   // The same value where results are: in host memory, or on the device. Throws DeviceError.
   Buffer place(const Buffer& buffer);
+  // As Backend::borrow, where results are.
+  Buffer borrow(std::uint64_t address, const Type& type, std::function<void()> deleter);
   // Why convolutions on a CUDA device are generated kernels, not calls of cuDNN; empty if they are, or on the host.
   std::string why_no_library() const;
   // Waits until everything is computed. Throws DeviceError if something went wrong there.

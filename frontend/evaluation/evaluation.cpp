@@ -149,6 +149,11 @@ runtime::Buffer place(const runtime::Buffer& buffer, const Device& device) {
   return buffer.device() == device ? buffer : default_engine()->session(device).place(buffer);
 }
 
+runtime::Buffer borrow_on(const Device& device, std::uint64_t address, const Type& type,
+                          std::function<void()> deleter) {
+  return default_engine()->session(device).borrow(address, type, std::move(deleter));
+}
+
 runtime::Buffer buffer_of(const Tensor& tensor) {
   evaluate({&tensor, 1});
   const std::lock_guard lock(context().graph_mutex);

@@ -1,6 +1,7 @@
 // Evaluation: from recorded values and graphs to computed ones.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ void evaluate_before(std::span<const Tensor> later, std::span<const Tensor> want
 
 // The same value on a device. Throws DeviceError, UnsupportedError.
 runtime::Buffer place(const runtime::Buffer& buffer, const Device& device);
+// A value at an address of the device, which is somebody else's until `deleter` is called, once. Throws DeviceError,
+// UnsupportedError.
+runtime::Buffer borrow_on(const Device& device, std::uint64_t address, const Type& type, std::function<void()> deleter);
 // Plans and compiles a graph as a run on the device would; per parameter: what may be overwritten, what never changes.
 void prepare_graph(const ir::Graph& graph, const Device& device, const std::vector<bool>& donated,
                    const std::vector<bool>& fixed);

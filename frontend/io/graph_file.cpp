@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "frontend/io/array_file.h"
 #include "frontend/io/files.h"
 #include "ir/base/check.h"
 #include "ir/base/number.h"
@@ -123,7 +124,7 @@ std::vector<NamedArray> read_arguments(const GraphFile& file, const std::string&
     const Type& type = file.graph.parameters()[i].type();
     types.emplace(stored_name(file.graph.parameter_name(i), type.dtype), &type);
   }
-  return read_npz(path, {}, [&](const NamedArray& described) {
+  return read_stored_arrays(path, {}, [&](const NamedArray& described) {
     const auto found = types.find(described.name);
     FJ_CHECK(found != types.end(), "{}: {}", path, no_parameters(file.graph, described.name));
     check_argument(described, *found->second, path);
@@ -166,7 +167,7 @@ std::vector<NamedArray> read_expected(const GraphFile& file, const std::string& 
     const Type& type = file.graph.results()[i].type();
     types.emplace(file.results[i], type), types.emplace(stored_name(file.results[i], DType::bf16), type);
   }
-  return read_npz(
+  return read_stored_arrays(
       path, [&](std::string_view name) { return types.contains(std::string(name)); },
       [&](const NamedArray& described) {
         check_expected(described, types.at(described.name), path);

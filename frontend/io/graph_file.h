@@ -33,7 +33,7 @@ std::vector<NamedArray> read_arguments(const GraphFile& file, const std::string&
 std::vector<ir::Array> bind_arguments(const GraphFile& file, std::span<const NamedArray> arrays,
                                       const std::string& source);
 
-// The arrays of an .npz that hold the file's results; others are passed over.
+// The arrays of a file that hold the graph's results; others are passed over.
 std::vector<NamedArray> read_expected(const GraphFile& file, const std::string& path);
 
 std::vector<NamedArray> name_results(const GraphFile& file, std::span<const ir::Array> values);

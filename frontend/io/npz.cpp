@@ -19,9 +19,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
 }
 
 void check_writable(const NamedArray& array) {
-  const std::int64_t expected = bytes(array.dtype, array.shape.elements());
-  FJ_CHECK(static_cast<std::int64_t>(array.bytes.size()) == expected, "array '{}': {} bytes given, {}{} has {}",
-           array.name, array.bytes.size(), name(array.dtype), array.shape.str(), expected);
+  check_bytes(array);
   FJ_CHECK(array.name.size() <= 255 && array.name.find('\0') == std::string::npos,
            "array names have at most 255 bytes and no zero byte");
 }

@@ -8,30 +8,14 @@
 // ending; `stored_name` and `plain_name` put it on and take it off.
 #pragma once
 
-#include <cstddef>
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "fusejit/dtype.h"
-#include "fusejit/shape.h"
+#include "frontend/io/named_array.h"
 
 namespace fusejit::io {
-
-// Elements in row-major order; bool elements are the bytes 0 and 1.
-struct NamedArray {
-  std::string name;
-  DType dtype = DType::f32;
-  Shape shape;
-  std::vector<std::byte> bytes;
-};
-
-// Arrays to be read; the others are passed over, whatever is in them. Empty: all.
-using WantedName = std::function<bool(std::string_view name)>;
-// Asked with name, dtype and shape before the elements are read: no leaves them out. It may throw.
-using WantedArray = std::function<bool(const NamedArray& described)>;
 
 // `source` stands in front of every message: the file's name.
 std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::string& source,

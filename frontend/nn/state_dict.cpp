@@ -1,4 +1,4 @@
-// Module's values by name: as a StateDict, in an .npz, and back.
+// Module's values by name: as a StateDict, in a file, and back.
 //
 // Types are compared first, those of files too, so that no elements are read of what is refused or left out; and no
 // value is set before all new ones are on their devices.
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "frontend/evaluation/evaluation.h"
-#include "frontend/io/npz.h"
+#include "frontend/io/array_file.h"
 #include "frontend/nn/fit.h"
 #include "fusejit/module.h"
 #include "ir/base/check.h"
@@ -22,10 +22,14 @@ using NamedTypes = std::map<std::string, Type>;
 // PyTorch counts the batches of a batch norm whose running statistics have no momentum; here there are none.
 bool is_passed_over(std::string_view name) { return name.ends_with("num_batches_tracked"); }
 
-Unloaded not_loaded(const NamedValues& own, const NamedTypes& given) {
+std::vector<NamedType> types_of(const NamedValues& own) {
   std::vector<NamedType> types;
   for (const auto& [name, parameter] : own) types.emplace_back(name, parameter.value().type());
-  Unloaded left = unloaded(types, given);
+  return types;
+}
+
+Unloaded not_loaded(const std::vector<NamedType>& own, const NamedTypes& given) {
+  Unloaded left = unloaded(own, given);
   std::erase_if(left.unexpected, is_passed_over);
   return left;
 }
@@ -53,7 +57,7 @@ Unloaded Module::load_state_dict(const StateDict& values, LoadOptions options) {
   const auto own = named_values();
   NamedTypes types;
   for (const auto& [name, value] : values) types.emplace(name, value.type());
-  Unloaded left = not_loaded(own, types);
+  Unloaded left = not_loaded(types_of(own), types);
   if (options.strict) check_complete(left, own.size(), "load_state_dict", "module");
   StateDict fitting = values;
   for (const Unloaded::Misshapen& m : left.misshapen) fitting.erase(m.name);
@@ -66,22 +70,19 @@ void Module::save(const std::string& path) const { fusejit::save(state_dict(), p
 Unloaded Module::load(const std::string& path, LoadOptions options) {
   const auto own = named_values();
   NamedTypes given;
-  for (const io::NamedArray& array : io::describe_npz(path)) {
-    const std::string name = io::plain_name(array.name, array.dtype);
-    const bool is_new = given.emplace(name, Type{array.dtype, array.shape, Layout::standard}).second;
-    FJ_CHECK(is_new, "{}: there are two arrays named '{}'", path, name);
-  }
-  Unloaded left = not_loaded(own, given);
+  for (const io::NamedArray& array : io::describe_arrays(path))
+    given.emplace(array.name, Type{array.dtype, array.shape, Layout::standard});
+  const std::vector<NamedType> types = types_of(own);
+  Unloaded left = not_loaded(types, given);
   if (options.strict) check_complete(left, own.size(), path, "module");
-  NamedTypes wanted;
-  for (const auto& [name, parameter] : own) wanted.emplace(name, parameter.value().type());
+  const NamedTypes wanted(types.begin(), types.end());
   const auto is_wanted = [&](const io::NamedArray& described) {
-    const auto found = wanted.find(io::plain_name(described.name, described.dtype));
+    const auto found = wanted.find(described.name);
     return found != wanted.end() && fits({described.dtype, described.shape, Layout::standard}, found->second);
   };
   StateDict values;
-  for (const io::NamedArray& array : io::read_npz(path, {}, is_wanted))
-    values.emplace(io::plain_name(array.name, array.dtype), from_host(array.bytes.data(), array.shape, array.dtype));
+  for (const io::NamedArray& array : io::read_arrays(path, is_wanted))
+    values.emplace(array.name, from_host(array.bytes.data(), array.shape, array.dtype));
   load_state_dict(values, options);  // which sees to a file that has changed in between
   return left;
 }

@@ -34,6 +34,9 @@ class CpuBackend : public Backend {
   KernelCounts kernels() const override;
 
   Buffer place(const Buffer& buffer) override { return buffer.on_host(); }
+  Buffer borrow(std::uint64_t address, const Type& type, std::function<void()> deleter) override {
+    return Buffer::borrow(reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)), type, std::move(deleter));
+  }
   void synchronize() override {}  // who asked has waited
   MemoryStatistics memory() const override;
   void reset_peak_memory() override;

@@ -59,6 +59,9 @@ class CudaBackend : public Backend {
   std::string why_no_library() const override;
 
   Buffer place(const Buffer& buffer) override;
+  Buffer borrow(std::uint64_t address, const Type& type, std::function<void()> deleter) override {
+    return device_->borrow(address, type, std::move(deleter));
+  }
   void synchronize() override { device_->synchronize(); }
   MemoryStatistics memory() const override;
   void reset_peak_memory() override { device_->memory().reset_peak(); }

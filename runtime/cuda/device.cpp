@@ -35,6 +35,24 @@ Buffer CudaDevice::allocate(const Type& type) {
   return buffer;
 }
 
+Buffer CudaDevice::borrow(CuPointer address, const Type& type, std::function<void()> deleter) {
+  constexpr CuPointer kAlignment = 64;  // scheduler/lower/group_kernel.cpp
+  // Somebody else may reuse the memory in another stream's order.
+  const auto release = [self = shared_from_this(), deleter = std::move(deleter)] {
+    try {
+      self->synchronize();
+    } catch (const Error&) {  // nothing runs there any more; who asks for a value hears of it
+    }
+    deleter();
+  };
+  const Buffer theirs = Buffer::borrow_on_device(device_, address, type, release, copy_out(address));
+  if (address % kAlignment == 0) return theirs;
+  Buffer own = allocate(type);
+  context_.call(context_.driver().copy_on_device, own.address(), address, static_cast<std::size_t>(type.bytes()),
+                stream_.get());
+  return own;
+}
+
 Buffer CudaDevice::upload(const Buffer& host) {
   Buffer buffer = allocate(host.type());
   staging_.upload(buffer.address(), host.data(), host.bytes());

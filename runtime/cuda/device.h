@@ -25,6 +25,9 @@ class CudaDevice : public std::enable_shared_from_this<CudaDevice> {
 
   // Fresh memory, its content undefined. Buffers keep the device alive.
   Buffer allocate(const Type& type);
+  // Memory of somebody else on this device, until `deleter` is called, when the work that needs it is done; or a copy,
+  // where it is not aligned as generated code asks.
+  Buffer borrow(CuPointer address, const Type& type, std::function<void()> deleter);
   // A copy on the device of a buffer of the host; returns once the host's bytes may change again.
   Buffer upload(const Buffer& host);
   // A copy on the host of a buffer of this device; waits for the work that computes it.

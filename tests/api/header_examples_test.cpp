@@ -10,6 +10,7 @@
 #include <regex>
 #include <sstream>
 
+#include "fusejit/dlpack.h"
 #include "fusejit/fusejit.h"
 #include "tests/support/cache_folder.h"
 #include "tests/support/onnx_file.h"
@@ -204,6 +205,37 @@ TEST_F(HeaderExamples, Io) {
   fj::Tensor x = fj::load(path).at("x");
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2}));
   std::filesystem::remove(path);
+}
+
+TEST_F(HeaderExamples, Metadata) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("header_examples_" + std::to_string(::getpid()) + ".safetensors"))
+          .string();
+  fj::save({{"x", fj::ones({2})}}, path, {{"format", "pt"}});  // as PyTorch's readers of .safetensors ask
+  std::cout << fj::load_metadata(path).at("format");
+  EXPECT_EQ(printed_.str(), "pt");
+  EXPECT_EQ(fj::load(path).at("x").to_vector<float>(), (std::vector<float>{1, 1}));
+  std::filesystem::remove(path);
+}
+
+TEST_F(HeaderExamples, Host) {
+  {
+    std::vector<float> pitched = {1, 2, 0, 3, 4, 0};  // rows of 2, each in 3
+    fj::Tensor rows = fj::from_host(pitched, {2, 2}, {3, 1});
+    EXPECT_EQ(rows.to_vector<float>(), (std::vector<float>{1, 2, 3, 4}));
+  }
+  float columns[] = {1, 4, 2, 5, 3, 6};
+  fj::Tensor x = fj::borrow(columns, {2, 3}, {1, 2});  // 1 2 3, 4 5 6
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  for (float v : x.span<float>()) std::cout << v << ' ';
+  fj::HostView<float> view = fj::host_view<float>(fj::ones({2, 3}) * 2);
+  std::cout << view(1, 2) << ' ' << view.strides()[0];  // 2 3
+  EXPECT_EQ(printed_.str(), "1 2 3 4 5 6 2 3");
+}
+
+TEST_F(HeaderExamples, Dlpack) {
+  fj::Tensor x = fj::from_dlpack(fj::to_dlpack(fj::ones({2, 3})));
+  EXPECT_EQ(x.to_vector<float>(), std::vector<float>(6, 1));
 }
 
 TEST_F(HeaderExamples, SaveGraph) {

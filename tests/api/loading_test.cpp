@@ -133,6 +133,56 @@ TEST_F(Loading, RefusesFilesThatAreNone) {
   }
 }
 
+// The other format says the same of the same mistakes.
+TEST_F(Loading, SafetensorsLoadAsArchivesDo) {
+  const std::string path = folder_ / "values.safetensors";
+  nn::Sequential a = linear_and_norm(), b = linear_and_norm();
+  a.to(bf16), b.to(bf16);
+  for (const std::string& file : {path, path_}) {  // in an archive bf16 arrays have other names
+    b.parameters()[0].set(zeros({2, 3}, bf16));
+    a.save(file);
+    ASSERT_NE(values_of(a.state_dict()), values_of(b.state_dict()));
+    EXPECT_TRUE(b.load(file).empty());
+    EXPECT_EQ(values_of(a.state_dict()), values_of(b.state_dict())) << file;
+    EXPECT_EQ(values_of(load(file)), values_of(a.state_dict())) << file;
+  }
+  nn::Sequential wider;
+  for (int i = 0; i < 7; ++i) wider.push_back(nn::Linear(3, 2));
+  EXPECT_EQ(error_of([&] { wider.load(path); }),
+            path +
+                ": of the module's 14 values 10 are missing ('2.weight', '2.bias', '3.weight', '3.bias', '4.weight' "
+                "and 5 more), 2 are unknown ('1.running_mean', '1.running_var'), 4 are misshapen ('0.weight' is "
+                "bf16[2,3] and should be f32[2,3], '0.bias' is bf16[2] and should be f32[2], '1.weight' is bf16[2] "
+                "and should be f32[2,3], '1.bias' is bf16[2] and should be f32[2])");
+  const nn::Unloaded left = wider.load(path, {.strict = false});
+  EXPECT_EQ(left.missing.size() + left.unexpected.size() + left.misshapen.size(), 16u);
+  EXPECT_EQ(error_of([&] { save(ones({2}), path); }),
+            "save: " + path + " holds tensors by name, one alone is written as an .npy");
+  EXPECT_EQ(error_of([&] {
+              save(StateDict{{"x", ones({2})}}, path_, {{"format", "pt"}});
+            }),
+            path_ + ": an .npz has no place for metadata, a .safetensors has");
+}
+
+TEST_F(Loading, OptimisersSayWhatDoesNotFit) {
+  std::vector<nn::Parameter> parameters;
+  for (int i = 0; i < 7; ++i) parameters.emplace_back("p", ones({2}));
+  optim::Adam opt(parameters);
+  const std::string path = folder_ / "adam.safetensors";
+  save(opt.state_dict(), path);
+  opt.load_state_dict(load(path));
+  EXPECT_EQ(error_of([&] {
+              opt.load_state_dict({{"steps", zeros({}, i64)}, {"7.exp_avg", zeros({2})}});
+            }),
+            "Adam: of the optimiser's 17 values 16 are missing ('0.exp_avg', '0.exp_avg_sq', '1.exp_avg', "
+            "'1.exp_avg_sq', '2.exp_avg' and 9 more), 1 is unknown ('7.exp_avg')");
+  StateDict values = opt.state_dict();
+  for (int i = 0; i < 6; ++i) values[std::to_string(i) + ".exp_avg"] = zeros({3});
+  EXPECT_NE(error_of([&] { opt.load_state_dict(values); }).find("6 are misshapen ('0.exp_avg' is f32[3] and should be"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { opt.load_state_dict(values); }).find(" and 1 more)"), std::string::npos);
+}
+
 // A bf16 array travels under a name of its own, so that a file may hold two for one value.
 TEST_F(Loading, RefusesTwoArraysOfOneName) {
   nn::Linear layer(3, 2);

@@ -1,4 +1,4 @@
-// Code that a user's compiler refuses, and what it says: tensors are no conditions.
+// Code that a user's compiler refuses, and what it says: tensors are no conditions, temporaries show no memory.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -57,6 +57,15 @@ TEST_F(RefusedCode, TensorsAreNoConditions) {
     for (const char* word : c.words) EXPECT_NE(said.find(word), std::string::npos) << c.code << "\n" << said;
   }
   EXPECT_EQ(said_of("if (x.defined() && !y.defined()) return fj::where(x > 0, fj::logical_and(x, x < p), x);"), "");
+}
+
+TEST_F(RefusedCode, TemporariesHaveNoSpan) {
+  for (const char* code : {"for (float v : (x + y).span<float>()) return v * x;", "(void)p.value().span<float>();"}) {
+    const std::string said = said_of(code);
+    for (const char* word : {"temporary tensor", "in a variable", "host_view()"})
+      EXPECT_NE(said.find(word), std::string::npos) << code << "\n" << said;
+  }
+  EXPECT_EQ(said_of("fj::Tensor z = x + y; for (float v : z.span<float>()) return v * x;"), "");
 }
 
 }  // namespace

@@ -243,12 +243,15 @@ void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
   CLI::App& command = *program.add_subcommand("run", "Run a graph file on arrays");
   command.add_option("graph", options->graph, "The graph, a .fj file")->required();
-  command.add_option("--inputs", options->inputs, "An .npz with one array per parameter")->check(is_named());
-  command.add_option("--outputs", options->outputs, "The .npz that the results out0, out1, ... are written to")
+  command.add_option("--inputs", options->inputs, "An .npz or .safetensors with one array per parameter")
+      ->check(is_named());
+  command
+      .add_option("--outputs", options->outputs,
+                  "The .npz or .safetensors that the results out0, out1, ... are written to")
       ->check(is_named());
   command.add_option("--grad", options->grad, "Differentiate by these parameters: x,w");
   command.add_option("--device", options->device, "cpu or cuda:0");
-  command.add_option("--check", options->check, "An .npz with the expected results")->check(is_named());
+  command.add_option("--check", options->check, "An .npz or .safetensors with the expected results")->check(is_named());
   command.add_option("--rtol", options->tolerance.relative, "Relative tolerance of --check")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--atol", options->tolerance.absolute, "Absolute tolerance of --check")

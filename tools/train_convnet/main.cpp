@@ -220,7 +220,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", job.seed, "seed of weights, order and dropout")
       ->capture_default_str()
       ->check(tools::why_no_seed);
-  app.add_option("--save", paths.save, "write the trained parameters as .npz");
+  app.add_option("--save", paths.save, "write the trained parameters as .npz, or .safetensors by its name");
   app.add_option("--json", paths.json, "write the results as JSON");
   app.add_option("--png", paths.png, "picture of test images with their labels; empty: none")->capture_default_str();
   app.add_option("--limit", job.limit, "use only so many images; 0: all")

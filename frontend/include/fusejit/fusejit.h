@@ -8,6 +8,7 @@
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"
+#include "fusejit/host.h"
 #include "fusejit/io.h"
 #include "fusejit/lr_scheduler.h"
 #include "fusejit/memory.h"

@@ -1,5 +1,6 @@
-// Named tensors in files: NumPy's .npz, and one tensor in a .npy (docs/ops.md section 13); and what is recorded, as a
-// graph. Every dtype; bf16 travels as <u2 under a name that ends in ".bf16".
+// Named tensors in files: .safetensors where the file's name ends so, else NumPy's .npz; one tensor in a .npy
+// (docs/ops.md section 13); and what is recorded, as a graph. Every dtype; in an .npz bf16 travels as <u2 under a name
+// that ends in ".bf16".
 //
 //   fj::save({{"x", fj::tensor<float>({1, 2})}}, path);
 //   fj::Tensor x = fj::load(path).at("x");
@@ -16,12 +17,20 @@ namespace fusejit {
 // Names are those of PyTorch: "0.weight", "layer1.0.bn1.running_mean".
 using StateDict = std::map<std::string, Tensor>;
 
-// Written whole or not at all. FileError if it cannot be written.
-void save(const StateDict& tensors, const std::string& path);
-// FileError if it cannot be opened; UserError, one sentence, if it is damaged or no .npz; DeviceError if its arrays
-// need more memory than the machine has.
+// What a .safetensors says beside its tensors.
+using Metadata = std::map<std::string, std::string>;
+
+// Written whole or not at all. FileError if it cannot be written; UserError for metadata in another file than a
+// .safetensors, and in one of those for names and metadata that are no UTF-8 and the name "__metadata__".
+//   fj::save({{"x", fj::ones({2})}}, path, {{"format", "pt"}});  // as PyTorch's readers of .safetensors ask
+//   std::cout << fj::load_metadata(path).at("format");
+void save(const StateDict& tensors, const std::string& path, const Metadata& metadata = {});
+// FileError if it cannot be opened; UserError, one sentence, if it is damaged, of another format than its name says, or
+// holds an array of another dtype than tensors have; DeviceError if its arrays need more memory than the machine has.
 StateDict load(const std::string& path);
-// One .npy array; errors as above.
+// Empty for an .npz. Errors as above; of a .safetensors no elements are read.
+Metadata load_metadata(const std::string& path);
+// One .npy array; errors as above. UserError for the name of a .safetensors.
 void save(const Tensor& tensor, const std::string& path);
 Tensor load_array(const std::string& path);
 

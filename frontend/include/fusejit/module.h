@@ -96,7 +96,7 @@ class Module {
   // or of another shape or dtype, and names the first five of each. With strict = false, sets what fits and returns the
   // rest. Entries called num_batches_tracked, which PyTorch writes, are passed over.
   Unloaded load_state_dict(const StateDict& values, LoadOptions options = {});
-  // state_dict() as an .npz, and back; errors as in io.h.
+  // state_dict() as a file, and back: .npz, or .safetensors if the name ends so. Errors as in io.h.
   void save(const std::string& path) const;
   Unloaded load(const std::string& path, LoadOptions options = {});
 

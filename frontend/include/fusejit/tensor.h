@@ -69,6 +69,19 @@ class Tensor {
   // Copies the elements in row-major order of the logical shape as bytes() bytes: f16 and bf16 as their bits, bool as
   // the bytes 0 and 1.
   void copy_to(void* destination) const;
+  // The elements where they are, row-major, for reading, without a copy. Evaluates. T is the dtype's own type, or
+  // std::uint16_t for the bits of f16 and bf16. Good as long as this handle or a copy of it is there, so there is none
+  // of a temporary; host_view() (host.h) holds what it shows. UserError for another dtype, and on a device.
+  //   for (float v : x.span<float>()) std::cout << v << ' ';
+  template <class T>
+  std::span<const T> span() const&;
+  template <class T>
+  std::span<const T> span() const&& {
+    static_assert(kNever<T>,
+                  "a span of a temporary tensor would show memory that is gone: keep the tensor in a variable, or take "
+                  "host_view(), which holds what it shows");
+    return {};
+  }
   // The values as text, long axes shortened. Evaluates.
   std::string str() const;
 
@@ -104,6 +117,8 @@ class Tensor {
   static constexpr bool kNever = false;
   // The elements converted to `dtype`, bytes(dtype, elements()) of them.
   void copy_as(DType dtype, void* destination) const;
+  // Those of a value in host memory, which are of that dtype.
+  const void* elements_in_place(DType dtype) const;
   std::shared_ptr<TensorState> state_;
 };
 
@@ -121,6 +136,16 @@ constexpr DType dtype_of() {
   } else {
     static_assert(std::is_integral_v<T> && sizeof(T) == 8, "no dtype for this element type");
     return i64;
+  }
+}
+
+// The dtype whose elements a T reads in place: its own, or `of` where that is f16 or bf16 and T has their bits.
+template <class T>
+constexpr DType element_dtype(DType of) {
+  if constexpr (std::is_same_v<T, std::uint16_t>) {
+    return of == bf16 ? bf16 : f16;
+  } else {
+    return dtype_of<T>();
   }
 }
 
@@ -175,14 +200,13 @@ Tensor tensor(const std::vector<T>& values) {
 // The elements where they are, in host memory, row-major, without a copy: the memory must stay valid and unchanged
 // until `deleter` is called, which happens when nothing needs it any more. Results never overwrite it. With
 // check_borrowed() (runtime.h; on in debug builds) every use verifies that the bytes are still those of the beginning
-// and throws UserError if not.
+// and throws UserError if not. UserError for memory that is not aligned to its elements.
 Tensor borrow(void* elements, const Shape& shape, DType dtype, std::function<void()> deleter = {});
 template <class T>
 Tensor borrow(T* elements, const Shape& shape, std::function<void()> deleter = {}) {
   return borrow(const_cast<std::remove_const_t<T>*>(elements), shape, dtype_of<std::remove_const_t<T>>(),
                 std::move(deleter));
 }
-
 // Evaluates several values in one plan.
 void eval(const std::vector<Tensor>& tensors);
 
@@ -226,6 +250,11 @@ std::vector<T> Tensor::to_vector() const {
     copy_as(dtype_of<T>(), result.data());
   }
   return result;
+}
+
+template <class T>
+std::span<const T> Tensor::span() const& {
+  return {static_cast<const T*>(elements_in_place(element_dtype<T>(dtype()))), static_cast<std::size_t>(elements())};
 }
 
 template <class T>

@@ -9,6 +9,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/engine.h"
+#include "fusejit/dlpack.h"
 #include "fusejit/fusejit.h"
 #include "tests/support/error_of.h"
 #include "tests/support/fake_device/fake_gpu.h"
@@ -117,6 +118,91 @@ TEST_F(CudaDevices, TheDefaultDeviceIsWhereTensorsAreMade) {
   EXPECT_EQ(net(ones({4, 3})).to_vector<float>().size(), 8u);
   float memory[2] = {1, 2};
   EXPECT_EQ(borrow(memory, {2}).device(), Device());
+}
+
+// Memory of the device goes both ways as it is; what is imported is given back when no work needs it.
+TEST_F(CudaDevices, DlpackSharesMemoryOfTheDevice) {
+  static int deleted;
+  deleted = 0;
+  const auto imported = [](DLManagedTensor* theirs, std::uint64_t offset, std::vector<std::int64_t> strides = {3, 1}) {
+    struct Other {
+      DLManagedTensor managed;
+      DLManagedTensor* theirs;
+      std::int64_t shape[2], strides[2];
+    };
+    auto* other = new Other{{theirs->dl_tensor, nullptr, nullptr}, theirs, {2, 3}, {strides[0], strides[1]}};
+    DLTensor& t = other->managed.dl_tensor;
+    t.ndim = 2, t.shape = other->shape, t.strides = other->strides, t.byte_offset = offset;
+    other->managed.manager_ctx = other;
+    other->managed.deleter = [](DLManagedTensor* self) {
+      auto* one = static_cast<Other*>(self->manager_ctx);
+      one->theirs->deleter(one->theirs);
+      delete one;
+      ++deleted;
+    };
+    return from_dlpack(&other->managed);
+  };
+  std::vector<float> numbers(32);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);
+  const auto there = [&] { return from_host(numbers, {32}).to(cuda); };
+  {
+    DLManagedTensor* out = to_dlpack(there());
+    EXPECT_EQ(out->dl_tensor.device.device_type, kDLCUDA);
+    EXPECT_EQ(out->dl_tensor.device.device_id, 0);
+    const Tensor x = imported(out, 0);
+    EXPECT_EQ(x.device(), cuda);
+    DLManagedTensor* again = to_dlpack(x);
+    EXPECT_EQ(again->dl_tensor.data, out->dl_tensor.data) << "no copy";
+    again->deleter(again);
+    EXPECT_EQ((x + 1).to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(deleted, 0);
+  }
+  EXPECT_EQ(deleted, 1);
+  EXPECT_EQ((imported(to_dlpack(there()), 0, {1, 2}) * 2).to_vector<float>(), (std::vector<float>{0, 4, 8, 2, 6, 10}));
+  EXPECT_EQ(deleted, 2);
+  const Tensor moved = imported(to_dlpack(there()), 4);  // generated code asks for more than an element's alignment
+  EXPECT_EQ(deleted, 3) << "copied";
+  EXPECT_EQ((moved * 1).to_vector<float>(), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(error_of<UnsupportedError>([&] {
+              imported(to_dlpack(there()), 0, {4, 1});
+            }),
+            "from_dlpack: the elements do not fill their memory on cuda:0 in a row; copy them to where they do (x: "
+            "f32[2,3])");
+  EXPECT_EQ(deleted, 4);
+}
+
+// A step overwrites parameters in their own memory, but not in that of somebody else.
+TEST_F(CudaDevices, TrainingLeavesImportedMemoryAlone) {
+  nn::Linear net(48, 4, false);
+  net.to(cuda);
+  const nn::Parameter weight = net.parameters()[0];
+  optim::SGD opt({weight}, {.lr = 0.1, .momentum = 0.9});
+  auto step = train_step(net, opt, [&](const Tensor& x) { return mean(square(net(x))); });
+  const Tensor x = ones({2, 48}).to(cuda), theirs = (ones({4, 48}) * 2).to(cuda).eval();
+  const std::vector<float> before = theirs.to_vector<float>();
+  const auto address = [](const Tensor& tensor) {
+    DLManagedTensor* out = to_dlpack(tensor);
+    const void* data = out->dl_tensor.data;
+    out->deleter(out);
+    return data;
+  };
+  step(x).eval();
+  const void* own = address(weight.value());
+  step(x).eval();
+  EXPECT_EQ(address(weight.value()), own);
+  weight.set(from_dlpack(to_dlpack(theirs)));
+  EXPECT_EQ(address(weight.value()), address(theirs));
+  step(x).eval();
+  EXPECT_NE(weight.value().to_vector<float>(), before);
+  EXPECT_NE(address(weight.value()), address(theirs));
+  EXPECT_EQ(theirs.to_vector<float>(), before);
+}
+
+TEST_F(CudaDevices, SpansAreOfTheHostAndViewsCopy) {
+  const Tensor x = from_host(std::vector<float>{1, 2, 3, 4}, {2, 2}).to(cuda);
+  EXPECT_EQ(error_of([&] { x.span<float>(); }),
+            "span: the elements are on cuda:0; .to(\"cpu\") copies them (x: f32[2,2])");
+  EXPECT_EQ(host_view<float>(x * 2)(1, 0), 6);
 }
 
 TEST_F(CudaDevices, ModulesMoveWithTheirOptimisersAndFiles) {

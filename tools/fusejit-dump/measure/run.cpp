@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "frontend/io/array_file.h"
 #include "frontend/io/files.h"
 #include "ir/base/check.h"
 #include "ir/interp.h"
@@ -84,7 +85,7 @@ int run_graph(const RunOptions& options, Invocation& invocation) {
   const std::vector<ir::Array> results = evaluate(options, file, schedules, arguments);
   std::vector<std::string> wrong;
   if (!options.check.empty()) wrong = io::differences(file, results, expected, options.tolerance, options.check);
-  if (!options.outputs.empty()) io::write_npz(options.outputs, io::name_results(file, results));
+  if (!options.outputs.empty()) io::write_stored_arrays(options.outputs, io::name_results(file, results));
   std::string text;
   for (std::size_t i = 0; i < results.size(); ++i)
     text += fmt::format("{}: {}\n", file.results[i], results[i].type.str());

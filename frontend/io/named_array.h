@@ -1,0 +1,31 @@
+// NamedArray: one array of a file, as its format's reader hands it over and its writer takes it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fusejit/dtype.h"
+#include "fusejit/shape.h"
+
+namespace fusejit::io {
+
+// Elements in row-major order; bool elements are the bytes 0 and 1.
+struct NamedArray {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  std::vector<std::byte> bytes;
+};
+
+// Arrays to be read; the others are passed over, whatever is in them. Empty: all.
+using WantedName = std::function<bool(std::string_view name)>;
+// Asked with name, dtype and shape before the elements are read: no leaves them out. It may throw.
+using WantedArray = std::function<bool(const NamedArray& described)>;
+
+// UserError unless the bytes are those of the dtype and shape.
+void check_bytes(const NamedArray& array);
+
+}  // namespace fusejit::io
