@@ -2,6 +2,7 @@
 
 #include "frontend/grad.h"
 #include "frontend/parameter_storage.h"
+#include "fusejit/autocast.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"
 
@@ -37,21 +38,33 @@ RecordingScope::~RecordingScope() {
   }
 }
 
-RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, double max_grad_norm,
+RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, const TrainStepOptions& options,
                          const std::function<std::vector<Tensor>()>& f) {
   RecordedStep step;
-  step.outputs = f();
+  {
+    const Autocast cast(options.autocast.value_or(f32));
+    step.outputs = f();
+  }
   FJ_CHECK(!step.outputs.empty() && step.outputs[0].defined(), "train_step: the function must return the loss");
   const Tensor& loss = step.outputs[0];
-  std::vector<Tensor> gradients = gradients_of(loss, optimizer.parameters(), "train_step");
-  if (max_grad_norm > 0) optim::clip_grad_norm(gradients, max_grad_norm);
-  optimizer.update(gradients);
+  std::optional<GradScaler> scaler = options.scaler;  // a handle
+  std::vector<Tensor> gradients =
+      gradients_of(scaler ? scaler->scale(loss) : loss, optimizer.parameters(), "train_step");
+  if (scaler) scaler->unscale(gradients);
+  if (options.max_grad_norm > 0) optim::clip_grad_norm(gradients, options.max_grad_norm);
+  Tensor overflow;
+  if (scaler) {
+    overflow = scaler->step(optimizer, gradients);
+  } else {
+    optimizer.update(gradients);
+  }
   step.wanted = step.outputs;
   for (const auto& [storage, old] : recording.before) {
     const std::lock_guard lock(storage->mutex);
     step.wanted.push_back(storage->value);
     step.donations.push_back({old, 2, storage->name});  // owned here and by recording.before
   }
+  if (overflow.defined()) step.wanted.push_back(overflow);
   return step;
 }
 

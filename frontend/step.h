@@ -7,7 +7,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
-#include "fusejit/optim.h"
+#include "fusejit/train.h"
 
 namespace fusejit {
 
@@ -31,14 +31,15 @@ class RecordingScope {
 };
 
 struct RecordedStep {
-  std::vector<Tensor> outputs;      // of the function; the loss is the first
-  std::vector<Tensor> wanted;       // the outputs, then the new values of recording.before's slots
+  std::vector<Tensor> outputs;  // of the function; the loss is the first
+  // The outputs, then the new values of recording.before's slots, then, with a scaler, whether nothing is kept.
+  std::vector<Tensor> wanted;
   std::vector<Donation> donations;  // the old ones
 };
 
 // Records f, the gradients of its first output and the optimiser's update. Throws UserError unless that is one float
-// number that depends on a parameter. max_grad_norm > 0 clips.
-RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, double max_grad_norm,
+// number that depends on a parameter.
+RecordedStep record_step(Recording& recording, optim::Optimizer& optimizer, const TrainStepOptions& options,
                          const std::function<std::vector<Tensor>()>& f);
 
 }  // namespace fusejit

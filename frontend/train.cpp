@@ -54,10 +54,7 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   try {
     RecordedStep step = [&] {
       const runtime::ProfileScope scope("record", "train_step");
-      return record_step(recording, own.optimizer, own.options.max_grad_norm, [&] {
-        const Autocast cast(own.options.autocast.value_or(f32));
-        return f();
-      });
+      return record_step(recording, own.optimizer, own.options, f);
     }();
     // What a step gives back is a value without history, and so is what it leaves in the module.
     for (const Tensor& tensor : step.wanted) tensor.state()->needs_grad = false;
@@ -67,8 +64,10 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
     }
     scope.keep();
     ++own.count;
+    if (own.options.scaler) own.options.scaler->update();
     return std::move(step.outputs);
   } catch (...) {
+    if (own.options.scaler) own.options.scaler->forget();
     own.optimizer.set_steps(updates);
     throw;
   }

@@ -113,10 +113,8 @@ ModelGraph graph_of(const NamedNetwork& model) {
   recording.seed = 1;
   recording.name = model.name;
   const RecordingScope scope(recording);
-  const RecordedStep step = record_step(recording, *model.optimizer, 0, [&] {
-    const Autocast cast(model.autocast.value_or(f32));
-    return std::vector{model.loss(net(x), target)};
-  });
+  const RecordedStep step = record_step(recording, *model.optimizer, {.autocast = model.autocast},
+                                        [&] { return std::vector{model.loss(net(x), target)}; });
   std::vector<Tensor> replaced;
   for (const Donation& donation : step.donations) replaced.push_back(donation.value);
   return captured(model.name + "_step", step.wanted, std::move(names), replaced);

@@ -160,7 +160,11 @@ void Optimizer::step(const Tensor& loss) {
   join_plans(loss);
 }
 
-void Optimizer::State::update_group(const Group& group, const std::vector<Tensor>& gradients) {
+void Optimizer::State::update_group(const Group& group, const std::vector<Tensor>& gradients, const Tensor& unless) {
+  const auto kept = [&](const Tensor& old, const Tensor& updated) {
+    const Tensor value = updated.to(old.dtype());
+    return unless.defined() ? where(unless, old, value) : value;
+  };
   const char* const called_rule = called(name);
   const Rule::Decay decay = group.settings.weight_decay == 0 ? Rule::Decay::of_rule : rule->decay();
   std::vector<double> values = rule->numbers(group.settings, steps + 1);
@@ -173,22 +177,27 @@ void Optimizer::State::update_group(const Group& group, const std::vector<Tensor
     // An update is arithmetic on values: the old parameter without its mark.
     Rule::Update update{parameters[i].value().requires_grad(false), gradients[i], {}};
     for (const nn::Parameter& s : state[i]) update.state.push_back(follow(s, update.value.device()));
+    const Rule::Update before = update;
     const DType dtype = update.value.dtype();
     std::vector<Tensor>& n = scalars[compute_type(dtype)];
     for (std::size_t v = n.size(); v < values.size(); ++v) n.push_back(scalar(values[v], compute_type(dtype)));
     if (decay == Rule::Decay::of_gradient) update.gradient = update.gradient + update.value * n.back();
     if (decay == Rule::Decay::of_value) update.value = update.value * n.back();
     rule->apply(update, n);
-    parameters[i].set(update.value.to(dtype));
-    for (std::size_t s = 0; s < state[i].size(); ++s) state[i][s].set(update.state[s].to(dtype));
+    parameters[i].set(kept(before.value, update.value));
+    for (std::size_t s = 0; s < state[i].size(); ++s) state[i][s].set(kept(before.state[s], update.state[s]));
   }
 }
 
-void Optimizer::update(const std::vector<Tensor>& gradients) {
+void Optimizer::update(const std::vector<Tensor>& gradients) { update(gradients, {}); }
+
+void Optimizer::update(const std::vector<Tensor>& gradients, const Tensor& unless) {
   state_->check_gradients(gradients);
+  FJ_CHECK(!unless.defined() || (unless.dtype() == boolean && unless.rank() == 0),
+           "{}: whether an update is left out is a bool of shape [], not {}", state_->name, unless.type().str());
   state_->compute_last_update(gradients);
   const NoGrad off;
-  for (const State::Group& group : state_->groups) state_->update_group(group, gradients);
+  for (const State::Group& group : state_->groups) state_->update_group(group, gradients, unless);
   ++state_->steps;
 }
 

@@ -32,7 +32,7 @@ struct Optimizer::State {
   const Group& group(std::size_t number) const;
   void check_gradients(const std::vector<Tensor>& gradients) const;
   void compute_last_update(const std::vector<Tensor>& gradients) const;
-  void update_group(const Group& group, const std::vector<Tensor>& gradients);
+  void update_group(const Group& group, const std::vector<Tensor>& gradients, const Tensor& unless);
 };
 
 }  // namespace fusejit::optim

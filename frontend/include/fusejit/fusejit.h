@@ -9,6 +9,7 @@
 #include "fusejit/device.h"
 #include "fusejit/grad.h"
 #include "fusejit/host.h"
+#include "fusejit/grad_scaler.h"
 #include "fusejit/io.h"
 #include "fusejit/lr_scheduler.h"
 #include "fusejit/memory.h"

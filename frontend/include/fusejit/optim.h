@@ -100,6 +100,8 @@ class Optimizer {
   // UserError, and nothing has changed, for another number of gradients than parameters or one of another type.
   // train_step does this; a loop of one's own calls it with what grad() gave.
   void update(const std::vector<Tensor>& gradients);
+  // The same, of which nothing is kept if `unless`, bool [], is true; it counts all the same (set_steps()).
+  void update(const std::vector<Tensor>& gradients, const Tensor& unless);
   // grad() of the loss for all parameters() and update(); those that it does not depend on keep their values. UserError
   // if it depends on none, or is not one float number. The loss is computed with the update, in one plan, when any of
   // them is asked for.

@@ -25,14 +25,16 @@
 #include <utility>
 #include <vector>
 
+#include "fusejit/grad_scaler.h"
 #include "fusejit/module.h"
 #include "fusejit/optim.h"
 
 namespace fusejit {
 
 struct TrainStepOptions {
-  double max_grad_norm = 0;            // > 0: gradients are clipped to this joint norm
-  std::optional<DType> autocast = {};  // bf16, f16: the function is recorded inside an Autocast (autocast.h)
+  double max_grad_norm = 0;               // > 0: gradients are clipped to this joint norm
+  std::optional<DType> autocast = {};     // bf16, f16: the function is recorded inside an Autocast (autocast.h)
+  std::optional<GradScaler> scaler = {};  // of the loss: for f16 (grad_scaler.h)
 };
 
 namespace detail {

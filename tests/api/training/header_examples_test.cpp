@@ -26,6 +26,29 @@ TEST(HeaderExamplesOfTraining, OptimizerOfOnesOwn) {
   EXPECT_FLOAT_EQ(net.state_dict().at("bias").item<float>(), before - 0.1f);
 }
 
+TEST(HeaderExamplesOfTraining, GradScaler) {
+  fj::nn::Linear net(4, 1);
+  fj::optim::SGD opt(net.parameters());
+  auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::mse_loss(net(x), y); },
+                             {.autocast = fj::f16, .scaler = fj::GradScaler()});
+  EXPECT_GT(step(fj::ones({2, 4}), fj::full({2, 1}, 9)).item<float>(), 0);
+}
+
+TEST(HeaderExamplesOfTraining, GradScalerInALoopOfOnesOwn) {
+  fj::nn::Linear net(4, 1);
+  fj::optim::SGD opt(net.parameters());
+  fj::GradScaler scaler;
+  const auto parameters = net.parameters();
+  const std::vector<fj::Tensor> values(parameters.begin(), parameters.end());
+  const fj::Tensor loss = fj::mse_loss(net(fj::ones({2, 4})), fj::zeros({2, 1}));
+  std::vector<fj::Tensor> gradients = fj::grad(scaler.scale(loss), values);
+  scaler.unscale(gradients);
+  fj::optim::clip_grad_norm(gradients, 1);
+  scaler.step(opt, gradients);
+  scaler.update();
+  EXPECT_EQ(opt.steps(), 1);
+}
+
 TEST(HeaderExamplesOfTraining, Schedules) {
   fj::nn::Linear net(3, 1);
   const fj::Tensor x = fj::ones({4, 3}), y = fj::zeros({4, 1});
