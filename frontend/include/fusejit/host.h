@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fusejit/tensor.h"
@@ -20,18 +22,16 @@ namespace fusejit {
 //   std::vector<float> pitched = {1, 2, 0, 3, 4, 0};  // rows of 2, each in 3
 //   fj::Tensor rows = fj::from_host(pitched, {2, 2}, {3, 1});
 Tensor from_host(const void* elements, const Shape& shape, DType dtype, const std::vector<std::int64_t>& strides);
-template <class T>
-Tensor from_host(std::span<const T> values, const Shape& shape, const std::vector<std::int64_t>& strides);
-template <class T>
-Tensor from_host(const std::vector<T>& values, const Shape& shape, const std::vector<std::int64_t>& strides) {
-  return from_host(std::span<const T>(values), shape, strides);
-}
 void check_within(const Shape& shape, DType dtype, const std::vector<std::int64_t>& strides,
                   std::size_t values);  // internal
 template <class T>
 Tensor from_host(std::span<const T> values, const Shape& shape, const std::vector<std::int64_t>& strides) {
   check_within(shape, dtype_of<T>(), strides, values.size());
   return from_host(static_cast<const void*>(values.data()), shape, dtype_of<T>(), strides);
+}
+template <class T>
+Tensor from_host(const std::vector<T>& values, const Shape& shape, const std::vector<std::int64_t>& strides) {
+  return from_host(std::span<const T>(values), shape, strides);
 }
 
 // borrow() of elements that fill their memory in some order of the axes, column-major say, or are repeated by a stride
@@ -80,7 +80,7 @@ class HostView {
     bool is_there = static_cast<int>(at.size()) == rank();
     for (std::size_t axis = 0; is_there && axis < at.size(); ++axis) {
       is_there = at[axis] >= 0 && at[axis] < shape()[static_cast<int>(axis)];
-      offset += at[axis] * memory_.strides[axis];
+      if (is_there) offset += at[axis] * memory_.strides[axis];
     }
     if (!is_there) refuse_index(memory_, at);
     return data()[offset];
