@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "frontend/nn/family.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/step.h"
 #include "fusejit/random.h"
@@ -14,6 +15,7 @@ StepCore::StepCore(nn::Module& net, optim::Optimizer& optimizer, TrainStepOption
     : net_(net.share()), optimizer_(optimizer), options_(options) {
   FJ_CHECK(std::isfinite(options.max_grad_norm) && options.max_grad_norm >= 0,
            "train_step: max_grad_norm is {}, it must be finite and not negative", options.max_grad_norm);
+  nn::mark_trained(net_->parameters());
 }
 
 std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f) {
@@ -26,7 +28,11 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   try {
     RecordedStep step = [&] {
       const runtime::ProfileScope scope("record", "train_step");
-      return record_step(recording, optimizer_, options_.max_grad_norm, f);
+      return record_step(recording, optimizer_, options_.max_grad_norm, [&] {
+        std::vector<Tensor> outputs = f();
+        if (count_ == 0 && !outputs.empty()) nn::check_families(outputs[0], optimizer_.parameters(), "train_step");
+        return outputs;
+      });
     }();
     // What a step gives back is a value without history, and so is what it leaves in the module.
     for (const Tensor& tensor : step.wanted) tensor.state()->needs_grad = false;

@@ -7,6 +7,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
+#include "frontend/nn/family.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/record.h"
 #include "frontend/step.h"
@@ -32,6 +33,7 @@ Optimizer::Optimizer(const char* name, std::vector<ParameterGroup> groups, doubl
     check_finite("weight decay", groups_.back().weight_decay, 0, HUGE_VAL);
   }
   FJ_CHECK(!parameters_.empty(), "{}: there are no parameters to train", name);
+  nn::mark_trained(parameters_);
   state_.resize(parameters_.size());
 }
 
@@ -130,6 +132,7 @@ const char* called(std::string name) {
 }  // namespace
 
 void Optimizer::step(const Tensor& loss) {
+  if (steps_ == 0) nn::check_families(loss, parameters_, name_ + ": step");
   update(gradients_of(loss, parameters_, name_ + ": step"));
   join_plans(loss);
 }
