@@ -13,19 +13,15 @@ ConvOptions conv_options(Pair stride, Padding padding, Pair dilation, std::int64
   return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
 }
 
-Tensor initial_weight(const ConvWeight& weight) { return uniform_within(weight.fan_in, weight.shape); }
-
 }  // namespace
 
 Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Pair kernel_size, Conv2dOptions options)
     : conv_(conv_options(options.stride, options.padding, options.dilation, options.groups)),
       padding_mode_(options.padding_mode),
-      weight_(parameter(
-          "weight", initial_weight(conv_weight("Conv2d", in_channels, out_channels, kernel_size, options.groups)))) {
+      weight_(parameter("weight", conv_weight("Conv2d", in_channels, out_channels, kernel_size, options.groups))) {
   check_padding_mode("Conv2d", padding_mode_);
   if (!options.bias) return;
-  const std::int64_t fan_in = in_channels / options.groups * kernel_size.vertical * kernel_size.horizontal;
-  bias_.push_back(parameter("bias", uniform_within(fan_in, {out_channels})));
+  bias_.push_back(parameter("bias", uniform_within(fan_in(weight_.value().shape()), {out_channels})));
 }
 
 Tensor Conv2d::forward(const Tensor& x) const {
@@ -40,15 +36,14 @@ ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_chan
                                  ConvTranspose2dOptions options)
     : conv_(conv_options(options.stride, options.padding, options.dilation, options.groups)),
       output_padding_(options.output_padding),
-      weight_(parameter("weight", initial_weight(conv_weight("ConvTranspose2d", in_channels, out_channels, kernel_size,
-                                                             options.groups, true)))) {
+      weight_(parameter("weight",
+                        conv_weight("ConvTranspose2d", in_channels, out_channels, kernel_size, options.groups, true))) {
   FJ_CHECK(output_padding_.vertical >= 0 && output_padding_.vertical < options.stride.vertical &&
                output_padding_.horizontal >= 0 && output_padding_.horizontal < options.stride.horizontal,
            "ConvTranspose2d: output_padding [{},{}] must be less than the stride [{},{}], and not negative",
            output_padding_.vertical, output_padding_.horizontal, options.stride.vertical, options.stride.horizontal);
   if (!options.bias) return;
-  const std::int64_t fan_in = out_channels / options.groups * kernel_size.vertical * kernel_size.horizontal;
-  bias_.push_back(parameter("bias", uniform_within(fan_in, {out_channels})));
+  bias_.push_back(parameter("bias", uniform_within(fan_in(weight_.value().shape()), {out_channels})));
 }
 
 Tensor ConvTranspose2d::forward(const Tensor& x) const {
@@ -63,8 +58,8 @@ ConvBatchNorm2d::ConvBatchNorm2d(std::int64_t in_channels, std::int64_t out_chan
                                  ConvBatchNorm2dOptions options)
     : conv_(conv_options(options.stride, options.padding, options.dilation, options.groups)),
       options_(options),
-      weight_(parameter("weight", initial_weight(conv_weight("ConvBatchNorm2d", in_channels, out_channels, kernel_size,
-                                                             options.groups)))) {
+      weight_(
+          parameter("weight", conv_weight("ConvBatchNorm2d", in_channels, out_channels, kernel_size, options.groups))) {
   FJ_CHECK(!options.track_running_stats || !(options.unbiased || options.eps_outside),
            "ConvBatchNorm2d: unbiased and eps_outside normalise by the batch's own statistics only, set "
            "track_running_stats to false");

@@ -140,10 +140,6 @@ Tensor MultiheadAttention::attention(const Tensor& query, const Tensor& key, con
 }
 
 Tensor MultiheadAttention::forward(const Tensor& x) const { return attention(x, x, x, {}); }
-Tensor MultiheadAttention::forward(const Tensor& query, const Tensor& key, const Tensor& value,
-                                   const AttentionMasks& masks) const {
-  return attention(query, key, value, masks);
-}
 Tensor MultiheadAttention::operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                                       const AttentionMasks& masks) const {
   return as_call([&] { return attention(query, key, value, masks); });

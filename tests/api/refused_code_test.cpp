@@ -1,4 +1,4 @@
-// Code that a user's compiler refuses, and what it says: tensors are no conditions.
+// Code that a user's compiler refuses, and what it says: tensors are no conditions, modules have a forward.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -57,6 +57,15 @@ TEST_F(RefusedCode, TensorsAreNoConditions) {
     for (const char* word : c.words) EXPECT_NE(said.find(word), std::string::npos) << c.code << "\n" << said;
   }
   EXPECT_EQ(said_of("if (x.defined() && !y.defined()) return fj::where(x > 0, fj::logical_and(x, x < p), x);"), "");
+}
+
+TEST_F(RefusedCode, ModulesHaveAForward) {
+  const std::string module = "struct Net : fj::nn::ModuleOf<Net> { ";
+  const std::string said = said_of(module + "}; Net net;");
+  EXPECT_NE(said.find("a module says what it computes"), std::string::npos) << said;
+  for (const char* form : {"fj::Tensor forward(const fj::Tensor& x) override { return x; }",
+                           "fj::Tensor forward(const fj::Tensor& x) const override { return x; }"})
+    EXPECT_EQ(said_of(module + form + "}; Net net; net(net.forward(x)); const Net same; same(x);"), "");
 }
 
 }  // namespace

@@ -59,7 +59,6 @@ class MultiheadAttention : public ModuleOf<MultiheadAttention> {
  public:
   MultiheadAttention(std::int64_t embed_dim, std::int64_t num_heads, MultiheadAttentionOptions options = {});
   Tensor forward(const Tensor& x) const override;
-  Tensor forward(const Tensor& query, const Tensor& key, const Tensor& value, const AttentionMasks& masks = {}) const;
   using Module::operator();
   Tensor operator()(const Tensor& query, const Tensor& key, const Tensor& value,
                     const AttentionMasks& masks = {}) const;
