@@ -56,22 +56,21 @@ double kaiming_deviation(const char* function, const Parameter& parameter, const
   return calculate_gain(options.nonlinearity, options.a) * over(1, options.mode == "fan_in" ? fan.in : fan.out);
 }
 
-// The inverse of the error function within its open interval: Giles's polynomial ("Approximating the erfinv function",
-// 2010, single precision), then two steps of Newton's method in f64.
+// The inverse of the error function within its open interval, to single precision: Giles, "Approximating the erfinv
+// function", 2010.
 double inverse_erf(double y) {
-  const auto horner = [](double w, std::initializer_list<double> coefficients) {
+  const double w = -std::log((1 - y) * (1 + y));
+  const auto polynomial = [](double at, std::initializer_list<double> coefficients) {
     double p = 0;
-    for (const double c : coefficients) p = p * w + c;
+    for (const double c : coefficients) p = p * at + c;
     return p;
   };
-  const double w = -std::log((1 - y) * (1 + y));
-  double x =
-      y * (w < 5 ? horner(w - 2.5, {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
-                                    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941})
-                 : horner(std::sqrt(w) - 3, {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
-                                             0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682}));
-  for (int step = 0; step < 2; ++step) x -= (std::erf(x) - y) / (2 * std::numbers::inv_sqrtpi * std::exp(-x * x));
-  return x;
+  if (w < 5) {
+    return y * polynomial(w - 2.5, {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                                    -0.00125372503, -0.00417768164, 0.246640727, 1.50140941});
+  }
+  return y * polynomial(std::sqrt(w) - 3, {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844,
+                                           0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682});
 }
 
 }  // namespace

@@ -167,16 +167,18 @@ TEST_F(Families, TwoOptimisers) {
       critic, of_critic, [&](const Tensor& x) { return mean(critic(generator(x))); }, ones({2, 3}));
 }
 
-// A network that only train_step knows: what it holds is its business.
+// What train_step is given as its net is known: here an image is trained, and the network judges it.
 TEST_F(Families, TheNetOfTrainStep) {
-  nn::Linear body(3, 3), judge(3, 1);
-  nn::ModuleList both(body, judge);
-  optim::SGD opt(body.parameters(), {.lr = 0.01});
-  train_step(both, opt, [&](const Tensor& x) { return sum(judge(body(x))); })(ones({2, 3}));
+  nn::Linear judge(3, 1);
+  const nn::Parameter image("image", zeros({1, 3}));
+  optim::SGD opt({image}, optim::SgdOptions{.lr = 0.01});
+  train_step(judge, opt, [&](const Tensor& x) { return sum(judge(image + x)); })(ones({1, 3}));
   EXPECT_EQ(opt.steps(), 1);
+  const nn::Linear other(3, 1);
+  EXPECT_THROW(optim::SGD({image}, optim::SgdOptions{}).step(sum(other(image))), UserError);
 }
 
-// A moving average shares its first value with the parameter that it follows, and is used nowhere.
+// A moving average shares its first value with the parameter that it follows, and is used nowhere; whichever is first.
 TEST_F(Families, CopiesOfAValue) {
   nn::Linear net(3, 2);
   const nn::Parameter average("average", net.weight());
@@ -186,6 +188,28 @@ TEST_F(Families, CopiesOfAValue) {
         net, opt, [&](const Tensor& x) { return sum(net(x)); }, ones({2, 3}));
     average.set(net.weight());
   }
+  nn::Sequential two(nn::Linear(3, 3), nn::Linear(3, 2));
+  const nn::Parameter of_fixed_part("average", two.at<nn::Linear>(0).weight());
+  optim::SGD of_head(two[1].parameters(), {.lr = 0.01});
+  expect_trains(
+      two, of_head, [&](const Tensor& x) { return sum(two(x)); }, ones({2, 3}));
+
+  const Tensor values = ones({3}).eval();
+  const nn::Parameter first("average", values), trained("trained", values);
+  optim::SGD opt({trained}, optim::SgdOptions{.lr = 0.01});
+  opt.step(sum(trained * 2));
+  EXPECT_EQ(opt.steps(), 1);
+}
+
+// A module that is made of trained ones and others, after its optimiser.
+TEST_F(Families, JoinedLater) {
+  const nn::Linear body(3, 3), fixed(3, 2);
+  optim::SGD opt(body.parameters(), {.lr = 0.01});
+  const auto loss = [&] { return sum(fixed(body(ones({2, 3})))); };
+  EXPECT_THROW(opt.step(loss()), UserError);
+  const nn::ModuleList both(body, fixed);
+  opt.step(loss());
+  EXPECT_EQ(opt.steps(), 1);
 }
 
 // Adding later is adding.
