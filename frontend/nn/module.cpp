@@ -156,13 +156,13 @@ Tensor Module::as_call(const std::function<Tensor()>& f) const {
 Tensor Module::operator()(const Tensor& x) {
   return as_call([&] { return forward(x); });
 }
-Tensor Module::operator()(const Tensor& x) const {
-  return as_call([&] { return forward(x); });
-}
+// As the other one, so that a class that derives from a layer and overrides the form without const is called by it.
+Tensor Module::operator()(const Tensor& x) const { return const_cast<Module&>(*this)(x); }
 
-// Each calls the other one: ModuleOf sees to it that a module overrides one of them.
+// Each calls the other one: ModuleOf sees to it that a module overrides one of them. The cast takes away what a const
+// handle never meant; a forward that changes no member may be called of an object that is declared const.
 Tensor Module::forward(const Tensor& x) { return std::as_const(*this).forward(x); }
-Tensor Module::forward(const Tensor& x) const { return share()->forward(x); }
+Tensor Module::forward(const Tensor& x) const { return const_cast<Module*>(this)->forward(x); }
 
 namespace {
 constexpr int kDeepest = 100;  // modules within modules; keeps the walk below from exhausting the stack

@@ -71,7 +71,8 @@ class Module {
   Module();
   virtual ~Module() = default;
   // What it computes. A module overrides one of the two: the const one, or, if its forward changes members of its own,
-  // the other; then a const module of it is called as a copy, which names the same values.
+  // the other; an object of such a class that is declared const must not be called then. Whichever it is, both can be
+  // called: a module is a handle, and a const one names the same values.
   virtual Tensor forward(const Tensor& x);
   virtual Tensor forward(const Tensor& x) const;
   // forward(x). Errors begin with the name of the module that they come from: "in layer1.0.conv2: conv2d: ...", if it
