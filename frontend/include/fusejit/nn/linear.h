@@ -45,7 +45,7 @@ struct MultiheadAttentionOptions {
 };
 struct AttentionMasks {
   Tensor attn_mask = {};         // [L,S] or [N*num_heads,L,S]; bool: true is not attended to, float: is added
-  Tensor key_padding_mask = {};  // [N,S], likewise: keys of which nobody takes notice
+  Tensor key_padding_mask = {};  // [N,S], likewise: true for keys that no query attends to
 };
 // softmax(q*k^T/sqrt(d))*v for each of num_heads slices, d = embed_dim/num_heads wide, of projections of query, key and
 // value; "Attention Is All You Need", Vaswani et al. 2017. query: [N,L,embed_dim], key and value: [N,S,embed_dim] ->
