@@ -2,6 +2,7 @@
 // the old value keeps it. During a recording assignments are noted, so that a failed step leaves everything as it was.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -9,11 +10,16 @@
 
 namespace fusejit {
 
+namespace nn {
+struct Family;  // frontend/nn/family.h
+}
+
 struct ParameterStorage {
   std::string name;
   bool trainable = false;
   mutable std::mutex mutex;
   Tensor value;
+  std::shared_ptr<nn::Family> family;  // never null
 };
 
 }  // namespace fusejit

@@ -18,6 +18,8 @@
 
 namespace fusejit {
 
+struct ParameterStorage;  // frontend/parameter_storage.h
+
 // What a node carries that is the result of a custom gradient. An empty tensor among `saved` stands for the result
 // itself, which would otherwise keep itself alive.
 struct CustomNote {
@@ -38,6 +40,7 @@ struct Attachment {
   bool borrowed = false;
   bool donated_to_run = false;  // to a plan that is running and may overwrite it: who needs it waits until that is over
   std::shared_ptr<const CustomNote> custom;
+  std::weak_ptr<ParameterStorage> owner;  // of a leaf: the parameter whose value it is, or was
 
   Attachment() = default;
   Attachment(const Attachment&) = delete;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/nn/check_state.h"
+#include "frontend/nn/family.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/step.h"
 #include "fusejit/autocast.h"
@@ -24,6 +25,7 @@ StepCore::StepCore(const nn::Module& net, const optim::Optimizer& optimizer, Tra
   FJ_CHECK(std::isfinite(options.max_grad_norm) && options.max_grad_norm >= 0,
            "train_step: max_grad_norm is {}, it must be finite and not negative", options.max_grad_norm);
   if (options.autocast) Autocast{*options.autocast};  // refuses a type that cannot be meant, here and not at a step
+  nn::mark_trained(net.parameters());
 }
 
 StepCore::State& StepCore::state() const {
@@ -54,7 +56,12 @@ std::vector<Tensor> StepCore::run(const std::function<std::vector<Tensor>()>& f)
   try {
     RecordedStep step = [&] {
       const runtime::ProfileScope scope("record", "train_step");
-      return record_step(recording, own.optimizer, own.options, f);
+      return record_step(recording, own.optimizer, own.options, [&] {
+        std::vector<Tensor> outputs = f();
+        if (own.count == 0 && !outputs.empty())
+          nn::check_families(outputs[0], own.optimizer.parameters(), "train_step");
+        return outputs;
+      });
     }();
     // What a step gives back is a value without history, and so is what it leaves in the module.
     for (const Tensor& tensor : step.wanted) tensor.state()->needs_grad = false;

@@ -21,7 +21,7 @@ class DenseLayer : public nn::ModuleOf<DenseLayer> {
         conv2_(add("conv2", conv(kBottleneck * kGrowth, kGrowth, 3))),
         dropout_(add("dropout", nn::Dropout(dropout))) {}
 
-  Tensor forward(const Tensor& x) override {
+  Tensor forward(const Tensor& x) const override {
     const Tensor bottleneck = conv1_(relu(norm1_(x)));
     return concat({x, dropout_(conv2_(relu(norm2_(bottleneck))))}, 1);
   }
@@ -71,7 +71,9 @@ DenseNet::DenseNet(const std::vector<int>& layers, std::int64_t classes, double 
   draw_initial_weights(*this, {.fan = Fan::in, .zero_biases = true});
 }
 
-Tensor DenseNet::forward(const Tensor& x) { return classifier_(flatten(adaptive_avg_pool2d(features_(x), 1), 1)); }
+Tensor DenseNet::forward(const Tensor& x) const {
+  return classifier_(flatten(adaptive_avg_pool2d(features_(x), 1), 1));
+}
 
 DenseNet densenet121(std::int64_t classes, double dropout) { return DenseNet({6, 12, 24, 16}, classes, dropout); }
 

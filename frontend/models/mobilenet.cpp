@@ -33,7 +33,7 @@ class InvertedResidual : public nn::ModuleOf<InvertedResidual> {
     add("conv", conv_);
   }
 
-  Tensor forward(const Tensor& x) override { return adds_input_ ? x + conv_(x) : conv_(x); }
+  Tensor forward(const Tensor& x) const override { return adds_input_ ? x + conv_(x) : conv_(x); }
 
  private:
   bool adds_input_;
@@ -57,7 +57,9 @@ MobileNetV2::MobileNetV2(std::int64_t classes, double dropout)
   draw_initial_weights(*this, {.fan = Fan::out, .matrices = 0.01, .zero_biases = true});
 }
 
-Tensor MobileNetV2::forward(const Tensor& x) { return classifier_(flatten(adaptive_avg_pool2d(features_(x), 1), 1)); }
+Tensor MobileNetV2::forward(const Tensor& x) const {
+  return classifier_(flatten(adaptive_avg_pool2d(features_(x), 1), 1));
+}
 
 MobileNetV2 mobilenet_v2(std::int64_t classes, double dropout) { return MobileNetV2(classes, dropout); }
 

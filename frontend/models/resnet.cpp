@@ -28,7 +28,7 @@ class BasicBlock : public nn::ModuleOf<BasicBlock> {
     if (downsample_.size() > 0) add("downsample", downsample_);
   }
 
-  Tensor forward(const Tensor& x) override {
+  Tensor forward(const Tensor& x) const override {
     const Tensor y = bn2_(conv2_(relu(bn1_(conv1_(x)))));
     return relu(y + (downsample_.size() > 0 ? downsample_(x) : x));
   }
@@ -55,7 +55,7 @@ class Bottleneck : public nn::ModuleOf<Bottleneck> {
     if (downsample_.size() > 0) add("downsample", downsample_);
   }
 
-  Tensor forward(const Tensor& x) override {
+  Tensor forward(const Tensor& x) const override {
     Tensor y = relu(bn1_(conv1_(x)));
     y = relu(bn2_(conv2_(y)));
     y = bn3_(conv3_(y));
@@ -97,9 +97,9 @@ ResNet::ResNet(const std::vector<int>& blocks, std::int64_t classes, ResNetBlock
   draw_initial_weights(*this, {.fan = Fan::out});
 }
 
-Tensor ResNet::forward(const Tensor& x) {
+Tensor ResNet::forward(const Tensor& x) const {
   Tensor y = max_pool2d(relu(bn1_(conv1_(x))), 3, {.stride = 2, .padding = 1});
-  for (nn::Sequential& layer : layers_) y = layer(y);
+  for (const nn::Sequential& layer : layers_) y = layer(y);
   return fc_(flatten(adaptive_avg_pool2d(y, 1), 1));
 }
 

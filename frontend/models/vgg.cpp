@@ -30,7 +30,7 @@ VGG::VGG(const std::vector<int>& convolutions, std::int64_t classes, VGGOptions 
   draw_initial_weights(*this, {.fan = Fan::out, .matrices = 0.01, .zero_biases = true});
 }
 
-Tensor VGG::forward(const Tensor& x) {
+Tensor VGG::forward(const Tensor& x) const {
   return classifier_(flatten(adaptive_avg_pool2d(features_(x), {kSide, kSide}), 1));
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "frontend/context.h"
+#include "frontend/nn/family.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/parameter_storage.h"
 #include "ir/base/check.h"
@@ -21,7 +22,9 @@ Parameter::Parameter(std::string name, Tensor value, bool trainable) : storage_(
   storage_->trainable = trainable;
   FJ_CHECK(!trainable || is_float(value.dtype()), "parameter '{}' is {}, only float tensors can be trained",
            storage_->name, value.type().str());
+  storage_->family = std::make_shared<Family>();
   storage_->value = as_leaf(value, trainable);
+  note_owner(*this);
 }
 
 const std::string& Parameter::name() const { return storage_->name; }
@@ -56,12 +59,14 @@ void Parameter::set(const Tensor& value) const {
              storage_->name, old.type().str(), value.type().str());
     storage_->value = replacement;
   }
+  note_owner(*this);
 }
 
 struct Module::Tree {
   std::atomic<bool> training = true;  // read by whoever records, on any thread
   std::vector<std::pair<std::string, Parameter>> values;
   std::vector<std::pair<std::string, std::shared_ptr<Tree>>> children;
+  const std::shared_ptr<Family> family = std::make_shared<Family>();
   std::mutex step_mutex;
   std::atomic<const char*> last_place = nullptr;  // where it stood when it was last called
 };
@@ -138,14 +143,25 @@ namespace {
 
 }  // namespace
 
-Tensor Module::operator()(const Tensor& x) {
+Tensor Module::as_call(const std::function<Tensor()>& f) const {
   const ModuleCall call(*this, *tree_);
   try {
-    return forward(x);
+    return f();
   } catch (const Error& error) {
     throw_placed(error);
   }
 }
+
+Tensor Module::operator()(const Tensor& x) {
+  return as_call([&] { return forward(x); });
+}
+// As the other one, so that a class that derives from a layer and overrides the form without const is called by it.
+Tensor Module::operator()(const Tensor& x) const { return const_cast<Module&>(*this)(x); }
+
+// Each calls the other one: ModuleOf sees to it that a module overrides one of them. The cast takes away what a const
+// handle never meant; a forward that changes no member may be called of an object that is declared const.
+Tensor Module::forward(const Tensor& x) { return std::as_const(*this).forward(x); }
+Tensor Module::forward(const Tensor& x) const { return const_cast<Module*>(this)->forward(x); }
 
 namespace {
 constexpr int kDeepest = 100;  // modules within modules; keeps the walk below from exhausting the stack
@@ -203,8 +219,11 @@ Module& Module::to(DType dtype) {
     Tensor converted =
         ShapesOnly::is_on() ? without_value({dtype, value.shape(), Layout::standard}) : value.to(dtype).detach().eval();
     if (parameter.trainable()) converted.requires_grad();
-    const std::lock_guard lock(parameter.storage()->mutex);
-    parameter.storage()->value = converted;
+    {
+      const std::lock_guard lock(parameter.storage()->mutex);
+      parameter.storage()->value = converted;
+    }
+    note_owner(parameter);
   }
   return *this;
 }
@@ -216,8 +235,11 @@ Module& Module::to(const Device& device) {
   }
   for (auto& [parameter, copy] : moved) {
     if (parameter.trainable()) copy.requires_grad();
-    const std::lock_guard lock(parameter.storage()->mutex);
-    std::swap(parameter.storage()->value, copy);
+    {
+      const std::lock_guard lock(parameter.storage()->mutex);
+      std::swap(parameter.storage()->value, copy);
+    }
+    note_owner(parameter);
   }
   return *this;
 }
@@ -250,14 +272,14 @@ void Module::check_name(const char* what, const std::string& name, const Module*
 
 Parameter Module::parameter(const std::string& name, const Tensor& value) {
   check_name("parameter", name, nullptr);
-  tree_->values.emplace_back(name, Parameter(name, value, true));
-  return tree_->values.back().second;
+  Parameter made(name, value, true);
+  made.storage()->family = tree_->family;
+  return tree_->values.emplace_back(name, std::move(made)).second;
 }
 
 Parameter Module::state(const std::string& name, const Tensor& value) {
   check_name("state", name, nullptr);
-  tree_->values.emplace_back(name, Parameter(name, value, false));
-  return tree_->values.back().second;
+  return tree_->values.emplace_back(name, Parameter(name, value, false)).second;
 }
 
 void Module::add_child(const std::string& name, const Module& module) {
@@ -272,6 +294,7 @@ void Module::add_child(const std::string& name, const Module& module) {
   }
   check_name("module", name, &module);
   tree_->children.emplace_back(name, module.tree_);
+  join(tree_->family, module.tree_->family);
 }
 
 }  // namespace fusejit::nn

@@ -166,7 +166,7 @@ std::vector<Tensor> Model::run(const std::vector<Tensor>& inputs) const {
   return results;
 }
 
-Tensor Model::forward(const Tensor& x) {
+Tensor Model::forward(const Tensor& x) const {
   FJ_CHECK(inputs().size() == 1 && results().size() == 1,
            "{}: the model has {} inputs and {} results: run() takes and gives all of them", state_->graph.source,
            inputs().size(), results().size());

@@ -59,7 +59,7 @@ void AveragedModel::update_parameters() {
   s.counted_of = s.n_averaged.value();
 }
 
-Tensor AveragedModel::forward(const Tensor& x) {
+Tensor AveragedModel::forward(const Tensor& x) const {
   StandIns values;
   for (const auto& [value, average] : state_->values) values.emplace(value.storage().get(), average.value());
   const StandInScope scope(values);

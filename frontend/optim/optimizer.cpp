@@ -8,6 +8,7 @@
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
 #include "frontend/nn/check_state.h"
+#include "frontend/nn/family.h"
 #include "frontend/optim/settings.h"
 #include "frontend/parameter_storage.h"
 #include "frontend/record.h"
@@ -50,6 +51,7 @@ Optimizer::Optimizer(std::shared_ptr<const Rule> rule, std::vector<ParameterGrou
     s.groups.push_back({own, {}, first, s.parameters.size()});
   }
   FJ_CHECK(!s.parameters.empty(), "{}: there are no parameters to train", s.name);
+  nn::mark_trained(s.parameters);
   for (const nn::Parameter& parameter : s.parameters) {
     const Tensor value = parameter.value();
     const std::vector<std::byte> zero(s.state_names.empty() ? 0 : static_cast<std::size_t>(value.bytes()));
@@ -156,6 +158,7 @@ const char* called(std::string name) {
 }  // namespace
 
 void Optimizer::step(const Tensor& loss) {
+  if (state_->steps == 0) nn::check_families(loss, state_->parameters, state_->name + ": step");
   update(gradients_of(loss, state_->parameters, state_->name + ": step"));
   join_plans(loss);
 }

@@ -23,7 +23,7 @@ namespace fj = fusejit;
 struct Net : fj::nn::ModuleOf<Net> {
   fj::nn::Conv2d conv = add("conv", fj::nn::Conv2d(1, 8, 3));
   fj::nn::Linear head = add("head", fj::nn::Linear(8 * 26 * 26, 10));
-  fj::Tensor forward(const fj::Tensor& x) override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
+  fj::Tensor forward(const fj::Tensor& x) const override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
 };
 
 struct Squares : fj::data::Dataset {
@@ -279,6 +279,62 @@ TEST_F(HeaderExamples, NamedLayers) {
   EXPECT_EQ(head(fj::ones({2, 8, 3, 3})).shape(), (fj::Shape{2, 4, 3, 3}));
 }
 
+TEST_F(HeaderExamples, Functions) {
+  fj::nn::Sequential net(fj::nn::Conv2d(1, 8, 3), fj::relu, [](const fj::Tensor& x) { return x.mean({2, 3}); });
+  EXPECT_EQ(net(fj::ones({2, 1, 5, 5})).shape(), (fj::Shape{2, 8}));
+}
+
+TEST_F(HeaderExamples, Lists) {
+  fj::nn::ModuleList layers(fj::nn::Linear(4, 4), fj::nn::Linear(4, 4));
+  fj::Tensor y = fj::ones({2, 4});
+  for (fj::nn::Module& layer : layers) y = fj::relu(layer(y)) + y;
+  EXPECT_EQ(y.shape(), (fj::Shape{2, 4}));
+}
+
+TEST_F(HeaderExamples, Dictionaries) {
+  fj::nn::ModuleDict heads({{"boxes", fj::nn::Linear(8, 4)}, {"classes", fj::nn::Linear(8, 10)}});
+  fj::Tensor boxes = heads["boxes"](fj::ones({2, 8}));  // [2,4]
+  for (const auto& [name, head] : heads) std::cout << name << (*head)(fj::ones({2, 8})).shape().str() << ' ';
+  EXPECT_EQ(printed_.str(), "boxes[2,4] classes[2,10] ");
+  EXPECT_EQ(boxes.shape(), (fj::Shape{2, 4}));
+}
+
+TEST_F(HeaderExamples, Convolutions) {
+  fj::nn::Conv2d conv(3, 8, 3, {.padding = "same", .padding_mode = "reflect"});
+  EXPECT_EQ(conv(fj::ones({1, 3, 5, 6})).shape(), (fj::Shape{1, 8, 5, 6}));
+  fj::nn::ConvTranspose2d up(8, 4, 2, {.stride = 2});  // twice the size
+  EXPECT_EQ(up(fj::ones({1, 8, 5, 6})).shape(), (fj::Shape{1, 4, 10, 12}));
+  fj::nn::Upsample twice({.scale_factor = 2, .mode = "bilinear"});
+  EXPECT_EQ(twice(fj::ones({1, 8, 5, 6})).shape(), (fj::Shape{1, 8, 10, 12}));
+}
+
+TEST_F(HeaderExamples, Norms) {
+  fj::nn::LayerNorm norm(64);          // over the last axis
+  fj::nn::LayerNorm image({8, 4, 4});  // over the last three
+  EXPECT_EQ(norm(fj::ones({2, 64})).shape(), (fj::Shape{2, 64}));
+  EXPECT_EQ(image(fj::ones({2, 8, 4, 4})).shape(), (fj::Shape{2, 8, 4, 4}));
+}
+
+TEST_F(HeaderExamples, Embedding) {
+  fj::nn::Embedding words(1000, 16, {.padding_idx = 0});
+  fj::Tensor rows = words(fj::tensor<std::int64_t>({3, 1, 4}));  // [3,16]
+  EXPECT_EQ(rows.shape(), (fj::Shape{3, 16}));
+}
+
+TEST_F(HeaderExamples, Attention) {
+  fj::nn::MultiheadAttention attention(32, 4);
+  fj::Tensor y = attention(fj::ones({2, 10, 32}));                              // to itself
+  fj::Tensor z = attention(y, fj::ones({2, 5, 32}), fj::ones({2, 5, 32}), {});  // [2,10,32]
+  EXPECT_EQ(y.shape(), (fj::Shape{2, 10, 32}));
+  EXPECT_EQ(z.shape(), (fj::Shape{2, 10, 32}));
+}
+
+TEST_F(HeaderExamples, Init) {
+  fj::nn::Conv2d conv(3, 8, 3);
+  fj::nn::init::kaiming_normal_(conv.weight(), {.mode = "fan_out", .nonlinearity = "relu"});
+  EXPECT_EQ(conv.weight().value().shape(), (fj::Shape{8, 3, 3, 3}));
+}
+
 TEST_F(HeaderExamples, Models) {
   fj::models::ResNet net = fj::models::resnet34(10);
   fj::Tensor logits = net.eval()(fj::ones({2, 3, 64, 64}));
@@ -491,7 +547,8 @@ TEST(HeaderExamplesAre, TheseTests) {
     own << std::ifstream(root / file).rdbuf();
   const std::string tests = squeezed(own.str());
   int found = 0;
-  for (const auto& header : std::filesystem::directory_iterator(root / "frontend/include/fusejit")) {
+  for (const auto& header : std::filesystem::recursive_directory_iterator(root / "frontend/include/fusejit")) {
+    if (header.path().extension() != ".h") continue;
     for (const std::string& example : examples_of(header.path())) {
       // A test may look at a value in between: each statement must be there.
       std::stringstream statements(squeezed(example));

@@ -1,4 +1,5 @@
-// Code that a user's compiler refuses, and what it says: tensors are no conditions, temporaries show no memory.
+// Code that a user's compiler refuses, and what it says: tensors are no conditions, temporaries show no memory, modules
+// have a forward.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -66,6 +67,15 @@ TEST_F(RefusedCode, TemporariesHaveNoSpan) {
       EXPECT_NE(said.find(word), std::string::npos) << code << "\n" << said;
   }
   EXPECT_EQ(said_of("fj::Tensor z = x + y; for (float v : z.span<float>()) return v * x;"), "");
+}
+
+TEST_F(RefusedCode, ModulesHaveAForward) {
+  const std::string module = "struct Net : fj::nn::ModuleOf<Net> { ";
+  const std::string said = said_of(module + "}; Net net;");
+  EXPECT_NE(said.find("a module says what it computes"), std::string::npos) << said;
+  for (const char* form : {"fj::Tensor forward(const fj::Tensor& x) override { return x; }",
+                           "fj::Tensor forward(const fj::Tensor& x) const override { return x; }"})
+    EXPECT_EQ(said_of(module + form + "}; Net net; net(net.forward(x)); const Net same; same(x);"), "");
 }
 
 }  // namespace

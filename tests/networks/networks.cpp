@@ -7,25 +7,12 @@ nn::Conv2d conv(std::int64_t in, std::int64_t out, int kernel, int stride = 1) {
   return nn::Conv2d(in, out, kernel, {.stride = stride, .padding = kernel / 2, .bias = false});
 }
 
-Tensor mean_of_images(const Tensor& x) { return mean(x, {2, 3}); }
-
 // ---- U-Net ----------------------------------------------------------------------------------------------------------
 
 nn::Sequential two_convolutions(std::int64_t in, std::int64_t out) {
   return nn::Sequential(conv(in, out, 3), nn::BatchNorm2d(out), nn::ReLU(), conv(out, out, 3), nn::BatchNorm2d(out),
                         nn::ReLU());
 }
-
-// Twice the size; weight: [in,out,2,2].
-class UpConvolution : public nn::ModuleOf<UpConvolution> {
- public:
-  UpConvolution(std::int64_t in, std::int64_t out)
-      : weight_(parameter("weight", zeros({in, out, 2, 2}))), bias_(parameter("bias", zeros({out}))) {}
-  Tensor forward(const Tensor& x) override { return bias_add(conv_transpose2d(x, weight_, {.stride = 2}), bias_); }
-
- private:
-  nn::Parameter weight_, bias_;
-};
 
 class UNet : public nn::ModuleOf<UNet> {
  public:
@@ -35,7 +22,7 @@ class UNet : public nn::ModuleOf<UNet> {
       const std::string level = std::to_string(i);
       const std::int64_t out = width << i;
       down_.push_back(add("down" + level, two_convolutions(in, out)));
-      up_.push_back(add("up" + level, UpConvolution(2 * out, out)));
+      up_.push_back(add("up" + level, nn::ConvTranspose2d(2 * out, out, 2, {.stride = 2})));
       merge_.push_back(add("merge" + level, two_convolutions(2 * out, out)));
       in = out;
     }
@@ -55,23 +42,12 @@ class UNet : public nn::ModuleOf<UNet> {
 
  private:
   std::vector<nn::Sequential> down_, merge_;
-  std::vector<UpConvolution> up_;
+  std::vector<nn::ConvTranspose2d> up_;
   nn::Sequential bottom_;
   nn::Conv2d head_;
 };
 
 // ---- ConvNeXt -------------------------------------------------------------------------------------------------------
-
-// Over the last axis.
-class LayerNorm : public nn::ModuleOf<LayerNorm> {
- public:
-  explicit LayerNorm(std::int64_t channels)
-      : weight_(parameter("weight", ones({channels}))), bias_(parameter("bias", zeros({channels}))) {}
-  Tensor forward(const Tensor& x) override { return layer_norm(x, {x.size(-1)}, weight_, bias_, 1e-6); }
-
- private:
-  nn::Parameter weight_, bias_;
-};
 
 Tensor channels_last(const Tensor& x) { return permute(x, {0, 2, 3, 1}); }
 Tensor channels_first(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
@@ -89,22 +65,14 @@ class ChannelNorm : public nn::ModuleOf<ChannelNorm> {
   nn::Parameter weight_, bias_;
 };
 
-template <Tensor (*f)(const Tensor&)>
-class Function : public nn::ModuleOf<Function<f>> {
- public:
-  Tensor forward(const Tensor& x) override { return f(x); }
-};
-
-Tensor gelu_of(const Tensor& x) { return gelu(x); }
-
 class ConvNextBlock : public nn::ModuleOf<ConvNextBlock> {
  public:
   explicit ConvNextBlock(std::int64_t channels)
       : layer_scale_(parameter("layer_scale", ones({channels, 1, 1}))),
-        block_(add("block", nn::Sequential(nn::Conv2d(channels, channels, 7, {.padding = 3, .groups = channels}),
-                                           Function<channels_last>(), LayerNorm(channels),
-                                           nn::Linear(channels, 4 * channels), Function<gelu_of>(),
-                                           nn::Linear(4 * channels, channels), Function<channels_first>()))) {}
+        block_(add("block",
+                   nn::Sequential(nn::Conv2d(channels, channels, 7, {.padding = 3, .groups = channels}), channels_last,
+                                  nn::LayerNorm(channels, {.eps = 1e-6}), nn::Linear(channels, 4 * channels),
+                                  nn::GELU(), nn::Linear(4 * channels, channels), channels_first))) {}
   Tensor forward(const Tensor& x) override { return layer_scale_.value() * block_(x) + x; }
 
  private:

@@ -4,6 +4,7 @@
     python make_references.py ops            the graphs and the manifest
     python make_references.py composed       functions made of ops: tests/reference/composed.npz
     python make_references.py optimisers     tests/reference/optim/*.npz
+    python make_references.py layers         the layers of torch.nn: tests/reference/layers/*.npz
     python make_references.py networks       one step of whole networks: tests/reference/networks/*.npz
     python make_references.py curves         the loss curves; reads Fashion-MNIST (--data FOLDER)
 
@@ -60,8 +61,8 @@ def main():
     parser.add_argument(
         "parts",
         nargs="*",
-        default=["ops", "composed", "optimisers", "networks", "curves"],
-        help="ops, composed, optimisers, networks, curves (default: all)",
+        default=["ops", "composed", "optimisers", "layers", "networks", "curves"],
+        help="ops, composed, optimisers, layers, networks, curves (default: all)",
     )
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
     arguments = parser.parse_args()
@@ -76,6 +77,10 @@ def main():
         from recording import optimisers
 
         optimisers.record(HERE / "optim")
+    if "layers" in arguments.parts:
+        from recording import layers
+
+        layers.record(HERE / "layers")
     if "networks" in arguments.parts:
         from recording import training_steps
 

@@ -40,7 +40,7 @@ class AveragedModel : public nn::ModuleOf<AveragedModel> {
   // Calls of it so far.
   std::int64_t n_averaged() const;
 
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) const override;
 
  private:
   struct State;

@@ -33,7 +33,7 @@ class ResNet : public nn::ModuleOf<ResNet> {
  public:
   // blocks: of each of the four stages.
   ResNet(const std::vector<int>& blocks, std::int64_t classes, ResNetBlock block = ResNetBlock::bottleneck);
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) const override;
 
  private:
   nn::Conv2d conv1_;
@@ -50,7 +50,7 @@ ResNet resnet50(std::int64_t classes = 1000);  // bottlenecks {3, 4, 6, 3}
 class MobileNetV2 : public nn::ModuleOf<MobileNetV2> {
  public:
   explicit MobileNetV2(std::int64_t classes, double dropout = 0.2);
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) const override;
 
  private:
   nn::Sequential features_, classifier_;
@@ -69,7 +69,7 @@ class VGG : public nn::ModuleOf<VGG> {
  public:
   // convolutions: of each of the stages.
   VGG(const std::vector<int>& convolutions, std::int64_t classes, VGGOptions options = {});
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) const override;
 
  private:
   nn::Sequential features_, classifier_;
@@ -84,7 +84,7 @@ class DenseNet : public nn::ModuleOf<DenseNet> {
  public:
   // layers: of each block. dropout: of what a layer adds.
   DenseNet(const std::vector<int>& layers, std::int64_t classes, double dropout = 0);
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) const override;
 
  private:
   nn::Sequential features_;

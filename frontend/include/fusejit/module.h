@@ -4,10 +4,14 @@
 //   struct Net : fj::nn::ModuleOf<Net> {
 //     fj::nn::Conv2d conv = add("conv", fj::nn::Conv2d(1, 8, 3));
 //     fj::nn::Linear head = add("head", fj::nn::Linear(8 * 26 * 26, 10));
-//     fj::Tensor forward(const fj::Tensor& x) override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
+//     fj::Tensor forward(const fj::Tensor& x) const override { return head(fj::flatten(fj::relu(conv(x)), 1)); }
 //   };
+//
+// A layer that is made and not added belongs to no module: the first step whose loss depends on it is an error
+// (train.h).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -66,10 +70,15 @@ class Module {
  public:
   Module();
   virtual ~Module() = default;
-  virtual Tensor forward(const Tensor& x) = 0;
+  // What it computes. A module overrides one of the two: the const one, or, if its forward changes members of its own,
+  // the other; an object of such a class that is declared const must not be called then. Whichever it is, both can be
+  // called: a module is a handle, and a const one names the same values.
+  virtual Tensor forward(const Tensor& x);
+  virtual Tensor forward(const Tensor& x) const;
   // forward(x). Errors begin with the name of the module that they come from: "in layer1.0.conv2: conv2d: ...", if it
   // is called so and is not the outermost one.
   Tensor operator()(const Tensor& x);
+  Tensor operator()(const Tensor& x) const;
 
   // With the modules added, in the order of adding. Names are joined by dots.
   std::vector<Parameter> parameters() const;                                // trainable ones
@@ -119,6 +128,8 @@ class Module {
     return module;
   }
   void add_child(const std::string& name, const Module& module);
+  // f(), as a call of this module: for an operator() of one's own with several inputs.
+  Tensor as_call(const std::function<Tensor()>& f) const;
 
  private:
   struct Tree;
@@ -130,10 +141,20 @@ class Module {
   std::shared_ptr<Tree> tree_;
 };
 
+// True for a module that overrides neither forward: only then the name means Module's own.
+template <class M>
+concept HasNoForward = requires(void (*take)(Tensor (Module::*)(const Tensor&))) {
+  take(&M::forward);
+};
+
 template <class Self>
 class ModuleOf : public Module {
  public:
-  std::shared_ptr<Module> share() const override { return std::make_shared<Self>(static_cast<const Self&>(*this)); }
+  std::shared_ptr<Module> share() const override {
+    static_assert(!HasNoForward<Self>,
+                  "a module says what it computes: Tensor forward(const Tensor& x) const override");
+    return std::make_shared<Self>(static_cast<const Self&>(*this));
+  }
 };
 
 }  // namespace nn

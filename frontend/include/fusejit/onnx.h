@@ -32,7 +32,7 @@ class Model : public nn::ModuleOf<Model> {
   // file says, and one for all nodes that these shapes do not fit, each with its name, its op and the reason.
   std::vector<Tensor> run(const std::vector<Tensor>& inputs) const;
   // run() of a model that has one input and one result; else UserError.
-  Tensor forward(const Tensor& x) override;
+  Tensor forward(const Tensor& x) const override;
   const std::vector<Port>& inputs() const;
   const std::vector<Port>& results() const;
 

@@ -103,7 +103,8 @@ class Optimizer {
   // The same, of which nothing is kept if `unless`, bool [], is true; it counts all the same (set_steps()).
   void update(const std::vector<Tensor>& gradients, const Tensor& unless);
   // grad() of the loss for all parameters() and update(); those that it does not depend on keep their values. UserError
-  // if it depends on none, or is not one float number. The loss is computed with the update, in one plan, when any of
+  // if it depends on none, or is not one float number; and, at the first update, if it depends on a parameter that
+  // nothing trains (train.h). The loss is computed with the update, in one plan, when any of
   // them is asked for.
   void step(const Tensor& loss);
 

@@ -13,6 +13,12 @@
 //     fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
 //         net, opt, [net = net](fj::Tensor x, fj::Tensor y) mutable { return fj::mse_loss(net(x), y); });
 //   };
+//
+// What the loss depends on is trained, or says that it is not: the first step is a UserError that names each parameter
+// that its gradient would reach while neither an optimiser nor `net`, nor a module that is joined with those by add(),
+// has it. As a rule that is a layer that was made as a member and not added. A network that stays as it is, such as a
+// teacher, is called under NoGrad (grad.h); one through which gradients flow, such as a network that a loss is made of,
+// as its freeze() gives it, or it is part of `net`. Optimizer::step looks for the same.
 #pragma once
 
 #include <concepts>

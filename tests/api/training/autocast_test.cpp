@@ -81,7 +81,7 @@ struct Network : nn::ModuleOf<Network> {
   nn::Conv2d conv = add("conv", nn::Conv2d(3, 8, 3, {.padding = 1}));
   nn::BatchNorm2d norm = add("norm", nn::BatchNorm2d(8));
   nn::Linear head = add("head", nn::Linear(8, 5));
-  Tensor forward(const Tensor& x) override { return head(flatten(mean(relu(norm(conv(x))), {2, 3}), 1)); }
+  Tensor forward(const Tensor& x) const override { return head(flatten(mean(relu(norm(conv(x))), {2, 3}), 1)); }
 };
 
 // The same with the casts by hand.
