@@ -7,7 +7,7 @@
 namespace fusejit::onnx {
 
 const std::vector<Row>& rows() {
-  static const std::vector<Row> all = [] {
+  static const auto& all = *new const std::vector<Row>([] {
     std::vector<Row> rows;
     for (const auto family : {elementwise_rows, activation_rows, reduction_rows, shape_rows, part_rows, index_rows,
                               product_rows, pool_rows, resize_rows, norm_rows}) {
@@ -19,7 +19,7 @@ const std::vector<Row>& rows() {
       return order != 0 ? order < 0 : a.since < b.since;
     });
     return rows;
-  }();
+  }());
   return all;
 }
 

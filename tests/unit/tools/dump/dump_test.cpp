@@ -271,7 +271,7 @@ TEST_F(Dump, EveryMistakeHasItsCodeAndSentence) {
       {"asm $g.fj --kernel 99", 2, "has no kernel 99"},
       {"show convnet@0", 2, "the shape after '@' must be numbers like 16x3x224x224"},
       {"show convnet@4x1x9", 2, "convnet takes a batch, such as @256, or Nx1x28x28"},
-      {"show convnet@4:fast", 2, "after ':' only 'train' is known"},
+      {"show convnet@4:fast", 2, "after ':' only 'train', 'autocast=bf16' and 'autocast=f16' are known"},
       {"show resnet50@99999999999x3x224x224", 2, "elements"},
       {"show $no_rows.fj", 4, "%x is empty (f32[0,3])"},
       {"show $missing.fj", 5, "cannot be opened: No such file or directory"},
