@@ -21,6 +21,10 @@ constexpr auto kSpin = std::chrono::microseconds(300);
 // How long the caller spins for the last pieces of a region: beyond what a piece differs from another by, and below the
 // milliseconds that the system lets another program have a processor.
 constexpr auto kPatience = std::chrono::microseconds(100);
+// Both, for so long after somebody has had to wait longer: another program wants the processors, and who spins keeps
+// it from them, and is later kept from them in turn.
+constexpr auto kContended = std::chrono::milliseconds(50);
+constexpr auto kSpinContended = std::chrono::microseconds(5);
 constexpr std::int64_t kPieces = 8;
 
 void relax() {
@@ -32,6 +36,8 @@ void relax() {
 }  // namespace
 
 class ThreadPool::Crew {
+  using Clock = std::chrono::steady_clock;
+
  public:
   explicit Crew(int threads);
   ~Crew();
@@ -52,6 +58,9 @@ class ThreadPool::Crew {
   void take_part(int worker, std::uint32_t generation);
   bool do_piece(int worker, int share, std::uint32_t generation);
   void wait_for_others();
+  bool is_contended(Clock::time_point now) const {
+    return now.time_since_epoch().count() < contended_until_.load(std::memory_order_relaxed);
+  }
 
   const std::chrono::microseconds
       spin_;  // none where threads outnumber processors: who spins keeps others from working
@@ -64,6 +73,7 @@ class ThreadPool::Crew {
   alignas(64) std::atomic<std::uint32_t> generation_{0};
   alignas(64) std::atomic<int> unfinished_{0};  // tasks
   std::atomic<int> parked_{0};
+  std::atomic<Clock::rep> contended_until_{0};
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -117,12 +127,14 @@ void ThreadPool::Crew::take_part(int worker, std::uint32_t generation) {
 // Spinning, a while: the others are at their last pieces. Then asleep, so that the processor is free for one of them
 // that has none.
 void ThreadPool::Crew::wait_for_others() {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const Clock::time_point began = Clock::now(), deadline = began + (is_contended(began) ? kSpinContended : kPatience);
   int left = unfinished_.load(std::memory_order_acquire);
   for (int spins = 0; left != 0; ++spins, left = unfinished_.load(std::memory_order_acquire)) {
     relax();
-    if (spins % 64 == 63 && std::chrono::steady_clock::now() >= deadline)
-      unfinished_.wait(left, std::memory_order_acquire);
+    if (spins % 64 != 63 || Clock::now() < deadline) continue;
+    unfinished_.wait(left, std::memory_order_acquire);
+    if (const auto now = Clock::now(); now - began > kPatience)
+      contended_until_.store((now + kContended).time_since_epoch().count(), std::memory_order_relaxed);
   }
 }
 
@@ -151,11 +163,12 @@ void ThreadPool::Crew::run(std::int64_t tasks, Region region, void* context) {
 void ThreadPool::Crew::work(int worker) {
   std::uint32_t seen = 0;
   for (;;) {
-    auto deadline = std::chrono::steady_clock::now() + spin_;
+    const Clock::time_point began = Clock::now(),
+                            deadline = began + (is_contended(began) ? std::min(spin_, kSpinContended) : spin_);
     std::uint32_t generation = generation_.load(std::memory_order_acquire);
     for (int spins = 0; generation == seen; ++spins, generation = generation_.load(std::memory_order_acquire)) {
       relax();
-      if (spins % 64 != 63 || std::chrono::steady_clock::now() < deadline) continue;
+      if (spins % 64 != 63 || Clock::now() < deadline) continue;
       std::unique_lock lock(mutex_);
       parked_.fetch_add(1);
       wake_.wait(lock, [&] { return generation_.load() != seen; });
