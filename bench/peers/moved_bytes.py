@@ -69,7 +69,13 @@ def eager(name, batch):
 
 
 def compiled(name, batch):
-    from torch._inductor import metrics
+    import logging
+
+    from torch._inductor import config, metrics
+
+    config.force_disable_caches = True  # what is not compiled is not counted
+    torch._logging.set_logs(inductor_metrics=True)
+    logging.getLogger("torch._inductor.metrics").propagate = False
 
     net, forward_backward, update = step_of(name, batch)
     run = torch.compile(net)
