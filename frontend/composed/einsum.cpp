@@ -230,9 +230,13 @@ Named product_of(const Call& call, Named a, Named b, const std::set<int>& wanted
 
 }  // namespace
 
-Tensor einsum(const std::string& equation, const std::vector<Tensor>& operands) {
-  FJ_CHECK(!operands.empty(), "einsum: there are no operands ('{}')", equation);
-  for (const Tensor& t : operands) check_defined("einsum", t);
+Tensor einsum(const std::string& equation, const std::vector<Tensor>& given) {
+  FJ_CHECK(!given.empty(), "einsum: there are no operands ('{}')", equation);
+  std::vector<Tensor> operands;
+  for (const Tensor& t : given) {
+    check_defined("einsum", t);
+    operands.push_back(autocast(ir::AutocastRule::narrow, t));
+  }
   const Call call{equation, operands};
   const Equation parsed = parse(call);
   for (const Tensor& t : operands)

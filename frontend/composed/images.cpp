@@ -71,8 +71,9 @@ Tensor cells_at(const Tensor& x, const Tensor& row, const Tensor& column) {
 
 }  // namespace
 
-Tensor conv1d(const Tensor& x, const Tensor& w, const Conv1dOptions& o) {
-  check_defined("conv1d", x), check_defined("conv1d", w);
+Tensor conv1d(const Tensor& sequence, const Tensor& weight, const Conv1dOptions& o) {
+  check_defined("conv1d", sequence), check_defined("conv1d", weight);
+  const Tensor x = autocast(ir::AutocastRule::narrow, sequence), w = autocast(ir::AutocastRule::narrow, weight);
   const auto refuse_unless = [&](bool condition, const std::string& sentence) {
     FJ_CHECK(condition, "conv1d: {} (x: {}, w: {})", sentence, text(x), text(w));
   };

@@ -32,6 +32,16 @@ TEST(Autocast, TypesAreThoseOfPyTorchsLists) {
          return matmul(a, ones({4, 5}));
        },
        true},
+      {"conv1d",
+       [&](auto&, auto& a) {
+         return conv1d(unsqueeze(a, 0), ones({2, 3, 3}), ones({2}));
+       },
+       true},
+      {"einsum",
+       [&](auto&, auto& a) {
+         return einsum("ij,jk->ik", {a, ones({4, 5})});
+       },
+       true},
       {"exp", [&](auto&, auto& a) { return exp(a); }, false},
       {"log", [&](auto&, auto& a) { return log(a); }, false},
       {"pow", [&](auto&, auto& a) { return pow(a, 1.5); }, false},

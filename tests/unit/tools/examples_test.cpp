@@ -72,6 +72,30 @@ TEST_F(Examples, TrainingWritesTheNetwork) {
   EXPECT_EQ(text("stderr").find("train: nothing: "), 0u) << text("stderr");
 }
 
+// A second call goes on where the checkpoint is.
+TEST_F(Examples, CifarTrainsAndGoesOn) {
+  const auto records = [&](const std::string& name, int count) {
+    std::string bytes;
+    for (int i = 0; i < count; ++i) {
+      bytes.push_back(static_cast<char>(i % 10));
+      for (int p = 0; p < 3072; ++p) bytes.push_back(static_cast<char>((i % 10) * 25 + p % 7));
+    }
+    std::ofstream(folder_ / "data" / name, std::ios::binary) << bytes;
+  };
+  for (int file = 1; file <= 5; ++file) records(fmt::format("data_batch_{}.bin", file), 4);
+  records("test_batch.bin", 10);
+  ASSERT_EQ(run("cifar10", "data 1"), 0) << text("stderr");
+  EXPECT_NE(text("stdout").find("epoch 1/1 100 %"), std::string::npos) << text("stdout");
+  EXPECT_NE(text("stdout").find("saved cifar10.npz"), std::string::npos) << text("stdout");
+  ASSERT_EQ(run("cifar10", "data 2"), 0) << text("stderr");
+  EXPECT_EQ(text("stdout").find("epoch 1/2"), std::string::npos) << text("stdout");
+  EXPECT_NE(text("stdout").find("epoch 2/2 100 %"), std::string::npos) << text("stdout");
+  EXPECT_EQ(run("cifar10", "data two"), 1);
+  EXPECT_EQ(text("stderr").find("cifar10: EPOCHS is 'two'"), 0u) << text("stderr");
+  EXPECT_EQ(run("cifar10", "nothing"), 1);
+  EXPECT_EQ(text("stderr").find("cifar10: nothing/data_batch_1.bin: "), 0u) << text("stderr");
+}
+
 TEST_F(Examples, ServingAnswers) {
   ASSERT_EQ(run("serve", "\"\" 32"), 0) << text("stderr");
   EXPECT_EQ(text("stdout").find("class "), 0u) << text("stdout");
