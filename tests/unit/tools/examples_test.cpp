@@ -96,6 +96,19 @@ TEST_F(Examples, CifarTrainsAndGoesOn) {
   EXPECT_EQ(text("stderr").find("cifar10: nothing/data_batch_1.bin: "), 0u) << text("stderr");
 }
 
+TEST_F(Examples, OnnxModelsAreServed) {
+  const std::string models = std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/onnx/networks/";
+  const int code = run("serve_onnx", models + "classifier.onnx");
+  if (text("stderr").find("FUSEJIT_ONNX=OFF") != std::string::npos) GTEST_SKIP() << text("stderr");
+  ASSERT_EQ(code, 0) << text("stderr");
+  for (const char* line : {"takes x: f32[?,1,8,8]\n", "gives y: f32[?,5]\n", "largest result: ", " ms a call\n"})
+    EXPECT_NE(text("stdout").find(line), std::string::npos) << text("stdout");
+  EXPECT_EQ(run("serve_onnx", models + "signal.onnx"), 1);
+  EXPECT_NE(text("stderr").find("the model takes no images [N,C,H,W]"), std::string::npos) << text("stderr");
+  EXPECT_EQ(run("serve_onnx", "nothing.onnx"), 1);
+  EXPECT_EQ(text("stderr").find("serve_onnx: nothing.onnx: "), 0u) << text("stderr");
+}
+
 TEST_F(Examples, ServingAnswers) {
   ASSERT_EQ(run("serve", "\"\" 32"), 0) << text("stderr");
   EXPECT_EQ(text("stdout").find("class "), 0u) << text("stdout");
