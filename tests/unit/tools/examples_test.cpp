@@ -96,6 +96,21 @@ TEST_F(Examples, CifarTrainsAndGoesOn) {
   EXPECT_EQ(text("stderr").find("cifar10: nothing/data_batch_1.bin: "), 0u) << text("stderr");
 }
 
+// Those that make their own data, for a few steps.
+TEST_F(Examples, OthersTrain) {
+  const std::pair<const char*, const char*> programs[] = {{"own_optimizer", "step 20: loss "},
+                                                          {"unet", "intersection over union: "},
+                                                          {"gan", "step 20: judge "},
+                                                          {"vision_transformer", " of 256"}};
+  for (const auto& [program, line] : programs) {
+    ASSERT_EQ(run(program, "20"), 0) << program << ": " << text("stderr");
+    EXPECT_NE(text("stdout").find(line), std::string::npos) << program << ": " << text("stdout");
+    EXPECT_EQ(text("stdout").find("nan"), std::string::npos) << program << ": " << text("stdout");
+    EXPECT_EQ(run(program, "0"), 1) << program;
+    EXPECT_EQ(text("stderr"), fmt::format("{}: STEPS is '0', it must be a whole number above 0\n", program));
+  }
+}
+
 TEST_F(Examples, OnnxModelsAreServed) {
   const std::string models = std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/onnx/networks/";
   const int code = run("serve_onnx", models + "classifier.onnx");
