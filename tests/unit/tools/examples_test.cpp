@@ -111,6 +111,15 @@ TEST_F(Examples, OthersTrain) {
   }
 }
 
+TEST_F(Examples, RequestsAreServedInBatches) {
+  ASSERT_EQ(run("batching_server", ""), 0) << text("stderr");
+  int images = 0, batches = 0;
+  ASSERT_EQ(std::sscanf(text("stdout").c_str(), "%d images in %d batches", &images, &batches), 2) << text("stdout");
+  EXPECT_EQ(images, 256);
+  EXPECT_GE(batches, 32);
+  EXPECT_LT(batches, 256) << "they are put together";
+}
+
 TEST_F(Examples, OnnxModelsAreServed) {
   const std::string models = std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/onnx/networks/";
   const int code = run("serve_onnx", models + "classifier.onnx");
