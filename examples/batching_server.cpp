@@ -8,14 +8,12 @@
 #include <future>
 #include <iostream>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "fusejit/fusejit.h"
 
 namespace {
-
 namespace fj = fusejit;
 
 // Batches are of 1, 2, 4 or 8 images: four plans, made before the first request. What a batch lacks is zeros.
@@ -114,7 +112,7 @@ int main() try {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   std::cout << kRequests << " images in " << server.batches() << " batches, "
             << static_cast<int>(kRequests / seconds.count()) << " images/s\n";
-  if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written");
+  if (!std::cout.flush()) throw fj::FileError("standard output cannot be written");
 } catch (const std::exception& error) {
   std::cerr << "batching_server: " << error.what() << '\n';
   return 1;

@@ -101,6 +101,7 @@ TEST_F(Examples, OthersTrain) {
   const std::pair<const char*, const char*> programs[] = {{"own_optimizer", "step 20: loss "},
                                                           {"unet", "intersection over union: "},
                                                           {"gan", "step 20: judge "},
+                                                          {"mobilenet_v3", " of 128"},
                                                           {"vision_transformer", " of 256"}};
   for (const auto& [program, line] : programs) {
     ASSERT_EQ(run(program, "20"), 0) << program << ": " << text("stderr");
