@@ -109,12 +109,23 @@ class MaskKeeper {
     return verdict.ok && verdict.as == JoinAs::store;
   }
 
+  // A convolution whose lanes end within a byte: those of a tile are channels of one group. Depthwise, they are of
+  // many.
+  static bool divides_bytes(const ir::Node& anchor) {
+    const ir::OpDef& row = ir::op_def(anchor.op);
+    if (!row.is_contraction() || row.matrix || anchor.type.shape.rank() != 4) return false;
+    const std::int64_t groups = anchor.attrs.integer("groups"), channels = anchor.type.shape[1];
+    const bool is_depthwise = channels == groups && anchor.operands[0].value.type().shape[1] == groups;
+    return groups > 1 && !is_depthwise && channels / groups % 8 != 0;
+  }
+
   // Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector.
   bool can_be_bits(int home, const Type& type) const {
     const int last = innermost_dim(type);
     if (last < 0 || type.shape[last] % 8 != 0) return false;
     const int anchor = grouping_.groups[at(home)].anchor;
     if (target_.isa == Isa::cuda) return anchor < 0;
+    if (anchor >= 0 && divides_bytes(*graph_.value(anchor))) return false;
     const bool wide = anchor >= 0 && bits(graph_.value(anchor).type().dtype) == 64;  // as a tile's lanes are, then
     return vector_lanes(target_, wide) % 8 == 0;
   }

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "fusejit/autocast.h"
-#include "fusejit/composed.h"
 #include "fusejit/averaged_model.h"
 #include "fusejit/checkpoint.h"
+#include "fusejit/composed.h"
 #include "fusejit/data.h"
 #include "fusejit/device.h"
 #include "fusejit/grad.h"
-#include "fusejit/host.h"
 #include "fusejit/grad_scaler.h"
+#include "fusejit/host.h"
 #include "fusejit/io.h"
 #include "fusejit/lr_scheduler.h"
 #include "fusejit/memory.h"

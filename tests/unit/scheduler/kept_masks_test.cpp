@@ -132,5 +132,21 @@ TEST(KeptMasks, TheReasonIsSaid) {
   }));
 }
 
+// The lanes of a tile are channels of one group: two of them are no byte of bits.
+TEST(KeptMasks, GroupsThatEndWithinAByteKeepNoBits) {
+  const ir::Graph graph =
+      ir::parse_graph(R"(graph @g(%x: bf16[1,20,1,1], %w: bf16[8,5,1,1], %v: bf16[2,8], %z: bf16[1,2]) {
+  %0 = conv2d(%x, %w) {groups=4} : bf16[1,8,1,1]
+  %1 = matmul(%z, %v) : bf16[1,8]
+  %2 = reshape(%1) {shape=[1,8,1,1]} : bf16[1,8,1,1]
+  %3 = le(%0, 0) : bool[1,8,1,1]
+  %4 = where(%3, 0, %2) : bf16[1,8,1,1]
+  return %4
+})");
+  PlanOptions options{Target::parse("x86:avx2"), Rules::all.without(Rule::reduce), {}};
+  options.fall_back = false;
+  EXPECT_NO_THROW(make_plan(graph, options));
+}
+
 }  // namespace
 }  // namespace fusejit::scheduler
