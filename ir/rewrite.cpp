@@ -4,6 +4,14 @@
 
 namespace fusejit::ir {
 
+Value build_as(const Type& type, Op op, std::vector<Operand> operands, std::vector<AttrInit> attrs,
+               std::uint32_t region) {
+  Value value = build(op, std::move(operands), std::move(attrs), region);
+  if (value.type().layout != type.layout && value.type().shape.rank() == 4)
+    value = build_in(type.layout, op, value->operands, value->attrs, region);
+  return value.type() == type ? value : Value();
+}
+
 Graph rewrite(const Graph& graph, const Rewrite& rule, bool* changed) {
   std::vector<Value> now;  // by index, from the first change on
   const auto current = [&](int index) { return now[static_cast<std::size_t>(index)]; };

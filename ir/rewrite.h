@@ -14,6 +14,10 @@ namespace fusejit::ir {
 // possibly one of the operands; an empty Value keeps the node.
 using Rewrite = std::function<Value(const Node& node, const std::vector<Operand>& operands)>;
 
+// A value in place of a node of `type`, in its layout and region; empty if the type does not come out the same.
+Value build_as(const Type& type, Op op, std::vector<Operand> operands, std::vector<AttrInit> attrs,
+               std::uint32_t region);
+
 // `changed`, if given, is set when the rule replaced anything and left alone otherwise.
 Graph rewrite(const Graph& graph, const Rewrite& rule, bool* changed = nullptr);
 

@@ -45,12 +45,9 @@ Graph find_variances(const Graph& graph) {
     if (x.type().shape != operands[0].value.type().shape || x.type().dtype != node.type.dtype ||
         !is_mean_of(centred->operands[1].value, x, dims))
       return {};
-    Value variance =
-        build(Op::var, {x}, {{"dim", dims}, {"correction", std::int64_t{0}}, {"keepdim", node.attrs.flag("keepdim")}},
-              node.region);
-    if (variance.type().layout != node.type.layout)
-      variance = build_in(node.type.layout, Op::var, {x}, variance->attrs, node.region);
-    return variance.type() == node.type ? variance : Value();
+    return build_as(node.type, Op::var, {x},
+                    {{"dim", dims}, {"correction", std::int64_t{0}}, {"keepdim", node.attrs.flag("keepdim")}},
+                    node.region);
   });
 }
 

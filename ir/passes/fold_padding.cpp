@@ -47,9 +47,7 @@ Value padded(const Node& like, const Sides& more, std::vector<Operand> operands,
   const std::array<std::int64_t, 2> size{type.shape[2], type.shape[3]};
   if (like.op == Op::conv2d_input_grad) attrs.emplace_back("input_size", std::span<const std::int64_t>(size));
   if (like.op == Op::conv2d_weight_grad) attrs.emplace_back("kernel_size", like.attrs.ints("kernel_size"));
-  Value value = build(like.op, std::move(operands), std::move(attrs), region);
-  if (value.type().layout != type.layout) value = build_in(type.layout, like.op, value->operands, value->attrs, region);
-  return value.type() == type ? value : Value();
+  return build_as(type, like.op, std::move(operands), std::move(attrs), region);
 }
 
 }  // namespace

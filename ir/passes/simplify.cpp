@@ -35,12 +35,9 @@ Value itself(const Site& s, const Operand& operand) {
   return operand.value && operand.value.type() == s.node.type ? operand.value : Value();
 }
 
-// Another op in place of the node, in its layout and region, if the type comes out the same.
+// Another op in place of the node, if the type comes out the same.
 Value made(const Site& s, Op op, std::vector<Operand> operands, std::vector<AttrInit> attrs = {}) {
-  Value value = build(op, std::move(operands), std::move(attrs), s.node.region);
-  if (value.type().layout != s.node.type.layout && value.type().shape.rank() == 4)
-    value = build_in(s.node.type.layout, op, value->operands, value->attrs, s.node.region);
-  return value.type() == s.node.type ? value : Value();
+  return build_as(s.node.type, op, std::move(operands), std::move(attrs), s.node.region);
 }
 
 Value unchanged_view(const Site& s) { return itself(s, s[0]); }
