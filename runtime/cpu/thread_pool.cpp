@@ -54,6 +54,8 @@ class ThreadPool::Crew {
     return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(left);
   }
 
+  // The task behind the last of a share; of share -1 the first of all.
+  std::int64_t end_of(int share) const { return tasks_ * (share + 1) / threads(); }
   void work(int worker);
   void take_part(int worker, std::uint32_t generation);
   bool do_piece(int worker, int share, std::uint32_t generation);
@@ -109,7 +111,7 @@ bool ThreadPool::Crew::do_piece(int worker, int share, std::uint32_t generation)
     piece = (left + kPieces - 1) / kPieces;
   } while (!state.compare_exchange_weak(found, state_of(generation, left - piece), std::memory_order_acquire));
   // From here the region cannot end before this piece.
-  const std::int64_t last_of_share = tasks_ * (share + 1) / threads(), first = last_of_share - left;
+  const std::int64_t first = end_of(share) - left;
   region_(context_, worker, first, first + piece);
   if (unfinished_.fetch_sub(static_cast<int>(piece), std::memory_order_acq_rel) == piece) unfinished_.notify_one();
   return true;
@@ -127,8 +129,9 @@ void ThreadPool::Crew::take_part(int worker, std::uint32_t generation) {
 // Spinning, a while: the others are at their last pieces. Then asleep, so that the processor is free for one of them
 // that has none.
 void ThreadPool::Crew::wait_for_others() {
-  const Clock::time_point began = Clock::now(), deadline = began + (is_contended(began) ? kSpinContended : kPatience);
   int left = unfinished_.load(std::memory_order_acquire);
+  if (left == 0) return;
+  const Clock::time_point began = Clock::now(), deadline = began + (is_contended(began) ? kSpinContended : kPatience);
   for (int spins = 0; left != 0; ++spins, left = unfinished_.load(std::memory_order_acquire)) {
     relax();
     if (spins % 64 != 63 || Clock::now() < deadline) continue;
@@ -147,8 +150,8 @@ void ThreadPool::Crew::run(std::int64_t tasks, Region region, void* context) {
   region_ = region, context_ = context, tasks_ = tasks;
   unfinished_.store(static_cast<int>(tasks), std::memory_order_relaxed);
   const std::uint32_t generation = generation_.load(std::memory_order_relaxed) + 1;
-  for (std::int64_t i = 0, n = threads(); i < n; ++i) {
-    shares_[static_cast<std::size_t>(i)].state.store(state_of(generation, tasks * (i + 1) / n - tasks * i / n),
+  for (int i = 0; i < threads(); ++i) {
+    shares_[static_cast<std::size_t>(i)].state.store(state_of(generation, end_of(i) - end_of(i - 1)),
                                                      std::memory_order_release);
   }
   generation_.store(generation);  // seq_cst: ordered against the parked count below
