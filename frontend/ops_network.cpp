@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "frontend/record.h"
+#include "frontend/window.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
 
@@ -13,25 +14,11 @@ using Cells = std::array<std::int64_t, 4>;
 
 std::array<std::int64_t, 2> cells(Pair p) { return {p.vertical, p.horizontal}; }
 
-std::string text(const Tensor& t) { return t.defined() ? t.type().str() : "empty"; }
-
 // What a caller's numbers add up to, whatever they are. `what` names it in the message.
 std::int64_t cells_of(const char* op, const char* what, __int128 count) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   FJ_CHECK(count >= -kMost && count <= kMost, "{}: {} is beyond 2^40 cells", op, what);
   return static_cast<std::int64_t>(count);
-}
-
-// Top, left, bottom, right for a window of `kernel`; "same" puts the odd cell at the end.
-Cells padding_of(const char* op, const Padding& padding, Pair kernel, Pair stride, Pair dilation) {
-  if (!padding.same) return padding.cells;
-  FJ_CHECK(stride.vertical == 1 && stride.horizontal == 1, "{}: padding \"same\" needs stride 1, the stride is [{},{}]",
-           op, stride.vertical, stride.horizontal);
-  const auto span = [op](std::int64_t dilation, std::int64_t kernel) {
-    return cells_of(op, "the dilated window", static_cast<__int128>(dilation) * (static_cast<__int128>(kernel) - 1));
-  };
-  const std::int64_t v = span(dilation.vertical, kernel.vertical), h = span(dilation.horizontal, kernel.horizontal);
-  return {v / 2, h / 2, v - v / 2, h - h / 2};
 }
 
 std::vector<ir::AttrInit> window(Pair stride, const Cells& padding, Pair dilation) {
@@ -50,6 +37,18 @@ void check_rank4(const char* op, const Tensor& x, const Tensor& w) {
 Input or_number(const Tensor& t, int number) { return t.defined() ? Input(t) : Input(Number(number)); }
 
 }  // namespace
+
+std::array<std::int64_t, 4> padding_of(const char* op, const Padding& padding, Pair kernel, Pair stride,
+                                       Pair dilation) {
+  if (!padding.same) return padding.cells;
+  FJ_CHECK(stride.vertical == 1 && stride.horizontal == 1, "{}: padding \"same\" needs stride 1, the stride is [{},{}]",
+           op, stride.vertical, stride.horizontal);
+  const auto span = [op](std::int64_t dilation, std::int64_t kernel) {
+    return cells_of(op, "the dilated window", static_cast<__int128>(dilation) * (static_cast<__int128>(kernel) - 1));
+  };
+  const std::int64_t v = span(dilation.vertical, kernel.vertical), h = span(dilation.horizontal, kernel.horizontal);
+  return {v / 2, h / 2, v - v / 2, h - h / 2};
+}
 
 Padding::Padding(const char* word) {
   const std::string_view w(word ? word : "");

@@ -96,6 +96,8 @@ Tensor autocast(ir::AutocastRule rule, const Tensor& x) {
   return as_dtype(x, rule == ir::AutocastRule::narrow ? *narrow : f32);
 }
 
+std::string text(const Tensor& tensor) { return tensor.defined() ? tensor.type().str() : "empty"; }
+
 ir::AttrInit number_attr(std::string_view name, Number value) {
   return value.is_integer ? ir::AttrInit(name, value.integer) : ir::AttrInit(name, value.real);
 }

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct Input {
   Input(const Tensor& t) : tensor(&t) {}
   Input(Number n) : number(n) {}
 };
+
+// What messages say of a tensor: its type, or "empty".
+std::string text(const Tensor& tensor);
 
 // A number attribute, and a number as a value of `dtype`: whole numbers stay exact.
 ir::AttrInit number_attr(std::string_view name, Number value);

@@ -2,6 +2,7 @@
 
 #include "frontend/grad.h"
 #include "frontend/parameter_storage.h"
+#include "frontend/record.h"
 #include "fusejit/autocast.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"
@@ -10,7 +11,7 @@ namespace fusejit {
 std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Parameter>& parameters,
                                  const std::string& caller) {
   FJ_CHECK(loss.defined() && loss.elements() == 1 && is_float(loss.dtype()),
-           "{}: the loss must be one float number (loss: {})", caller, loss.defined() ? loss.type().str() : "empty");
+           "{}: the loss must be one float number (loss: {})", caller, text(loss));
   std::vector<Tensor> used, gradients(parameters.size());
   std::vector<std::size_t> places;
   std::vector<Tensor> values(parameters.begin(), parameters.end());

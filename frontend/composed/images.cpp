@@ -9,8 +9,6 @@
 namespace fusejit {
 namespace {
 
-std::string text(const Tensor& t) { return t.type().str(); }
-
 // before and after of a sequence, "same" worked out.
 Padding1d padding_of(const Conv1dOptions& o, std::int64_t window) {
   if (!o.padding.same) return o.padding;

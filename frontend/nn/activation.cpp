@@ -1,6 +1,7 @@
 #include "fusejit/nn/activation.h"
 
 #include "frontend/nn/initial_values.h"
+#include "frontend/record.h"
 #include "ir/base/check.h"
 
 namespace fusejit::nn {
@@ -21,8 +22,7 @@ Tensor PReLU::forward(const Tensor& x) const {
   const std::int64_t count = weight.shape()[0];
   FJ_CHECK(x.defined() && x.dtype() == weight.dtype() && (count == 1 || (x.rank() >= 2 && x.shape()[1] == count)),
            "PReLU: x must be {} of {} channels along axis 1 (x: {}, weight: {})", name(weight.dtype()),
-           count == 1 ? "any number" : std::to_string(count), x.defined() ? x.type().str() : "empty",
-           weight.type().str());
+           count == 1 ? "any number" : std::to_string(count), text(x), weight.type().str());
   Dims shape(static_cast<std::size_t>(count == 1 ? x.rank() : x.rank() - 1), 1);
   if (count > 1) shape[0] = count;  // meets axis 1
   weight = weight.reshape(shape);

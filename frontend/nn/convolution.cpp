@@ -3,6 +3,8 @@
 #include "frontend/nn/initial_values.h"
 #include "frontend/nn/padding.h"
 #include "frontend/nn/running_statistics.h"
+#include "frontend/record.h"
+#include "frontend/window.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"
 
@@ -29,7 +31,9 @@ Tensor Conv2d::forward(const Tensor& x) const {
   if (padding_mode_ == "zeros") return conv2d(x, weight, bias, conv_);
   ConvOptions inside = conv_;
   inside.padding = 0;
-  return conv2d(padded("Conv2d", x, cells_of(conv_, weight.shape()), padding_mode_), weight, bias, inside);
+  const Pair kernel(weight.size(2), weight.size(3));
+  const auto cells = padding_of("Conv2d", conv_.padding, kernel, conv_.stride, conv_.dilation);
+  return conv2d(padded("Conv2d", x, cells, padding_mode_), weight, bias, inside);
 }
 
 ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_channels, Pair kernel_size,
@@ -49,7 +53,7 @@ ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_chan
 Tensor ConvTranspose2d::forward(const Tensor& x) const {
   const Tensor weight = weight_.value();
   FJ_CHECK(x.defined() && x.rank() == 4 && x.shape()[1] == weight.shape()[0],
-           "ConvTranspose2d: x must be [N,{},H,W] (x: {})", weight.shape()[0], x.defined() ? x.type().str() : "empty");
+           "ConvTranspose2d: x must be [N,{},H,W] (x: {})", weight.shape()[0], text(x));
   const Tensor y = conv_transpose2d(x, weight, conv_, output_padding_);
   return bias_.empty() ? y : bias_add(y, bias_[0].value());
 }

@@ -7,15 +7,12 @@
 #include "frontend/nn/initial_values.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/random.h"
+#include "frontend/record.h"
 #include "fusejit/nn/init.h"
 #include "ir/base/check.h"
 
 namespace fusejit::nn {
-namespace {
-
-std::string text(const Tensor& t) { return t.defined() ? t.type().str() : "empty"; }
-
-}  // namespace
+namespace {}  // namespace
 
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias)
     : weight_(parameter("weight", uniform_within(in_features, {out_features, in_features}))) {

@@ -24,7 +24,7 @@ void update_running(const std::vector<Parameter>& running, const Tensor& x, doub
 
 void check_channels(const char* layer, const Tensor& x, std::int64_t channels) {
   FJ_CHECK(x.defined() && x.rank() == 4 && x.shape()[1] == channels, "{}: x must be [N,{},H,W] (x: {})", layer,
-           channels, x.defined() ? x.type().str() : "empty");
+           channels, text(x));
 }
 
 BatchNorm2d::BatchNorm2d(std::int64_t channels, BatchNorm2dOptions options) : options_(options) {
@@ -73,7 +73,7 @@ GroupNorm::GroupNorm(std::int64_t num_groups, std::int64_t channels, GroupNormOp
 
 Tensor GroupNorm::forward(const Tensor& x) const {
   FJ_CHECK(x.defined() && x.rank() >= 2 && x.shape()[1] == channels_, "GroupNorm: x must be [N,{},...] (x: {})",
-           channels_, x.defined() ? x.type().str() : "empty");
+           channels_, text(x));
   return group_norm(x, num_groups_, or_none(affine_, 0), or_none(affine_, 1), eps_);
 }
 

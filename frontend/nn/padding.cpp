@@ -1,5 +1,6 @@
 #include "frontend/nn/padding.h"
 
+#include "frontend/record.h"
 #include "ir/base/check.h"
 
 namespace fusejit::nn {
@@ -24,24 +25,8 @@ void check_padding_mode(const char* layer, const std::string& mode) {
            "{}: padding_mode '{}' is not known (zeros, reflect, replicate, circular)", layer, mode);
 }
 
-std::array<std::int64_t, 4> cells_of(const ConvOptions& options, const Shape& weight) {
-  if (!options.padding.same) return options.padding.cells;
-  FJ_CHECK(options.stride.vertical == 1 && options.stride.horizontal == 1,
-           "Conv2d: padding \"same\" needs stride 1, the stride is [{},{}]", options.stride.vertical,
-           options.stride.horizontal);
-  const auto beside = [](std::int64_t dilation, std::int64_t kernel) {
-    const __int128 cells = static_cast<__int128>(dilation) * (kernel - 1);
-    FJ_CHECK(cells >= 0 && cells <= std::int64_t{1} << 40, "Conv2d: the dilated window is beyond 2^40 cells");
-    return static_cast<std::int64_t>(cells);
-  };
-  const std::int64_t v = beside(options.dilation.vertical, weight[2]),
-                     h = beside(options.dilation.horizontal, weight[3]);
-  return {v / 2, h / 2, v - v / 2, h - h / 2};
-}
-
 Tensor padded(const char* layer, const Tensor& x, const std::array<std::int64_t, 4>& cells, const std::string& mode) {
-  FJ_CHECK(x.defined() && x.rank() == 4, "{}: x must be [N,C,H,W] (x: {})", layer,
-           x.defined() ? x.type().str() : "empty");
+  FJ_CHECK(x.defined() && x.rank() == 4, "{}: x must be [N,C,H,W] (x: {})", layer, text(x));
   Tensor y = x;
   for (const int axis : {2, 3}) {
     const auto side = static_cast<std::size_t>(axis - 2);

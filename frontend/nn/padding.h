@@ -11,9 +11,6 @@ namespace fusejit::nn {
 // UserError unless it is zeros, reflect, replicate or circular.
 void check_padding_mode(const char* layer, const std::string& mode);
 
-// Top, left, bottom, right of a convolution by weights of this shape; "same" puts the odd cell at the end.
-std::array<std::int64_t, 4> cells_of(const ConvOptions& options, const Shape& weight);
-
 // x: [N,C,H,W] with `cells` around it. UserError where the image is too small for them.
 Tensor padded(const char* layer, const Tensor& x, const std::array<std::int64_t, 4>& cells, const std::string& mode);
 

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "frontend/record.h"
 #include "frontend/state.h"
 #include "ir/base/check.h"
 
@@ -27,8 +28,7 @@ Upsample::Upsample(UpsampleOptions options) : options_(std::move(options)) {
 }
 
 Tensor Upsample::forward(const Tensor& x) const {
-  FJ_CHECK(x.defined() && x.rank() == 4, "Upsample: x must be [N,C,H,W] (x: {})",
-           x.defined() ? x.type().str() : "empty");
+  FJ_CHECK(x.defined() && x.rank() == 4, "Upsample: x must be [N,C,H,W] (x: {})", text(x));
   const auto scaled = [&](int axis, double factor) {
     const double extent = static_cast<double>(x.size(axis)) * factor;
     FJ_CHECK(extent < 0x1p40, "Upsample: {} times an extent of {} is beyond 2^40 cells (x: {})", factor, x.size(axis),
@@ -50,7 +50,7 @@ Tensor Dropout::forward(const Tensor& x) const { return is_training() && p_ > 0 
 Dropout2d::Dropout2d(double p) : p_(p) { check_probability("Dropout2d", p); }
 Tensor Dropout2d::forward(const Tensor& x) const {
   FJ_CHECK(x.defined() && x.rank() == 4 && is_float(x.dtype()), "Dropout2d: x must be a float [N,C,H,W] (x: {})",
-           x.defined() ? x.type().str() : "empty");
+           text(x));
   if (!is_training() || p_ == 0) return x;
   const Tensor channels = ones({x.size(0), x.size(1), 1, 1}, x.dtype());
   channels.state()->device = x.state()->device;

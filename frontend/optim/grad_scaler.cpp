@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "frontend/nn/check_state.h"
+#include "frontend/record.h"
 #include "fusejit/grad.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
@@ -43,8 +44,7 @@ Tensor wide(const Tensor& x) { return x.to(compute_type(x.dtype())); }
 }  // namespace
 
 Tensor GradScaler::scale(const Tensor& loss) const {
-  FJ_CHECK(loss.defined() && is_float(loss.dtype()), "GradScaler: the loss must be float (loss: {})",
-           loss.defined() ? loss.type().str() : "empty");
+  FJ_CHECK(loss.defined() && is_float(loss.dtype()), "GradScaler: the loss must be float (loss: {})", text(loss));
   return wide(loss) * scalar(state_->scale, compute_type(loss.dtype()));
 }
 

@@ -4,6 +4,7 @@
 
 #include "frontend/io/files.h"
 #include "frontend/io/npy.h"
+#include "frontend/record.h"
 #include "fusejit/dataset.h"
 #include "ir/base/check.h"
 
@@ -77,8 +78,7 @@ Example NumpyImages::get(std::int64_t index) const {
 }
 
 TensorDataset::Rows TensorDataset::rows_of(const Tensor& tensor) {
-  FJ_CHECK(tensor.defined() && tensor.rank() >= 1, "TensorDataset: a tensor has no rows (x: {})",
-           tensor.defined() ? tensor.type().str() : "empty");
+  FJ_CHECK(tensor.defined() && tensor.rank() >= 1, "TensorDataset: a tensor has no rows (x: {})", text(tensor));
   auto bytes = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(tensor.bytes()));
   tensor.copy_to(bytes->data());
   return {{tensor.dtype(), tensor.shape(), Layout::standard}, std::move(bytes)};
