@@ -7,6 +7,7 @@
 #include "ir/passes/passes.h"
 #include "ir/strict.h"
 #include "scheduler/draft/fused.h"
+#include "scheduler/draft/join_steps.h"
 #include "scheduler/draft/unfused.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/fuse.h"
@@ -46,6 +47,7 @@ Plan plan_of(const ir::Graph& ready, const ir::Graph& recorded, const PlanOption
   const bool fused = options.rules.fuse();
   StepMaker steps;
   Draft draft = fused ? draft_fused(ready, options, true, steps) : draft_unfused(ready, options);
+  if (options.rules.has(Rule::barrier)) join_steps(draft, ready, options.target, options.fixed, steps);
   const RecordedNodes nodes(recorded);
   for (PlanStep& step : draft.steps) step.nodes = nodes.behind(ready, step.nodes);
   Plan plan = give_memory(ready, std::move(draft), options.target, options.rules, options.fixed);

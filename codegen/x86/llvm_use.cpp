@@ -63,11 +63,13 @@ LlvmUse::~LlvmUse() {
   if (inside_) gate().leave();
 }
 
-// What was registered last goes first, and LLVM makes its objects when they are first needed: rarely, after a while, so
-// it is enough to come again after 1, 2, 4, 8, … uses.
+// What was registered last goes first, and LLVM makes its objects when they are first needed, in the first hundreds of
+// kernels and then rarely: after each of those it is registered again, and later after 512, 1024, … uses.
 void end_with_process() {
+  constexpr unsigned kEach = 256;
   static std::atomic<unsigned> uses{0};
-  if (std::has_single_bit(++uses)) std::atexit([] { gate().shut(kLongestWait); });
+  const unsigned now = ++uses;
+  if (now <= kEach || std::has_single_bit(now)) std::atexit([] { gate().shut(kLongestWait); });
 }
 
 bool llvm_gave_up() { return gave_up(); }

@@ -42,6 +42,9 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
 struct DomainElements {
   int lanes = 1;                  // of a vector of them; on CUDA of a thread's access
   std::int64_t stored_bytes = 0;  // of the largest value that is stored element by element
+  // Of the kernel whose finished sums over this domain are needed: where loops can be like its, the two may become one
+  // (rule R4). Null: there is none.
+  const Schedule* after = nullptr;
 };
 
 std::vector<Schedule> candidates(const Domain& domain, const Target& target, const DomainElements& elements);

@@ -20,7 +20,8 @@ using ir::Binding;
 
 class Chooser {
  public:
-  Chooser(const Domain& domain, const DomainElements& elements) : d_(domain) {
+  Chooser(const Domain& domain, const Target& target, const DomainElements& elements)
+      : d_(domain), target_(target), elements_(elements) {
     if (d_.axes.empty()) return;
     s_.vector = d_.axes.back().name, s_.lanes = elements.lanes;
     for (const DomainAxis& axis : d_.axes) {
@@ -31,6 +32,7 @@ class Chooser {
 
   Schedule run() {
     if (d_.axes.empty()) return s_;
+    if (d_.sums.empty() && elements_.after && like(*elements_.after)) return s_;
     if (d_.sums.empty()) {
       share(std::min(kBlock, outputs_ / s_.lanes + (outputs_ % s_.lanes != 0 ? 1 : 0)));
     } else if (!d_.axes.back().reduced) {
@@ -46,6 +48,24 @@ class Chooser {
   }
 
  private:
+  // A block for each row, as the sums before have them: its threads take the row's vectors in turn.
+  bool like(const Schedule& before) {
+    const bool rows = before.tasks.size() == 1 && before.tasks[0].bound == Binding::grid_x && !before.inner.empty() &&
+                      before.inner[0].bound == Binding::block_x;
+    if (!rows || before.vector != s_.vector || d_.axis(s_.vector).extent % s_.lanes != 0) return false;
+    Schedule like = s_;
+    like.tasks = before.tasks, like.inner = before.inner;
+    std::int64_t rounds = 1;
+    for (const std::string& name : before.tasks[0].dims) {
+      if (d_.find(name) < 0) return false;
+      rounds *= d_.axis(name).extent;
+    }
+    if (elements_.stored_bytes * tuning::kValuesOfRound > rounds * tuning::kRoundOfBlock) return false;
+    if (!check(d_, like, target_).empty()) return false;
+    s_ = std::move(like);
+    return true;
+  }
+
   // A step over these axes counts elements of one alone, else combinations.
   std::int64_t unit(const std::vector<std::string>& axes) const {
     return axes == std::vector{s_.vector} ? s_.lanes : 1;
@@ -83,6 +103,8 @@ class Chooser {
   }
 
   const Domain& d_;
+  const Target& target_;
+  const DomainElements& elements_;
   std::vector<std::string> kept_, reduced_;
   std::int64_t terms_ = 1, outputs_ = 1;
   Schedule s_;
@@ -90,8 +112,8 @@ class Chooser {
 
 }  // namespace
 
-std::vector<Schedule> cuda_candidates(const Domain& domain, const DomainElements& elements) {
-  return {Chooser(domain, elements).run()};
+std::vector<Schedule> cuda_candidates(const Domain& domain, const Target& target, const DomainElements& elements) {
+  return {Chooser(domain, target, elements).run()};
 }
 
 }  // namespace fusejit::scheduler

@@ -59,7 +59,7 @@ std::vector<Schedule> candidates(const ir::Contraction& contraction, const Targe
 }
 
 std::vector<Schedule> candidates(const Domain& domain, const Target& target, const DomainElements& elements) {
-  return target.isa == Isa::cuda ? cuda_candidates(domain, elements) : x86_candidates(domain, target, elements);
+  return target.isa == Isa::cuda ? cuda_candidates(domain, target, elements) : x86_candidates(domain, target, elements);
 }
 
 }  // namespace fusejit::scheduler

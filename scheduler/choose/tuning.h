@@ -115,6 +115,12 @@ inline constexpr int kVectorsOfTrip = 4;
 // How far ahead large values are fetched. Processors do so by themselves, but not from one page of 4 KiB into the next.
 inline constexpr std::int64_t kElementsAhead = 2048;
 
+// The part of L2 that a round of a kernel may move which reads again what it has just written or read.
+inline constexpr std::int64_t kRoundOfL2 = 2;
+// Values of the size of the largest one that is stored, which such a round is taken to move: a gradient of a norm reads
+// two and stores one.
+inline constexpr std::int64_t kValuesOfRound = 4;
+
 // --- CUDA (registers, spills and accesses as ptxas reports them for sm_80 to sm_120; times on an H100: docs/gpu.md)
 
 // Pixels of a thread's tile, and values of it: a quarter of the registers, as many as its loads in flight take.
@@ -147,5 +153,8 @@ inline constexpr std::int64_t kLeastRowsOfThread = 2;
 // Sums of groups without an anchor: fewer terms are one thread's; steps of a thread before its part is cut further.
 inline constexpr std::int64_t kFewTerms = 64;
 inline constexpr std::int64_t kLeastStepsOfThread = 16;
+// What a block may move in a round that reads again what it has just read: several blocks share the 128 to 256 KiB of
+// their multiprocessor's L1 (not timed).
+inline constexpr std::int64_t kRoundOfBlock = 32 << 10;
 
 }  // namespace fusejit::scheduler::tuning

@@ -27,7 +27,7 @@ class Chooser {
       sums();
     } else if (!d_.maxima_rows.empty()) {
       rows_of_windows();
-    } else {
+    } else if (!elements_.after || !like(*elements_.after)) {
       elements();
     }
     return s_;
@@ -68,6 +68,34 @@ class Chooser {
     add(s_.inner, last());
   }
 
+  // Rounds over what is kept, as the sums before have them, and in each what was summed up, while that is on chip.
+  bool like(const Schedule& before) {
+    if (before.vector != s_.vector || before.lanes != s_.lanes) return false;
+    Schedule like = s_;
+    like.tasks = before.tasks, like.inner = before.outer;
+    const auto stands_in = [](const std::vector<ScheduledLoop>& loops, const ScheduledLoop& one) {
+      return std::any_of(loops.begin(), loops.end(), [&](const ScheduledLoop& loop) { return loop.dims == one.dims; });
+    };
+    const bool lanes_kept = !stands_in(before.inner, {{s_.vector}});
+    std::int64_t rounds = 1;
+    for (const auto* list : {&before.tasks, &before.outer}) {
+      for (const ScheduledLoop& loop : *list) {
+        if (stands_in(before.inner, loop) || d_.find(loop.dims[0]) < 0) return false;  // tasks cut a sum
+        if (list == &before.outer && stands_in(before.tasks, loop)) continue;
+        rounds *= d_.axis(loop.dims[0]).extent;
+      }
+    }
+    if (lanes_kept && last().extent % before.block() != 0) return false;
+    if (lanes_kept) like.vectors = before.vectors, rounds /= before.block();
+    for (const ScheduledLoop& loop : before.inner) like.inner.push_back({loop.dims});
+    if (elements_.stored_bytes * tuning::kValuesOfRound > rounds * (target_.l2_bytes / tuning::kRoundOfL2))
+      return false;
+    if (!check(d_, like, target_).empty()) return false;
+    s_ = std::move(like);
+    if (!lanes_kept) copy_few_vectors();
+    return true;
+  }
+
   // Images and blocks of rows.
   void rows_of_windows() {
     copy_few_vectors();
@@ -92,7 +120,7 @@ class Chooser {
     if (lanes_kept())
       s_.vectors = static_cast<int>(std::clamp<std::int64_t>(whole_vectors(), 1, tuning::kColumnsTogether));
     Split parts = cut();
-    const bool in_columns = kept_.empty() && lanes_kept() && by_kept_;
+    const bool in_columns = lanes_kept() && by_kept_ && (kept_.empty() || by_columns_);
     for (const DomainAxis* axis : kept_) {
       const bool shared = by_kept_ && axis == kept_.front();
       share(*axis, shared ? split(axis->extent, target_.tasks) : Split{}, s_.outer);
@@ -119,6 +147,10 @@ class Chooser {
     if (lanes_kept() && kept_.empty())
       kept *= std::max<std::int64_t>(1, last().extent / (s_.lanes * tuning::kColumnsTogether));
     by_kept_ = tasks_ > 1 && kept * 2 > tasks_;
+    // Blocks of columns of each image, before a sum is cut, whose parts would have to be joined.
+    by_columns_ = tasks_ > 1 && !by_kept_ && lanes_kept() && !kept_.empty() && last().extent % s_.block() == 0 &&
+                  kept_.front()->extent * (last().extent / s_.block()) * 2 > tasks_;
+    by_kept_ = by_kept_ || by_columns_;
     const std::int64_t units = !reduced_.empty() ? reduced_[0]->extent : lanes_kept() ? 1 : whole_vectors();
     const std::int64_t parts = by_kept_ ? 1 : ir::ceil_divide(tasks_, std::max<std::int64_t>(1, kept));
     return split(units,
@@ -164,6 +196,7 @@ class Chooser {
   const std::int64_t tasks_;
   std::vector<const DomainAxis*> kept_, reduced_;  // but the last axis
   bool by_kept_ = false;                           // tasks are chunks of what is kept
+  bool by_columns_ = false;                        // and of the last axis too
   Schedule s_;
 };
 

@@ -214,9 +214,17 @@ class FusedDraft {
     const Group& group = grouping_.groups[at(g)];
     if (group.stores.empty() && group.reductions.empty() && group.finals.empty()) return;  // dropped
     const bool library = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
-    LowerContext context{
-        graph_,           grouping_,           options_.target,      library, graph_.value_count(), {}, plan_owned_,
-        steps_.kernels(), options_.reschedule, options_.contractions};
+    LowerContext context{graph_,
+                         grouping_,
+                         options_.target,
+                         library,
+                         graph_.value_count(),
+                         {},
+                         plan_owned_,
+                         steps_.kernels(),
+                         options_.reschedule,
+                         options_.contractions,
+                         options_.rules.has(Rule::barrier) ? sums_before(group) : nullptr};
     if (in_place_ && !library) {  // a call reads its operands while it writes
       for (const int node : group.stores) {
         const int over = overwritable(g, node, context.in_place);
@@ -260,8 +268,22 @@ class FusedDraft {
       draft_.steps.back().nodes = last ? nodes : std::vector<int>{group.anchor};
     }
     draft_.steps.back().overwrites = std::move(overwrites);
+    if (!group.reductions.empty() && group.anchor < 0) sums_[g] = lowered.schedules[0].schedule;
     draft_.steps.back().schedules = std::move(lowered.schedules);
     if (library) give_to_library(g, draft_.steps.back());
+  }
+
+  // How sums over the same domain were added up that this group, which adds up none, needs; the last of them.
+  const Schedule* sums_before(const Group& group) const {
+    if (group.anchor >= 0 || !group.reductions.empty()) return nullptr;
+    int last = -1;
+    for (const int node : group.stores) {
+      for (const Access& access : grouping_.accesses[at(node)]) {
+        const int g = grouping_.group_of[at(access.node)];
+        if (g >= 0 && sums_.contains(g) && grouping_.groups[at(g)].domain == group.domain) last = std::max(last, g);
+      }
+    }
+    return last < 0 ? nullptr : &sums_.at(last);
   }
 
   // Kernels in front of an anchor's write its weights anew, once, and read what those are computed from.
@@ -332,6 +354,7 @@ class FusedDraft {
   std::vector<std::vector<int>> last_read_in_;  // by group: graph values that no later group reads
   std::vector<bool> is_result_, plan_owned_;    // by graph value
   std::vector<int> value_of_;                   // draft value of a graph value
+  std::map<int, Schedule> sums_;                // by group without an anchor that adds up
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ enum class Rule : std::uint8_t {
   chain = 1,     // R1: element-wise work runs where its value is used
   reduce = 2,    // R2: a reduction runs in the kernel of what it reduces
   finalise = 3,  // R3: work on a finished reduction runs in the reduction's kernel
+  barrier = 4,   // R4: what needs a finished reduction of a row runs in its kernel, while the row is on chip
   epilogue = 5,  // R5: what follows a convolution or product runs in its kernel
   prologue = 6,  // R6: and computes its operands where it copies them
   masks = 8,     // R8: signs that the backward pass needs are kept as bits

@@ -42,6 +42,7 @@ struct LowerContext {
   ir::KernelSet& finished;              // kernels of groups before this one
   const Reschedule& reschedule;         // empty, or what to do instead of the chosen schedules
   ir::ContractionsFn contractions;      // what an anchor computes
+  const Schedule* after;                // of the sums over the same domain that this group needs; null: none
 };
 
 LoweredGroup lower(const LowerContext& context, const Group& group);

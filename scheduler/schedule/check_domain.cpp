@@ -175,9 +175,11 @@ class Check {
     return "";
   }
 
-  // Lanes are innermost, of what sums are for or of what is summed up.
+  // Lanes are innermost, of what sums are for or of what is summed up. Without sums loops may stand inside of them, but
+  // for those of overlapping windows.
   std::string order() {
     if (d_.axes.empty()) return "";
+    if (!sums_ && s_.panel_maxima.empty()) return "";
     const auto& in = sums_ && !lanes_reduced() ? s_.outer : s_.inner;
     if (has(in, last()) && in.back().dims[0] != last())
       return fmt::format("the loop {} stands inside of that along lanes, {}", str(in.back()), last());

@@ -100,7 +100,7 @@ class Check {
       return fmt::format("blocks are of all that is kept, {}, not {}", fmt::join(kept_, "*"), str(*blocks_));
     if (!std::is_sorted(blocks_->dims.begin(), blocks_->dims.end(),
                         [&](const auto& a, const auto& b) { return d_.find(a) < d_.find(b); }) ||
-        (!sums_ && blocks_->dims.back() != last().name))
+        (!sums_ && !by_rows() && blocks_->dims.back() != last().name))
       return fmt::format("threads side by side take what lies side by side in memory, not {}", str(*blocks_));
     if ((blocks_->step > 0) != (threads_ != nullptr) || blocks_->step % unit(blocks_->dims) != 0)
       return fmt::format("the loop {} leaves {}, and its threads take whole vectors", str(*blocks_),
@@ -123,12 +123,15 @@ class Check {
       if (loop.step > 0) return fmt::format("tasks cut an axis into blocks, and not the loop {}", str(loop));
       if (loop.bound == Binding::none && loop.stride == 0) {
         looped.insert(looped.end(), loop.dims.begin(), loop.dims.end());
-        if (!sums_ && loop.dims.size() > 1) return fmt::format("the loop {} goes over several axes", str(loop));
+        if (!sums_ && !by_rows() && loop.dims.size() > 1)
+          return fmt::format("the loop {} goes over several axes", str(loop));
         continue;
       }
-      if (&loop != &s_.inner.front() || loop.dims != reduced_ || !sums_ || !ir::is_block_axis(loop.bound) ||
-          (threads_ != nullptr && loop.bound == Binding::block_x))
-        return fmt::format("threads share all that is summed up, and not the loop {}", str(loop));
+      if (&loop != &s_.inner.front() || !ir::is_block_axis(loop.bound) ||
+          (threads_ != nullptr && loop.bound == Binding::block_x) || (sums_ && loop.dims != reduced_) ||
+          (!sums_ && !is_rows(loop)))
+        return fmt::format("threads share all that is {}, and not the loop {}", sums_ ? "summed up" : "in a row",
+                           str(loop));
       if (loop.stride < 2 || (loop.stride & (loop.stride - 1)) != 0)
         return fmt::format("{} threads do not meet in a tree", loop.stride);
       shared_ = &loop;
@@ -136,11 +139,24 @@ class Check {
     if (sums_ && (s_.inner.size() != (shared_ != nullptr ? 2 : reduced_.empty() ? 0 : 1) || looped != reduced_))
       return fmt::format("one loop goes over all that is summed up, {}", fmt::join(reduced_, "*"));
     if (sums_) return "";
+    if (shared_ != nullptr && (s_.inner.size() != 2 || looped != shared_->dims))
+      return fmt::format("one loop goes over all that is in a row, {}", fmt::join(shared_->dims, "*"));
     if (blocks_ != nullptr) looped.insert(looped.end(), blocks_->dims.begin(), blocks_->dims.end());
     std::sort(looped.begin(), looped.end());
     std::vector<std::string> all = kept_;
     std::sort(all.begin(), all.end());
     return looped == all ? "" : fmt::format("every axis has one loop: {}", fmt::join(kept_, ", "));
+  }
+
+  // Without sums: a block for each row, whose threads take its vectors in turn. The last axes are a row, in the order
+  // of memory.
+  bool by_rows() const { return !sums_ && !s_.inner.empty() && s_.inner[0].stride > 0; }
+  bool is_rows(const ScheduledLoop& loop) const {
+    if (loop.bound != Binding::block_x || blocks_ == nullptr || blocks_->step > 0 || loop.dims.back() != s_.vector)
+      return false;
+    std::vector<std::string> all = blocks_->dims;
+    all.insert(all.end(), loop.dims.begin(), loop.dims.end());
+    return all == kept_;
   }
 
   // Threads that meet have something to do, all of them.

@@ -163,7 +163,8 @@ Schedule random_domain_schedule(Random& random, const Domain& d, const Schedule&
     if (left) (axis == &last ? of_lanes : list).push_back({{axis->name}});
   }
   auto& innermost = lanes_kept ? s.outer : s.inner;
-  innermost.insert(innermost.end(), of_lanes.begin(), of_lanes.end());
+  const bool loops_inside = !sums && !maxima && random.chance(25);
+  innermost.insert(loops_inside ? innermost.begin() : innermost.end(), of_lanes.begin(), of_lanes.end());
   if (random.chance(40)) random.shuffle(s.tasks);
   if (maxima) s.panel_maxima = d.maxima_rows;
   if (sums && last.reduced && random.chance(50))
@@ -172,6 +173,16 @@ Schedule random_domain_schedule(Random& random, const Domain& d, const Schedule&
     s.fetch = {{d.axes[static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(d.axes.size()) - 1))].name},
                random.from(1, 100)};
   s.stream = random.chance(20);
+  return s;
+}
+
+// Without sums: a block for each row, whose threads take its vectors in turn.
+Schedule random_rows(Random& random, const Domain& d, Schedule s) {
+  const auto cut = static_cast<std::size_t>(random.from(1, static_cast<std::int64_t>(d.axes.size()) - 1));
+  std::vector<std::string> blocks, row;
+  for (std::size_t a = 0; a < d.axes.size(); ++a) (a < cut ? blocks : row).push_back(d.axes[a].name);
+  s.tasks = {{blocks, 0, 0, ir::Binding::grid_x}};
+  s.inner = {{row, 0, std::int64_t{1} << random.from(1, 6), ir::Binding::block_x}, {row}};
   return s;
 }
 
@@ -191,6 +202,7 @@ Schedule random_cuda_domain_schedule(Random& random, const Domain& d, const Sche
     const std::int64_t count = (axis.extent + s.lanes - 1) / (&axis == &last ? s.lanes : 1);
     if (!alone) (axis.reduced ? terms : outputs) *= std::max<std::int64_t>(1, &axis == &last ? count : axis.extent);
   }
+  if (d.sums.empty() && d.axes.size() > 1 && random.chance(25)) return random_rows(random, d, s);
   if (random.chance(30)) random.shuffle(s.inner);
   const auto unit = [&](const std::vector<std::string>& axes) {
     return axes == std::vector{s.vector} ? std::int64_t{s.lanes} : std::int64_t{1};

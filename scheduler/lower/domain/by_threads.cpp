@@ -40,6 +40,7 @@ class Pointwise {
       : kernel_(kernel), builder_(kernel.builder()), d_(of.domain), s_(schedule), point_(d_.axes.size()) {}
 
   void emit() {
+    if (!s_.inner.empty() && s_.inner[0].stride > 0) return rows();
     if (d_.axes.empty()) return cuda::each_thread(builder_, 1, 1, [&](const Index&) { store_here(); });
     if (d_.axes.size() == 1 && d_.axes[0].extent % s_.lanes != 0) return with_tail();
     std::vector<std::size_t> axes;
@@ -62,6 +63,39 @@ class Pointwise {
   void store_here() {
     kernel_.move_to(point_);
     kernel_.expression().nested([&] { kernel_.store_all(); });
+  }
+
+  // A block for each of the rows, whose vectors its threads take in turn.
+  void rows() {
+    struct Axes {
+      std::vector<std::size_t> axes;
+      std::vector<std::int64_t> extents;
+      std::int64_t items = 1;
+    } blocks, row;
+    const auto collect = [&](const std::vector<std::string>& names, Axes& into) {
+      for (const std::string& name : names) {
+        into.axes.push_back(static_cast<std::size_t>(d_.find(name)));
+        into.extents.push_back(d_.axes[into.axes.back()].extent / (name == s_.vector ? s_.lanes : 1));
+        into.items *= into.extents.back();
+      }
+    };
+    collect(s_.tasks[0].dims, blocks), collect(s_.inner[0].dims, row);
+    const auto move = [&](const Axes& to, const Index& item) {
+      const std::vector<Index> at = decode(item, to.extents);
+      for (std::size_t i = 0; i < at.size(); ++i) point_[to.axes[i]] = at[i];
+      return at.back();
+    };
+    const cuda::Partition spread{row.items, s_.inner[0].stride,
+                                 ir::ceil_divide(row.items, s_.inner[0].stride) * s_.inner[0].stride};
+    builder_.loop(Index(0), Index(blocks.items), Binding::grid_x, [&](const Index& block) {
+      move(blocks, block);
+      builder_.loop(Index(0), Index(spread.threads), Binding::block_x, [&](const Index& thread) {
+        cuda::each_item(builder_, spread, Index(0), thread, [&](const Index& item) {
+          const Index vector = move(row, item);
+          next_loop(s_.inner.size(), vector);
+        });
+      });
+    });
   }
 
   // Axes that a thread goes over by itself, then its vector.

@@ -1,4 +1,6 @@
 // Groups without reductions: every value of the domain is computed and stored once, the last axis in lanes.
+#include <optional>
+
 #include "scheduler/lower/domain/domain.h"
 #include "scheduler/lower/domain/ranges.h"
 #include "scheduler/lower/expression/kept_maxima.h"
@@ -42,13 +44,17 @@ class Pointwise {
     });
   }
 
-  void next_loop(std::size_t i) {
-    if (i == loops_.size() || loops_[i] == lanes_) return vectors([&](Vectors filled) { store_here(filled); });
+  void next_loop(std::size_t i, std::optional<Vectors> filled = {}) {
+    if (i == loops_.size() && filled) return store_here(*filled);
+    if (!filled && (i == loops_.size() || loops_[i] == lanes_)) {
+      const std::size_t inside = std::min(i + 1, loops_.size());
+      return vectors([&](Vectors all) { next_loop(inside, all); });
+    }
     const std::size_t axis = loops_[i];
     if (maxima_.active() && (axis == maxima_.row_axis() || axis == maxima_.column_axis())) return rows();
     ranges_.each(axis, [&](const Index& element) {
       point_[axis] = element;
-      next_loop(i + 1);
+      next_loop(i + 1, filled);
     });
   }
 

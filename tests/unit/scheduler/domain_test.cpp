@@ -179,7 +179,7 @@ TEST(DomainCheck, NamesTheRuleThatAPointwiseScheduleBreaks) {
                  {"vector c 8 x 2 task c/24 inner n, h, c", "steps of 24 are no multiple of the 16 of c in registers"},
                  {"vector c 8 x 1 task n/8 inner n, h, c", "the loop n/8 is one task"},
                  {"vector c 8 x 5 task c/80 inner n, h, c", "the loop c/80 is one task"},
-                 {"vector c 8 x 1 inner c, n, h", "the loop h stands inside of that along lanes, c"},
+                 {"vector c 8 x 1 inner c, n, h", ""},
                  {"vector c 8 x 1 inner n, h, c panel maxima h", "there are no overlapping windows"},
                  {"vector c 8 x 1 inner n, h, c flush c 32", "where lanes run along what is summed up"},
                  {"vector c 8 x 1 inner n, h, c fetch h 1", "what is summed up is fetched ahead"}});
@@ -271,7 +271,16 @@ TEST(DomainCheck, NamesTheRuleThatThreadsBreak) {
        {"vector c 4 x 1 task grid.x h*c/100, block.x h*c", "every axis has one loop: n, h, c"},
        {"vector c 4 x 1 task grid.x h*c/100, block.x h*c inner block.y n stride 2, n", "and not the loop n stride 2"},
        {"vector c 4 x 1 task grid.x n*h*c/1025, block.x n*h*c", "a block of 1025 threads; at most 1024"},
-       {"vector c 4 x 1 task grid.x c/104, block.x c inner n, h", "a block of 26 threads for 25 vectors"}},
+       {"vector c 4 x 1 task grid.x c/104, block.x c inner n, h", "a block of 26 threads for 25 vectors"},
+       {"vector c 4 x 1 task grid.x n*h inner block.x c stride 8, c", ""},
+       {"vector c 4 x 1 task grid.x n inner block.x h*c stride 64, h*c", ""},
+       {"vector c 4 x 1 task grid.x n*h inner block.x c stride 8", "one loop goes over all that is in a row, c"},
+       {"vector c 4 x 1 task grid.x n*h inner block.x c stride 6, c", "6 threads do not meet in a tree"},
+       {"vector c 4 x 1 task grid.x n inner block.x c stride 8, c", "threads share all that is in a row"},
+       {"vector c 4 x 1 task grid.x h inner block.x n*c stride 8, n*c", "threads share all that is in a row"},
+       {"vector c 4 x 1 task grid.x n*c inner block.x h stride 8, h", "threads share all that is in a row"},
+       {"vector c 4 x 1 task grid.x n*h inner block.y c stride 8, c", "threads share all that is in a row"},
+       {"vector c 4 x 1 task grid.x n*h/2, block.x n*h inner block.x c stride 8, c", "and not the loop"}},
       "cuda:sm_90");
   expect_broken(
       kColumns,

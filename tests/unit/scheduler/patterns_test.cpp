@@ -70,9 +70,9 @@ const std::vector<Pattern>& patterns() {
       {"conv+batch_norm+silu", "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
        CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = silu(%d) : $Y\n", 1, 4},
       // 11: layer norm, as one op and from its parts
-      {"layer_norm", "%x: $P, %s: $D[20], %t: $D[20]", "  %y = layer_norm(%x, %s, %t) {normalized_shape=[20]} : $P\n",
-       2, 3},
-      {"layer norm written out", "%x: $P, %s: $D[20], %t: $D[20]",
+      {"layer_norm", "%x: $P, %s: $D[80], %t: $D[80]", "  %y = layer_norm(%x, %s, %t) {normalized_shape=[80]} : $P\n",
+       1, 3},
+      {"layer norm written out", "%x: $P, %s: $D[80], %t: $D[80]",
        "  %a = mean(%x) {dim=[1], keepdim=true} : $D[6,1]\n  %c = sub(%x, %a) : $P\n  %d = square(%c) : $P\n"
        "  %e = mean(%d) {dim=[1], keepdim=true} : $D[6,1]\n  %f = add(%e, 1e-5) : $D[6,1]\n"
        "  %g = rsqrt(%f) : $D[6,1]\n  %h = mul(%c, %g) : $P\n  %i = mul(%h, %s) : $P\n  %y = add(%i, %t) : $P\n",
@@ -144,7 +144,7 @@ std::string replaced(std::string text, const char* dtype, bool nhwc) {
   const std::pair<const char*, std::string> words[] = {{"$X", "$D[2,8,10,10]$L"},
                                                        {"$Y", "$D[2,16,10,10]$L"},
                                                        {"$V", "$D[16]"},
-                                                       {"$P", "$D[6,20]"},
+                                                       {"$P", "$D[6,80]"},
                                                        {"$Q", "$D[6,24]"},
                                                        {"$D", d},
                                                        {"$L", l}};
@@ -162,7 +162,9 @@ Made made(const ir::Graph& graph, const char* target) {
   Made m;
   const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
   for (const PlanStep& step : plan.steps) {
-    const auto is_vector = [&](int value) { return plan.values[value].bytes <= 24 * 8; };
+    const auto is_vector = [&](int value) {
+      return plan.values[value].bytes * 8 <= bits(plan.values[value].dtype) * 80;
+    };
     if (step.name.ends_with("_pack") || std::all_of(step.values.begin(), step.values.end(), is_vector)) continue;
     ++m.kernels;
     m.names += (m.names.empty() ? "" : ", ") + step.name;
