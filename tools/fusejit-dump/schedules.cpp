@@ -46,12 +46,6 @@ std::vector<int> steps_of(const WantedSchedule& entry, const scheduler::Plan& pl
   }
 }
 
-// Of a step's ops those by which Reschedule asks for its schedules.
-std::vector<std::string> asked_for(const scheduler::PlanStep& step, scheduler::Work kind) {
-  if (kind == scheduler::Work::domain) return {step.ops.back()};
-  return step.ops;
-}
-
 // Which op's work is done how.
 using Replaced = std::map<std::pair<std::string, std::string>, const WantedSchedule*>;
 
@@ -68,7 +62,7 @@ void replace(Replaced& replaced, const WantedSchedule& entry, const scheduler::P
       continue;
     }
     fits = true;
-    for (const std::string& op : asked_for(step, entry.wanted.kind)) {
+    for (const std::string& op : step.ops) {  // one of them is what Reschedule asks with
       const WantedSchedule*& known = replaced[{op, entry.wanted.work}];
       if (known != nullptr && known->step.empty() == entry.step.empty() && known->wanted != entry.wanted)
         ir::Lexer::fail(entry.at, fmt::format("step {} has another schedule for this {} in line {}", s,

@@ -39,6 +39,19 @@ class Schedules(Case):
             plan = [*source, "--stage", "plan"]
             self.assertEqual(text("source", *plan, "--schedule", file), text("source", *plan), options)
 
+    def test_each_part_of_a_joined_step_is_reached(self):
+        norm = self.write("norm.fj", "graph @g(%x: f32[64,768]) {\n  %0 = layer_norm(%x, 1, 0) {normalized_shape=[768]} : "
+                                     "f32[64,768]\n  return %0\n}\n")
+        source = [norm, "--target", "x86:avx2"]
+        (sums, rest), = schedules(*source)
+        printed = text("source", "--stage", "schedule", *source)
+        for before, after in ((sums, sums.replace("fetch j 2048", "fetch j 1024")),
+                              (rest, rest.replace("x 1", "x 2"))):
+            lines = lambda one: re.sub(r"(?<!^) (?=(vector|task|outer|inner|unroll|fetch)\b)", "\n  ", one).replace(" }", "\n}")
+            self.assertIn(lines(before), printed)
+            file = self.write("part.txt", printed.replace(lines(before), lines(after)))
+            self.assertEqual(schedules(*source, "--schedule", file), [[after, rest] if before == sums else [sums, after]])
+
     def test_each_entry_reaches_its_step_alone(self):
         for rules in ("all", "none"):
             source = [MODEL, "--target", "x86:avx2", "--rules", rules]
