@@ -121,9 +121,12 @@ class Chooser {
       s_.vectors = static_cast<int>(std::clamp<std::int64_t>(whole_vectors(), 1, tuning::kColumnsTogether));
     Split parts = cut();
     const bool in_columns = lanes_kept() && by_kept_ && (kept_.empty() || by_columns_);
+    std::int64_t tasks = by_kept_ ? target_.tasks : 1;
     for (const DomainAxis* axis : kept_) {
-      const bool shared = by_kept_ && axis == kept_.front();
-      share(*axis, shared ? split(axis->extent, target_.tasks) : Split{}, s_.outer);
+      const Split chunks = tasks > 1 ? split(axis->extent, tasks) : Split{};
+      share(*axis, chunks, s_.outer);
+      const bool more = chunks.chunks > 1 && chunks.chunk == 1 && !by_columns_ && s_.tasks.size() < 3;
+      tasks = more ? ir::ceil_divide(tasks, axis->extent) : 1;
     }
     if (lanes_kept()) add(in_columns ? s_.tasks : s_.outer, last());
     if (!lanes_kept()) along_row(parts);

@@ -273,6 +273,7 @@ class FusedDraft {
     if (library) give_to_library(g, draft_.steps.back());
   }
 
+  static bool goes_over(const Type& a, const Type& b) { return a.shape == b.shape && a.layout == b.layout; }
   // How sums over the same domain were added up that this group, which adds up none, needs; the last of them.
   const Schedule* sums_before(const Group& group) const {
     if (group.anchor >= 0 || !group.reductions.empty()) return nullptr;
@@ -280,7 +281,8 @@ class FusedDraft {
     for (const int node : group.stores) {
       for (const Access& access : grouping_.accesses[at(node)]) {
         const int g = grouping_.group_of[at(access.node)];
-        if (g >= 0 && sums_.contains(g) && grouping_.groups[at(g)].domain == group.domain) last = std::max(last, g);
+        if (g >= 0 && sums_.contains(g) && goes_over(grouping_.groups[at(g)].domain, group.domain))
+          last = std::max(last, g);
       }
     }
     return last < 0 ? nullptr : &sums_.at(last);

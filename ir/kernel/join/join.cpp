@@ -63,14 +63,15 @@ class Join {
 
   // The second's statements behind the first's, in the innermost of the loops that both begin with.
   bool append_second() {
+    align_loops();
     Phase& phase = out_.kernel.phases[0];
     phase.registers = std::max(phase.registers, second_.phases[0].registers);
     Renaming renaming(first_, second_, joint_, out_.kernel);
     Block* mine = &phase.body;
-    const Block* its = &second_.phases[0].body;
+    Block* its = &second_.phases[0].body;
     while (mine->statements.size() == 1 && its->statements.size() == 1) {
       auto* a = std::get_if<ForStmt>(&mine->statements[0].node);
-      const auto* b = std::get_if<ForStmt>(&its->statements[0].node);
+      auto* b = std::get_if<ForStmt>(&its->statements[0].node);
       if (a == nullptr || b == nullptr || !is_same(*a, *b)) break;
       renaming.is(b->variable, a->variable);
       ++depth_;
@@ -78,9 +79,8 @@ class Join {
       mine = &a->body, its = &b->body;
     }
     if (depth_ == 0 || shares_out(*mine) || shares_out(*its) || !blocks_agree(*mine, *its)) return false;
-    Block rest = *its;
-    renaming.block(rest);
-    std::move(rest.statements.begin(), rest.statements.end(), std::back_inserter(mine->statements));
+    renaming.block(*its);
+    std::move(its->statements.begin(), its->statements.end(), std::back_inserter(mine->statements));
     sign(renaming);
     return true;
   }
@@ -92,6 +92,48 @@ class Join {
   }
   Block& innermost() { return common_loops().back()->body; }
 
+  // Where a loop goes over as many elements as several of the other kernel, it becomes several: 1024 rows are those of
+  // 16 images' 64 channels.
+  void align_loops() {
+    Block* mine = &out_.kernel.phases[0].body;
+    Block* its = &second_.phases[0].body;
+    while (mine->statements.size() == 1 && its->statements.size() == 1) {
+      auto* a = std::get_if<ForStmt>(&mine->statements[0].node);
+      auto* b = std::get_if<ForStmt>(&its->statements[0].node);
+      if (a == nullptr || b == nullptr) return;
+      split_alike(*a, *b);
+      if (!is_same(*a, *b)) return;
+      mine = &a->body, its = &b->body;
+    }
+  }
+  void split_alike(ForStmt& a, ForStmt& b) {
+    const auto extent = [](const ForStmt& loop) {
+      const bool known = loop.results.empty() && loop.low == std::vector{Index(0)} && loop.high.size() == 1 &&
+                         loop.high[0].is_constant() && (loop.binding == Binding::none || is_shared_out(loop.binding));
+      return known ? loop.high[0].constant() : 0;
+    };
+    const std::int64_t of_a = extent(a), of_b = extent(b);
+    if (a.binding != b.binding || of_a <= 1 || of_b <= 1 || of_a == of_b) return;
+    if (of_a > of_b && of_a % of_b == 0) split(a, of_b, out_.kernel.variable_count);
+    if (of_b > of_a && of_b % of_a == 0) split(b, of_a, second_.variable_count);
+  }
+  // Into `outer` rounds of an inner loop.
+  static void split(ForStmt& loop, std::int64_t outer, int& variables) {
+    const std::int64_t rest = loop.high[0].constant() / outer;
+    ForStmt inner = loop;
+    inner.variable = variables++;
+    inner.high = {Index(rest)};
+    const Index element = Index::variable(loop.variable) * rest + Index::variable(inner.variable);
+    const auto substitute = [&](const IndexAtom& leaf) {
+      return leaf.kind == AtomKind::variable && leaf.id == loop.variable ? std::optional(element) : std::nullopt;
+    };
+    for_each_stmt(inner.body, [&](Stmt& stmt) {
+      for_each_index(stmt, [&](Index& index) { index = index.substitute(substitute); });
+    });
+    loop.high = {Index(outer)};
+    loop.body = {};
+    loop.body.statements.push_back({std::move(inner), {}});
+  }
   static bool is_same(const ForStmt& a, const ForStmt& b) {
     const auto constant = [](const std::vector<Index>& bound) { return bound.size() == 1 && bound[0].is_constant(); };
     return a.results.empty() && b.results.empty() && a.binding == b.binding && a.copies == b.copies &&
@@ -185,7 +227,7 @@ class Join {
   }
 
   const Kernel& first_;
-  const Kernel& second_;
+  Kernel second_;
   const Joint& joint_;
   Joined out_;
   int depth_ = 0;  // of the loops that both begin with

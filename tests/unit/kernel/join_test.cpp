@@ -102,6 +102,25 @@ TEST(Join, RefusesRoundsThatMeetAndLoopsThatDiffer) {
   stay_two(kApplyOf, std::string("for %i in 0..32 { store %y[%i, 0], 0 } } phase { ") + kApply);
 }
 
+// 32 rows in 4 tasks of 8, and 2 images of 16 rows each in 2 tasks: 2 by 2 tasks of 8 rows.
+TEST(Join, SplitsLoopsThatGoOverAsMuch) {
+  const std::string apply =
+      "for %n in 0..2 threads { for %t in 0..2 threads { for %r in 0..8 { for %l in 0..8 vector { %a = load %x[%n, "
+      "%t*8 + "
+      "%r, %l] : f32 %b = load %m[%n, %t*8 + %r] : f32 %c = sub(%a, %b) : f32 store %y[%n, %t*8 + %r, %l], %c } } } }";
+  const Kernel second = kernel_of("%x: f32[2,16,8] read, %m: f32[2,16] read, %y: f32[2,16,8] write", apply);
+  const auto joined = join(kernel_of(kSumsOf, kSums), second, {{0, 1, -1}, {false, true}});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->rounds, 32);
+  EXPECT_EQ(
+      print(joined->kernel),
+      print(kernel_of("%x: f32[32,8] read, %y: f32[2,16,8] write",
+                      "for %n in 0..2 threads { for %t in 0..2 threads { for %r in 0..8 { %s = for %l in 0..8 "
+                      "vector reduce add : f32 { %a = load %x[%n*16 + %t*8 + %r, %l] : f32 yield %a } for %l in "
+                      "0..8 vector { %a = load %x[%n*16 + %t*8 + %r, %l] : f32 %c = sub(%a, %s) : f32 store %y[%n, "
+                      "%t*8 + %r, %l], %c } } } }")));
+}
+
 // All of the tasks' loops are shared, not all of the rows': rounds are tasks then.
 TEST(Join, JoinsTasksWhereRowsDiffer) {
   const auto joined =

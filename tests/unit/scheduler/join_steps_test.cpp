@@ -57,6 +57,19 @@ TEST(JoinSteps, ColumnsAreRoundsOfBlocks) {
   }
 }
 
+// Groups of channels are rounds where tasks share them out alike: two groups are sixteen channels.
+TEST(JoinSteps, GroupsAndImagesOfANormAreRounds) {
+  const std::string x = "%x: f32[16,64,28,28], %s: f32[64], %t: f32[64]";
+  constexpr std::int64_t kImage = 16 * 64 * 28 * 28 * 4;
+  for (const char* target : {"x86:avx512", "x86:avx2"}) {
+    const Plan group = plan_of(x, "  %y = group_norm(%x, %s, %t) {num_groups=8} : f32[16,64,28,28]\n", target);
+    EXPECT_EQ(group.steps.size(), 1u) << print_outline(group);
+    EXPECT_EQ(group.ledger_bytes(), 2 * kImage + 2 * 64 * 4);
+    const Plan instance = plan_of(x, "  %y = instance_norm(%x, %s, %t) : f32[16,64,28,28]\n", target);
+    EXPECT_EQ(instance.steps.size(), 1u) << print_outline(instance);
+  }
+}
+
 // The mean is a result too: stored, and not read back.
 TEST(JoinSteps, WhatOthersReadIsStored) {
   const ir::Graph graph = ir::parse_graph(

@@ -70,12 +70,12 @@ const std::vector<Pattern>& patterns() {
       {"conv+batch_norm+silu", "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
        CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = silu(%d) : $Y\n", 1, 4},
       // 11: layer norm, as one op and from its parts
-      {"layer_norm", "%x: $P, %s: $D[80], %t: $D[80]", "  %y = layer_norm(%x, %s, %t) {normalized_shape=[80]} : $P\n",
+      {"layer_norm", "%x: $R, %s: $D[80], %t: $D[80]", "  %y = layer_norm(%x, %s, %t) {normalized_shape=[80]} : $R\n",
        1, 3},
-      {"layer norm written out", "%x: $P, %s: $D[80], %t: $D[80]",
-       "  %a = mean(%x) {dim=[1], keepdim=true} : $D[6,1]\n  %c = sub(%x, %a) : $P\n  %d = square(%c) : $P\n"
+      {"layer norm written out", "%x: $R, %s: $D[80], %t: $D[80]",
+       "  %a = mean(%x) {dim=[1], keepdim=true} : $D[6,1]\n  %c = sub(%x, %a) : $R\n  %d = square(%c) : $R\n"
        "  %e = mean(%d) {dim=[1], keepdim=true} : $D[6,1]\n  %f = add(%e, 1e-5) : $D[6,1]\n"
-       "  %g = rsqrt(%f) : $D[6,1]\n  %h = mul(%c, %g) : $P\n  %i = mul(%h, %s) : $P\n  %y = add(%i, %t) : $P\n",
+       "  %g = rsqrt(%f) : $D[6,1]\n  %h = mul(%c, %g) : $R\n  %i = mul(%h, %s) : $R\n  %y = add(%i, %t) : $R\n",
        2, 4},
       // 12, 13: instance norm
       {"instance_norm+relu", "%x: $X, %s: $D[8], %t: $D[8]",
@@ -141,13 +141,9 @@ const std::vector<Pattern>& patterns() {
 
 std::string replaced(std::string text, const char* dtype, bool nhwc) {
   const std::string d = dtype, l = nhwc ? ":nhwc" : "";
-  const std::pair<const char*, std::string> words[] = {{"$X", "$D[2,8,10,10]$L"},
-                                                       {"$Y", "$D[2,16,10,10]$L"},
-                                                       {"$V", "$D[16]"},
-                                                       {"$P", "$D[6,80]"},
-                                                       {"$Q", "$D[6,24]"},
-                                                       {"$D", d},
-                                                       {"$L", l}};
+  const std::pair<const char*, std::string> words[] = {
+      {"$X", "$D[2,8,10,10]$L"}, {"$Y", "$D[2,16,10,10]$L"}, {"$V", "$D[16]"}, {"$P", "$D[6,20]"},
+      {"$R", "$D[6,80]"},        {"$Q", "$D[6,24]"},         {"$D", d},        {"$L", l}};
   for (const auto& [word, by] : words) {
     for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos;) text.replace(at, 2, by);
   }
