@@ -174,6 +174,16 @@ TEST(Npz, ReadsDeflatedMembersWithZip64Headers) {
             std::string::npos);
 }
 
+// Names and dtypes are a stranger's: on one line and cut, whatever their bytes are.
+TEST(Npz, NamesInErrorsAreOnOneLine) {
+  const std::string npy = npy_text("{'descr': '<f\n4', 'fortran_order': False, 'shape': (), }", "1234");
+  EXPECT_TRUE(error_of([&] { parse_npy(bytes_of(npy), "", "t"); }).starts_with("t: arrays of dtype '<f\\n4' are not"));
+  EXPECT_EQ(error_of([&] { parse_npz(bytes_of(deflated_zip("a\r\n\x1b[1m\xff", npy)), "t"); }),
+            "t: member 'a\\r\\n\\u001b[1m\xef\xbf\xbd' is not a .npy array");
+  EXPECT_EQ(error_of([&] { parse_npz(bytes_of(deflated_zip(std::string(60'000, 'a'), npy)), "t"); }),
+            "t: member '" + std::string(80, 'a') + "...' is not a .npy array");
+}
+
 // What a caller does not take is not inflated: here it could not be.
 TEST(Npz, AsksBeforeItReadsElements) {
   const NamedArray array = array_of<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
@@ -273,6 +283,7 @@ TEST(Npz, DamagedFilesAreArraysOrSentences) {
       const std::string sentence = error.what();
       EXPECT_TRUE(sentence.starts_with("file: ")) << sentence;
       EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+      EXPECT_LT(sentence.size(), 600u) << sentence;
     }
     EXPECT_LE(elements, 1032 * file.size());
     EXPECT_LT(watch.largest(), std::size_t{4} << 20) << i;
