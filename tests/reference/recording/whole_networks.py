@@ -31,10 +31,14 @@ NETWORKS = {
 TRAINING_BATCHES = 3
 
 
-def _statistics_of(network, x):
-    """Running statistics near those of the activations, as in a network that was trained."""
+def _as_trained(network, x):
+    """Running statistics near those of the activations, and no two vectors equal: the exporter with dynamo=False writes
+    equal values once, under one of their names."""
     network.train()
     with torch.no_grad():
+        for parameter in network.parameters():
+            if parameter.dim() == 1:
+                parameter += 0.1 * torch.randn_like(parameter)
         for _ in range(TRAINING_BATCHES):
             network(x)
     return network.eval()
@@ -57,7 +61,7 @@ def write(folder):
     for name, (make, shape) in NETWORKS.items():
         torch.manual_seed(SEED)
         x = torch.from_numpy(inputs.uniform(f"x {name}", shape))
-        network = _statistics_of(make(), x)
+        network = _as_trained(make(), x)
         write_forms(folder, name, network, x)
         with torch.no_grad():
             y = network.double()(x.double())

@@ -88,43 +88,45 @@ TEST(TorchWeightsOf, TheBuiltInUNets) {
   set_options({});
 }
 
-// Made by tests/reference/make_onnx.py --large FOLDER: FUSEJIT_ONNX_MODELS is that folder. Prints the rows of the table
-// in docs/interop.md.
-TEST(OnnxModel, WholeNetworksOfTheNight) {
-  const char* named = std::getenv("FUSEJIT_ONNX_MODELS");
-  if (!named) GTEST_SKIP() << "FUSEJIT_ONNX_MODELS names no folder with models of make_onnx.py --large";
-  const std::string folder = std::string(named) + "/";
-  for (const char* name : {"resnet50", "mobilenet_v2", "vgg16", "densenet121", "squeezenet1_0", "unet"}) {
-    SCOPED_TRACE(name);
-    const std::string stem = folder + name;
-    const StateDict recorded = fusejit::load(stem + ".npz");
-    const Tensor &x = recorded.at("x"), &y = recorded.at("y");
-    double frozen = 0;
-    std::string row = std::string("| ") + name + " |";
-    const auto column = [&](const nn::Module& net) {
-      const double off = off_by(net(x), y);
-      EXPECT_LT(off, 1e-4) << row;
-      frozen = std::max(frozen, off_by(net.freeze()(x), y));
-      EXPECT_LT(frozen, 1e-4) << row;
-      char text[20];
-      std::snprintf(text, sizeof text, " %.1e |", off);
-      row += text;
-    };
-    for (const char* ending : {".npz", ".safetensors"}) {
-      const std::shared_ptr<nn::Module> net = models::model_named(name).make();
-      EXPECT_TRUE(net->load(stem + ".weights" + ending).empty());
-      column(net->eval());
-    }
-    column(load(stem + ".onnx"));
-    column(load(stem + ".program.onnx"));
-    Model net = load(stem + ".names.onnx");
-    column(net);
-    for (const auto& [key, value] : net.named_values()) value.set(zeros(value.value().shape()));
-    EXPECT_TRUE(net.load(stem + ".weights.safetensors").empty());
-    column(net);
-    std::printf("%s %.1e |\n", row.c_str(), frozen);
+// Made by tests/reference/make_onnx.py --large FOLDER: FUSEJIT_ONNX_MODELS is that folder. Each prints its row of the
+// table in docs/interop.md.
+class OnnxWholeNetworks : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(OnnxWholeNetworks, AreWithinTheBound) {
+  const char* folder = std::getenv("FUSEJIT_ONNX_MODELS");
+  if (!folder) GTEST_SKIP() << "FUSEJIT_ONNX_MODELS names no folder with models of make_onnx.py --large";
+  const std::string name = GetParam(), stem = std::string(folder) + "/" + name;
+  const StateDict recorded = fusejit::load(stem + ".npz");
+  const Tensor &x = recorded.at("x"), &y = recorded.at("y");
+  double frozen = 0;
+  std::string row = "| " + name + " |";
+  const auto column = [&](const nn::Module& net) {
+    const double off = off_by(net(x), y);
+    EXPECT_LT(off, 1e-4) << row;
+    frozen = std::max(frozen, off_by(net.freeze()(x), y));
+    EXPECT_LT(frozen, 1e-4) << row;
+    char text[20];
+    std::snprintf(text, sizeof text, " %.1e |", off);
+    row += text;
+  };
+  for (const char* ending : {".npz", ".safetensors"}) {
+    const std::shared_ptr<nn::Module> net = models::model_named(name).make();
+    EXPECT_TRUE(net->load(stem + ".weights" + ending).empty());
+    column(net->eval());
   }
+  column(load(stem + ".onnx"));
+  column(load(stem + ".program.onnx"));
+  Model net = load(stem + ".names.onnx");
+  column(net);
+  for (const auto& [key, value] : net.named_values()) value.set(zeros(value.value().shape()));
+  EXPECT_TRUE(net.load(stem + ".weights.safetensors").empty());
+  column(net);
+  std::printf("%s %.1e |\n", row.c_str(), frozen);
 }
+
+INSTANTIATE_TEST_SUITE_P(Torchvision, OnnxWholeNetworks,
+                         ::testing::Values("resnet50", "mobilenet_v2", "vgg16", "densenet121", "squeezenet1_0", "unet"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace fusejit::onnx
