@@ -88,6 +88,26 @@ TEST(TorchWeightsOf, TheBuiltInUNets) {
   set_options({});
 }
 
+// Whatever order the elements have in memory, and whoever shares it.
+TEST(TorchWeightsOf, ViewsAndSharedMemoryAreSavedRowMajor) {
+  set_options({.engine = "graph_interpreter"});
+  const Tensor x = arange(24, f32).reshape({2, 3, 2, 2}).eval();
+  static const std::vector<float> kLast = x.permute({0, 2, 3, 1}).to_vector<float>();
+  const StateDict values = {{"x", x},
+                            {"again", x},
+                            {"turned", x.permute({3, 1, 0, 2})},
+                            {"part", slice(x, 1, 1, 3)},
+                            {"repeated", expand(slice(x, 0, 0, 1), {4, 3, 2, 2})},
+                            {"channels_last", borrow(kLast.data(), {2, 3, 2, 2}, {12, 1, 6, 3}, [] {})}};
+  const testing::TemporaryFolder folder;
+  for (const std::string file : {"a.npz", "a.safetensors"}) {
+    fusejit::save(values, folder / file);
+    expect_same_values(fusejit::load(folder / file), values, file);
+    EXPECT_EQ(fusejit::load(folder / file).at("channels_last").to_vector<float>(), x.to_vector<float>()) << file;
+  }
+  set_options({});
+}
+
 // Made by tests/reference/make_onnx.py --large FOLDER: FUSEJIT_ONNX_MODELS is that folder. Each prints its row of the
 // table in docs/interop.md.
 class OnnxWholeNetworks : public ::testing::TestWithParam<const char*> {};
