@@ -25,6 +25,9 @@ using WantedName = std::function<bool(std::string_view name)>;
 // Asked with name, dtype and shape before the elements are read: no leaves them out. It may throw.
 using WantedArray = std::function<bool(const NamedArray& described)>;
 
+// A text of a file that may hold any, for people: between quotes, on one line, not longer than a line.
+std::string shown(std::string_view text);
+
 // UserError unless the bytes are those of the dtype and shape.
 void check_bytes(const NamedArray& array);
 

@@ -207,8 +207,8 @@ NamedArray read_npy(const ReadBytes& read, std::uint64_t total, const std::strin
   for (const Description& d : kDescriptions) {
     if (d.text == header.description || (d.dtype == DType::boolean && header.description == "?")) dtype = d.dtype;
   }
-  FJ_CHECK(dtype, "{}: arrays of dtype '{}' are not read (only |b1 <i4 <i8 <f2 <f4 <f8, and <u2 for bf16)", source,
-           header.description);
+  FJ_CHECK(dtype, "{}: arrays of dtype {} are not read (only |b1 <i4 <i8 <f2 <f4 <f8, and <u2 for bf16)", source,
+           shown(header.description));
   NamedArray array{.name = name, .dtype = *dtype, .shape = {}, .bytes = {}};
   try {
     array.shape = Shape(std::span<const std::int64_t>(header.shape));

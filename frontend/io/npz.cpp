@@ -33,9 +33,9 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
   std::set<std::string> seen;
   double claimed = 0;
   for (const ZipMember& member : zip_members(file, source)) {
-    FJ_CHECK(member.name.ends_with(kEnding), "{}: member '{}' is not a .npy array", source, member.name);
+    FJ_CHECK(member.name.ends_with(kEnding), "{}: member {} is not a .npy array", source, shown(member.name));
     std::string name = member.name.substr(0, member.name.size() - kEnding.size());
-    FJ_CHECK(seen.insert(name).second, "{}: there are two arrays named '{}'", source, name);
+    FJ_CHECK(seen.insert(name).second, "{}: there are two arrays named {}", source, shown(name));
     if (wanted && !wanted(name)) continue;
     claimed += static_cast<double>(member.bytes);
     if (claimed > static_cast<double>(runtime::machine_memory()))
@@ -45,11 +45,11 @@ std::vector<NamedArray> parse_npz(std::span<const std::byte> file, const std::st
     bool left_out = false;
     const auto takes = [&](const NamedArray& described) {
       FJ_CHECK(described.dtype != DType::bf16 || name.ends_with(kBf16Ending),
-               "{}: array '{}' has dtype <u2, which is read only for names that end in .bf16", source, name);
+               "{}: array {} has dtype <u2, which is read only for names that end in .bf16", source, shown(name));
       left_out = elements && !elements(described);
       return !left_out;
     };
-    NamedArray array = read_npy(read, member.bytes, name, fmt::format("{}: array '{}'", source, name), takes);
+    NamedArray array = read_npy(read, member.bytes, name, fmt::format("{}: array {}", source, shown(name)), takes);
     if (left_out) continue;
     reader.finish();
     arrays.push_back(std::move(array));
@@ -76,7 +76,7 @@ void write_npz(const std::string& path, std::span<const NamedArray> arrays) {
   std::set<std::string> seen;
   for (const NamedArray& array : arrays) {
     check_writable(array);
-    FJ_CHECK(seen.insert(array.name).second, "{}: there are two arrays named '{}'", path, array.name);
+    FJ_CHECK(seen.insert(array.name).second, "{}: there are two arrays named {}", path, shown(array.name));
   }
   NewFile file(path);
   ZipWriter zip(file);

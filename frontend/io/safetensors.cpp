@@ -39,15 +39,6 @@ std::string_view word_of(DType dtype) {
 // As a JSON string. Throws Json::type_error for what is no UTF-8.
 std::string quoted(const std::string& text) { return Json(text).dump(); }
 
-// A name for people, of a file that may hold any: on one line, not longer than a line.
-std::string shown(const std::string& name) {
-  constexpr std::size_t kMost = 80;
-  std::size_t kept = std::min(name.size(), kMost);
-  while (kept > 0 && kept < name.size() && (name[kept] & 0xc0) == 0x80) --kept;  // not within a character
-  const std::string text = quoted(name.substr(0, kept));
-  return fmt::format("'{}{}'", text.substr(1, text.size() - 2), kept < name.size() ? "..." : "");
-}
-
 struct Entry {
   NamedArray array;
   std::uint64_t begin = 0, end = 0;  // in the elements

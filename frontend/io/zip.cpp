@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "frontend/io/named_array.h"
 #include "ir/base/check.h"
 
 namespace fusejit::io {
@@ -122,7 +123,7 @@ std::vector<ZipMember> zip_members(std::span<const std::byte> bytes, const std::
                      .stored_bytes = file.u32(at + 20),
                      .bytes = file.u32(at + 24),
                      .header_offset = file.u32(at + 42)};
-    FJ_CHECK((flags & 1) == 0, "{}: member '{}' is encrypted", source, member.name);
+    FJ_CHECK((flags & 1) == 0, "{}: member {} is encrypted", source, shown(member.name));
     read_zip64(file, at + 46 + name_bytes, extra_bytes, member);
     // What claims more bytes than there can be is refused before memory is taken for it: members that overlap, and
     // deflated ones of more than 1032 times their size.
@@ -169,7 +170,7 @@ ZipMemberReader::ZipMemberReader(std::span<const std::byte> bytes, const ZipMemb
       member.header_offset + 30 + file.u16(member.header_offset + 26) + file.u16(member.header_offset + 28);
   stored_ = file.part(data, member.stored_bytes);
   FJ_CHECK(member.method == 0 || member.method == 8,
-           "{}: member '{}' uses compression method {}, only stored and deflated are read", source, member.name,
+           "{}: member {} uses compression method {}, only stored and deflated are read", source, shown(member.name),
            member.method);
   if (member.method == 0) {
     if (member.bytes != member.stored_bytes) file.damaged();
@@ -209,7 +210,7 @@ void ZipMemberReader::finish() {
       if (inflater_->step(stored_, {&spare, 1}) > 0) damaged();
     if (inflater_->status != Z_STREAM_END || inflater_->in != stored_.size()) damaged();
   }
-  FJ_CHECK(crc_ == member_.crc, "{}: member '{}' is damaged (its check sum differs)", source_, member_.name);
+  FJ_CHECK(crc_ == member_.crc, "{}: member {} is damaged (its check sum differs)", source_, shown(member_.name));
 }
 
 void ZipWriter::add(const std::string& name, std::span<const std::span<const std::byte>> parts) {

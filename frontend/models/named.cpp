@@ -108,7 +108,7 @@ ModelGraph graph_of(const NamedNetwork& model) {
     const NoGrad off;
     return captured(model.name, {net(x)}, std::move(names), {});
   }
-  const Tensor target = stand_in({i64, {model.input.shape[0]}, Layout::standard}, "target", names);
+  const Tensor target = stand_in({i64, model.target, Layout::standard}, "target", names);
   Recording recording;
   recording.seed = 1;
   recording.name = model.name;
@@ -120,45 +120,76 @@ ModelGraph graph_of(const NamedNetwork& model) {
   return captured(model.name + "_step", step.wanted, std::move(names), replaced);
 }
 
-// Images of three channels, cross-entropy, SGD with momentum.
-template <class Net>
-NamedNetwork classifier(const Source& source, std::string_view text, Net net, DType dtype) {
+constexpr std::int64_t kClasses = 1000, kPixelClasses = 21;
+
+// Images of three channels, of which each, or each pixel, belongs to a class; cross-entropy, SGD with momentum.
+NamedNetwork classifier(const Source& source, std::string_view text, const std::shared_ptr<nn::Module>& net,
+                        DType dtype) {
   const std::vector<std::int64_t>& n = source.numbers;
   FJ_CHECK(n.size() == 4 && n[1] == 3, "model '{}': {} takes Nx3xHxW, such as 16x3x224x224", text, source.name);
-  auto shared = std::make_shared<Net>(std::move(net));
-  shared->to(dtype);
-  auto optimizer = std::make_shared<optim::SGD>(shared->parameters(), optim::SgdOptions{.lr = 0.1, .momentum = 0.9});
+  const bool of_pixels = source.name == "unet";
   return {source.name,
           source.train,
           source.autocast,
-          shared,
-          optimizer,
+          net,
+          std::make_shared<optim::SGD>(net->parameters(), optim::SgdOptions{.lr = 0.1, .momentum = 0.9}),
           {dtype, Shape(std::span<const std::int64_t>(n)), Layout::standard},
-          1000,
+          of_pixels ? Shape{n[0], n[2], n[3]} : Shape{n[0]},
+          of_pixels ? kPixelClasses : kClasses,
           [](const Tensor& y, const Tensor& t) { return cross_entropy(y, t); }};
 }
 
-std::string known_names() {
-  std::string names;
-  for (const NamedModel& model : named_models()) names += (names.empty() ? "" : ", ") + std::string(model.name);
-  return names;
+// Digits; Adadelta.
+NamedNetwork digits(const Source& source, std::string_view text, const std::shared_ptr<nn::Module>& net, DType dtype) {
+  const std::vector<std::int64_t>& n = source.numbers;
+  const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;
+  FJ_CHECK(n.size() == 1 || is_image, "model '{}': {} takes a batch, such as @256, or Nx1x28x28", text, source.name);
+  return {source.name,
+          source.train,
+          source.autocast,
+          net,
+          std::make_shared<optim::Adadelta>(net->parameters()),
+          {dtype, {n[0], 1, 28, 28}, Layout::standard},
+          {n[0]},
+          10,
+          [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); }};
 }
 
 }  // namespace
 
 const std::vector<NamedModel>& named_models() {
   static const auto& kModels = *new const std::vector<NamedModel>{
-      {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta"},
-      {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input"},
-      {"resnet18", "resnet18@16x3x224x224:train", "ResNet-18, SGD with momentum"},
-      {"resnet34", "resnet34@16x3x224x224:train", "ResNet-34, SGD with momentum"},
-      {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum"},
-      {"mobilenet_v2", "mobilenet_v2@4x3x224x224:train", "MobileNet-v2, SGD with momentum"},
-      {"vgg16", "vgg16@4x3x224x224:train", "VGG-16, SGD with momentum"},
-      {"vgg16_bn", "vgg16_bn@4x3x224x224:train", "VGG-16 with batch-norm, SGD with momentum"},
-      {"densenet121", "densenet121@4x3x224x224:train", "DenseNet-121, SGD with momentum"},
+      {"convnet", "convnet@256:train", "convolution + batch-norm digits network, Adadelta",
+       [] { return convnet().share(); }},
+      {"convnet_save_input", "convnet_save_input@256:train", "the same; its layers keep only their input",
+       [] { return convnet(ConvnetForm::save_input).share(); }},
+      {"resnet18", "resnet18@16x3x224x224:train", "ResNet-18, SGD with momentum", [] { return resnet18().share(); }},
+      {"resnet34", "resnet34@16x3x224x224:train", "ResNet-34, SGD with momentum", [] { return resnet34().share(); }},
+      {"resnet50", "resnet50@16x3x224x224:train", "ResNet-50, SGD with momentum", [] { return resnet50().share(); }},
+      {"mobilenet_v2", "mobilenet_v2@4x3x224x224:train", "MobileNet-v2, SGD with momentum",
+       [] { return mobilenet_v2().share(); }},
+      {"vgg16", "vgg16@4x3x224x224:train", "VGG-16, SGD with momentum", [] { return vgg16().share(); }},
+      {"vgg16_bn", "vgg16_bn@4x3x224x224:train", "VGG-16 with batch-norm, SGD with momentum",
+       [] { return vgg16_bn().share(); }},
+      {"densenet121", "densenet121@4x3x224x224:train", "DenseNet-121, SGD with momentum",
+       [] { return densenet121().share(); }},
+      {"squeezenet1_0", "squeezenet1_0@4x3x224x224:train", "SqueezeNet 1.0, SGD with momentum",
+       [] { return squeezenet1_0().share(); }},
+      {"squeezenet1_1", "squeezenet1_1@4x3x224x224:train", "SqueezeNet 1.1, SGD with momentum",
+       [] { return squeezenet1_1().share(); }},
+      {"unet", "unet@2x3x128x128:train", "U-Net, 21 classes of pixels, SGD with momentum",
+       [] { return unet().share(); }},
   };
   return kModels;
+}
+
+const NamedModel& model_named(std::string_view name) {
+  std::string names;
+  for (const NamedModel& model : named_models()) {
+    if (model.name == name) return model;
+    names += (names.empty() ? "" : ", ") + std::string(model.name);
+  }
+  throw UserError(fmt::format("model '{}' is not known ({})", name, names));
 }
 
 bool is_model_source(std::string_view source) {
@@ -169,29 +200,9 @@ bool is_model_source(std::string_view source) {
 
 NamedNetwork named_network(std::string_view text, DType dtype) {
   const Source source = parse_source(text);
-  const std::vector<std::int64_t>& n = source.numbers;
-  if (source.name == "resnet18") return classifier(source, text, resnet18(), dtype);
-  if (source.name == "resnet34") return classifier(source, text, resnet34(), dtype);
-  if (source.name == "resnet50") return classifier(source, text, resnet50(), dtype);
-  if (source.name == "mobilenet_v2") return classifier(source, text, mobilenet_v2(), dtype);
-  if (source.name == "vgg16") return classifier(source, text, vgg16(), dtype);
-  if (source.name == "vgg16_bn") return classifier(source, text, vgg16_bn(), dtype);
-  if (source.name == "densenet121") return classifier(source, text, densenet121(), dtype);
-  const bool save_input = source.name == "convnet_save_input";
-  FJ_CHECK(save_input || source.name == "convnet", "model '{}' is not known ({})", source.name, known_names());
-  const bool is_image = n.size() == 4 && n[1] == 1 && n[2] == 28 && n[3] == 28;
-  FJ_CHECK(n.size() == 1 || is_image, "model '{}': {} takes a batch, such as @256, or Nx1x28x28", text, source.name);
-  auto net = std::make_shared<nn::Sequential>(convnet(save_input ? ConvnetForm::save_input : ConvnetForm::ordinary));
+  const std::shared_ptr<nn::Module> net = model_named(source.name).make();
   net->to(dtype);
-  auto optimizer = std::make_shared<optim::Adadelta>(net->parameters());
-  return {source.name,
-          source.train,
-          source.autocast,
-          net,
-          optimizer,
-          {dtype, {n[0], 1, 28, 28}, Layout::standard},
-          10,
-          [](const Tensor& y, const Tensor& t) { return nll_loss(y, t); }};
+  return source.name.starts_with("convnet") ? digits(source, text, net, dtype) : classifier(source, text, net, dtype);
 }
 
 ModelGraph model_graph(std::string_view source, DType dtype) {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "frontend/io/named_array.h"
 #include "ir/base/check.h"
 
 namespace fusejit::nn {
@@ -46,12 +47,11 @@ Unloaded unloaded(const std::vector<NamedType>& own, const std::map<std::string,
 }
 
 void check_complete(const Unloaded& left, std::size_t own, const std::string& source, const char* owner) {
-  const auto quoted = [](const std::string& name) { return "'" + name + "'"; };
   std::string wrong;
-  complain(wrong, left.missing, "is missing", "are missing", quoted);
-  complain(wrong, left.unexpected, "is unknown", "are unknown", quoted);
+  complain(wrong, left.missing, "is missing", "are missing", io::shown);
+  complain(wrong, left.unexpected, "is unknown", "are unknown", io::shown);
   complain(wrong, left.misshapen, "is misshapen", "are misshapen", [&](const Unloaded::Misshapen& m) {
-    return fmt::format("'{}' is {} and should be {}", m.name, m.given.str(), m.own.str());
+    return fmt::format("{} is {} and should be {}", io::shown(m.name), m.given.str(), m.own.str());
   });
   FJ_CHECK(wrong.empty(), "{}: of the {}'s {} value{} {}", source, owner, own, own == 1 ? "" : "s", wrong);
 }

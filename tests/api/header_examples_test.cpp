@@ -188,6 +188,12 @@ TEST_F(HeaderExamples, Models) {
   EXPECT_EQ(logits.shape(), (fj::Shape{2, 10}));
 }
 
+TEST_F(HeaderExamples, UNet) {
+  fj::models::UNet net = fj::models::unet(2, {.channels = 1, .width = 8, .depth = 2});
+  fj::Tensor logits = net(fj::ones({2, 1, 16, 24}));
+  EXPECT_EQ(logits.shape(), (fj::Shape{2, 2, 16, 24}));
+}
+
 TEST_F(HeaderExamples, Optimizers) {
   const fj::nn::Linear body(3, 2), head(2, 1);
   fj::optim::SGD opt({{.parameters = body.parameters()}, {.parameters = head.parameters(), .lr = 0.01}},

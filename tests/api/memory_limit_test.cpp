@@ -52,9 +52,9 @@ Ran train(const char* source, const std::string& limit, DType dtype = f32, int s
   std::vector<float> pixels(static_cast<std::size_t>(model.input.elements()));
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(static_cast<float>(i * i % 10007));
   const Tensor x = from_host(pixels.data(), model.input.shape, f32).to(dtype).eval();
-  std::vector<std::int64_t> labels(static_cast<std::size_t>(model.input.shape[0]));
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(model.target.elements()));
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i) % model.classes;
-  const Tensor target = from_host(labels.data(), {model.input.shape[0]}, i64).eval();
+  const Tensor target = from_host(labels.data(), model.target, i64).eval();
   auto step = train_step(*model.net, *model.optimizer,
                          [&](const Tensor& in, const Tensor& t) { return model.loss((*model.net)(in), t); });
   Ran ran;

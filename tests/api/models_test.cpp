@@ -73,6 +73,24 @@ TEST_F(Models, NamesAndShapesAreThoseOfTorchvision) {
         {"features.transition3.conv.weight", {512, 1024, 1, 1}},
         {"features.norm5.running_var", {1024}},
         {"classifier.weight", {1000, 1024}}}},
+      {"squeezenet1_0",
+       [] { return models::squeezenet1_0().state_dict(); },
+       1248424,
+       52,
+       {{"features.0.weight", {96, 3, 7, 7}},
+        {"features.5.squeeze.weight", {32, 128, 1, 1}},
+        {"features.10.expand1x1.weight", {256, 64, 1, 1}},
+        {"features.12.expand3x3.bias", {256}},
+        {"classifier.1.weight", {1000, 512, 1, 1}}}},
+      {"squeezenet1_1",
+       [] { return models::squeezenet1_1().state_dict(); },
+       1235496,
+       52,
+       {{"features.0.weight", {64, 3, 3, 3}},
+        {"features.3.squeeze.bias", {16}},
+        {"features.7.expand3x3.weight", {128, 32, 3, 3}},
+        {"features.9.squeeze.weight", {48, 256, 1, 1}},
+        {"features.12.expand1x1.weight", {256, 64, 1, 1}}}},
   };
   const nn::ShapesOnly only;
   for (const auto& c : cases) {
@@ -138,6 +156,13 @@ TEST_F(Models, InitialWeightsAreDrawnAsByTorchvision) {
   expect_normal(densenet.at("features.denseblock2.denselayer3.conv2.weight"), std::sqrt(2. / (128 * 9)), "fan_in");
   expect_uniform(densenet.at("classifier.weight"), 1 / std::sqrt(1024.), "PyTorch's own");
   expect_zero(densenet.at("classifier.bias"), "densenet121");
+
+  const StateDict squeezenet = models::squeezenet1_1().state_dict();
+  expect_uniform(squeezenet.at("features.3.squeeze.weight"), std::sqrt(6. / 64), "fan_in");
+  expect_uniform(squeezenet.at("features.12.expand3x3.weight"), std::sqrt(6. / (64 * 9)), "fan_in");
+  expect_normal(squeezenet.at("classifier.1.weight"), 0.01, "a matrix");
+  for (const char* bias : {"features.0.bias", "features.3.expand1x1.bias", "classifier.1.bias"})
+    expect_zero(squeezenet.at(bias), bias);
 }
 
 TEST_F(Models, TheSameSeedDrawsTheSameWeights) {
@@ -177,6 +202,25 @@ TEST_F(Models, RefuseImagesThatAreTooSmall) {
   } catch (const UserError& error) {
     EXPECT_TRUE(std::string(error.what()).starts_with("in features.8: max_pool2d: ")) << error.what();
   }
+}
+
+TEST_F(Models, UNetSaysWhatItTakes) {
+  const auto refusal = [](models::UNet net, const Tensor& x) -> std::string {
+    try {
+      net(x);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal(models::unet(2, {.width = 2, .depth = 2}), ones({1, 3, 8, 10})),
+            "unet: x must be [N,C,H,W] with H and W multiples of 4 (x: f32[1,3,8,10])");
+  EXPECT_EQ(refusal(models::unet(2, {.width = 2, .depth = 2}), ones({3, 8, 8})),
+            "unet: x must be [N,C,H,W] with H and W multiples of 4 (x: f32[3,8,8])");
+  EXPECT_TRUE(refusal(models::unet(2, {.width = 2, .depth = 1}), ones({1, 4, 8, 8})).starts_with("in down0.0: conv2d"));
+  EXPECT_THROW(models::unet(2, {.depth = 0}), UserError);
+  EXPECT_THROW(models::unet(2, {.depth = 60}), UserError);
+  EXPECT_THROW(models::unet(2, {.width = 0}), UserError);
 }
 
 }  // namespace

@@ -3,50 +3,6 @@
 namespace fusejit::test {
 namespace {
 
-nn::Conv2d conv(std::int64_t in, std::int64_t out, int kernel, int stride = 1) {
-  return nn::Conv2d(in, out, kernel, {.stride = stride, .padding = kernel / 2, .bias = false});
-}
-
-// ---- U-Net ----------------------------------------------------------------------------------------------------------
-
-nn::Sequential two_convolutions(std::int64_t in, std::int64_t out) {
-  return nn::Sequential(conv(in, out, 3), nn::BatchNorm2d(out), nn::ReLU(), conv(out, out, 3), nn::BatchNorm2d(out),
-                        nn::ReLU());
-}
-
-class UNet : public nn::ModuleOf<UNet> {
- public:
-  UNet(std::int64_t width, int depth, std::int64_t classes) : head_(add("head", nn::Conv2d(width, classes, 1))) {
-    std::int64_t in = 3;
-    for (int i = 0; i < depth; ++i) {
-      const std::string level = std::to_string(i);
-      const std::int64_t out = width << i;
-      down_.push_back(add("down" + level, two_convolutions(in, out)));
-      up_.push_back(add("up" + level, nn::ConvTranspose2d(2 * out, out, 2, {.stride = 2})));
-      merge_.push_back(add("merge" + level, two_convolutions(2 * out, out)));
-      in = out;
-    }
-    bottom_ = add("bottom", two_convolutions(in, 2 * in));
-  }
-  Tensor forward(const Tensor& image) override {
-    Tensor x = image;
-    std::vector<Tensor> skips;
-    for (nn::Sequential& down : down_) {
-      skips.push_back(down(x));
-      x = max_pool2d(skips.back(), 2);
-    }
-    x = bottom_(x);
-    for (std::size_t i = down_.size(); i-- > 0;) x = merge_[i](concat({skips[i], up_[i](x)}, 1));
-    return head_(x);
-  }
-
- private:
-  std::vector<nn::Sequential> down_, merge_;
-  std::vector<nn::ConvTranspose2d> up_;
-  nn::Sequential bottom_;
-  nn::Conv2d head_;
-};
-
 // ---- ConvNeXt -------------------------------------------------------------------------------------------------------
 
 Tensor channels_last(const Tensor& x) { return permute(x, {0, 2, 3, 1}); }
@@ -144,7 +100,26 @@ const std::vector<Network>& networks() {
        {2},
        cross_entropy_of},
       {"densenet121", [] { return shared(models::densenet121(kClasses)); }, {4, 3, 64, 64}, {4}, cross_entropy_of},
-      {"unet", [] { return shared(UNet(32, 4, kClasses)); }, {2, 3, 32, 48}, {2, 32, 48}, cross_entropy_of},
+      {"squeezenet1_0",
+       [] { return shared(models::squeezenet1_0(kClasses, 0)); },
+       {2, 3, 66, 75},
+       {2},
+       cross_entropy_of},
+      {"squeezenet1_1",
+       [] { return shared(models::squeezenet1_1(kClasses, 0)); },
+       {3, 3, 50, 64},
+       {3},
+       cross_entropy_of},
+      {"unet",
+       [] { return shared(models::unet(kClasses, {.width = 32})); },
+       {2, 3, 32, 48},
+       {2, 32, 48},
+       cross_entropy_of},
+      {"unet_bilinear",
+       [] { return shared(models::unet(kClasses, {.width = 8, .depth = 3, .up = models::UNetUp::bilinear})); },
+       {2, 3, 24, 40},
+       {2, 24, 40},
+       cross_entropy_of},
       {"convnext",
        [] {
          return shared(ConvNext({3, 3, 9, 3}, {40, 80, 160, 320}, kClasses));

@@ -1,18 +1,20 @@
-"""Records small ONNX models and what ONNX Runtime computes for them: tests/reference/onnx (README.md there).
+"""Records networks as PyTorch's users have them: ONNX models and files of weights (README.md, "ONNX models" and
+"Weights").
 
-    python make_onnx.py                 models of one op, and small networks that PyTorch exports
+    python make_onnx.py                 models of one op, small networks that PyTorch exports, weights of small networks
     python make_onnx.py --large FOLDER  whole networks for the night, with what PyTorch computes; not to be committed
 
-Needs the packages onnx, onnxruntime and torch (bench/peers/requirements.txt).
+Needs the packages onnx, onnxruntime, onnxscript, safetensors, torch and torchvision.
 """
 
 import argparse
 import pathlib
 import shutil
 
-from recording import onnx_large, onnx_networks, onnx_ops
+from recording import onnx_networks, onnx_ops, small_networks, whole_networks
 
-HERE = pathlib.Path(__file__).resolve().parent / "onnx"
+HERE = pathlib.Path(__file__).resolve().parent
+PARTS = {"onnx/ops": onnx_ops, "onnx/networks": onnx_networks, "torchvision": small_networks}
 
 
 def main():
@@ -22,12 +24,12 @@ def main():
     if arguments.large:
         folder = pathlib.Path(arguments.large)
         folder.mkdir(parents=True, exist_ok=True)
-        onnx_large.write(folder)
+        whole_networks.write(folder)
         return
-    for part, writer in (("ops", onnx_ops), ("networks", onnx_networks)):
+    for part, writer in PARTS.items():
         shutil.rmtree(HERE / part, ignore_errors=True)
         (HERE / part).mkdir(parents=True)
-        print(f"{part}: {writer.write(HERE / part)} models")
+        print(f"{part}: {writer.write(HERE / part)}")
 
 
 if __name__ == "__main__":

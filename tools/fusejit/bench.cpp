@@ -66,9 +66,9 @@ Measured time_model(const BenchOptions& options, DType dtype) {
   const models::NamedNetwork model = models::named_network(options.source, dtype);
   const Device device(options.device);
   const Tensor x = images(model.input).to(device).eval();
-  std::vector<std::int64_t> labels(static_cast<std::size_t>(model.input.shape[0]));
+  std::vector<std::int64_t> labels(static_cast<std::size_t>(model.target.elements()));
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<std::int64_t>(i) % model.classes;
-  const Tensor target = from_host(labels.data(), {model.input.shape[0]}, i64).to(device).eval();
+  const Tensor target = from_host(labels.data(), model.target, i64).to(device).eval();
   const Statistics before = stats();
   memory::reset_peak(device);
   Measured measured;

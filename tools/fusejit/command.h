@@ -45,6 +45,12 @@ struct BenchOptions {
 };
 int bench(const BenchOptions& options);
 
+struct ConvertOptions {
+  std::string input, output;  // .npz, .safetensors or .onnx; .npz or .safetensors
+  std::string model;          // a built-in one whose values they must be; empty: any
+};
+int convert(const ConvertOptions& options);
+
 struct CacheOptions {
   std::string folder;                // empty: the user's
   std::vector<std::string> sources;  // explain: as warmup; import and merge: bundles

@@ -133,6 +133,17 @@ void add_bench(CLI::App& program, std::function<int()>& chosen) {
   command->callback([&chosen, options] { chosen = [options] { return bench(*options); }; });
 }
 
+void add_convert(CLI::App& program, std::function<int()>& chosen) {
+  auto options = std::make_shared<ConvertOptions>();
+  CLI::App* command = program.add_subcommand("convert", "Named values, such as a network's weights, as another file");
+  command->add_option("IN", options->input, "A file of .npz, .safetensors or .onnx")->required();
+  command->add_option("OUT", options->output, "A file of .npz or .safetensors")->required();
+  command->add_option("--model", options->model,
+                      "They must be those of this built-in model, such as resnet50; entries called "
+                      "num_batches_tracked are left out");
+  command->callback([&chosen, options] { chosen = [options] { return convert(*options); }; });
+}
+
 }  // namespace
 
 std::function<int()> parse_command_line(int argc, char** argv) {
@@ -144,6 +155,7 @@ std::function<int()> parse_command_line(int argc, char** argv) {
   add_warmup(program, chosen);
   add_cache(program, chosen);
   add_bench(program, chosen);
+  add_convert(program, chosen);
   try {
     program.parse(argc, argv);
     return chosen;

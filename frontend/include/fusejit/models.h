@@ -1,12 +1,14 @@
 // Built-in models, so that users, tools and benchmarks name the same ones. Those of torchvision have its names of
-// parameters, so that load() takes its weights saved as .npz, and its results; parameters are drawn as it draws them,
-// from the default generator.
+// parameters, so that load() takes its weights saved as .npz or .safetensors, and its results; parameters are drawn as
+// it draws them, from the default generator.
 //
 //   fj::models::ResNet net = fj::models::resnet34(10);
 //   fj::Tensor logits = net.eval()(fj::ones({2, 3, 64, 64}));  // [2,10]
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "fusejit/nn.h"
 
@@ -91,5 +93,55 @@ class DenseNet : public nn::ModuleOf<DenseNet> {
   nn::Linear classifier_;
 };
 DenseNet densenet121(std::int64_t classes = 1000, double dropout = 0);  // layers {6, 12, 24, 16}
+
+enum class SqueezeNetVersion : std::uint8_t {
+  v1_0,  // the paper's: 7x7 to 96 channels first
+  v1_1   // 3x3 to 64 channels first, pools earlier: 2.4 times less work
+};
+// SqueezeNet as in torchvision: [N,3,H,W] f32 -> logits [N,classes], H and W at least 21 (1.0) or 17 (1.1). Eight fire
+// modules: 1x1 to few channels, and of those 1x1 and 3x3 beside each other, each with bias and ReLU; pools of 3x3 by 2
+// that round up; dropout, 1x1 to the classes, ReLU and the mean over the image.
+class SqueezeNet : public nn::ModuleOf<SqueezeNet> {
+ public:
+  explicit SqueezeNet(SqueezeNetVersion version, std::int64_t classes = 1000, double dropout = 0.5);
+  Tensor forward(const Tensor& x) const override;
+
+ private:
+  nn::Sequential features_, classifier_;
+};
+SqueezeNet squeezenet1_0(std::int64_t classes = 1000, double dropout = 0.5);
+SqueezeNet squeezenet1_1(std::int64_t classes = 1000, double dropout = 0.5);
+
+// What doubles the size on the way up and halves the channels.
+enum class UNetUp : std::uint8_t {
+  transpose,  // a transposed 2x2 convolution with stride 2: up<i>.weight
+  bilinear    // bilinear resizing and a 3x3 convolution: up<i>.1.weight. No checkerboards.
+};
+struct UNetOptions {
+  std::int64_t channels = 3;  // of the images
+  std::int64_t width = 64;    // channels of the first level; each has twice those of the one above
+  int depth = 4;              // levels above the bottom
+  UNetUp up = UNetUp::transpose;
+};
+// The U-Net of Ronneberger, Fischer and Brox 2015, padded and with batch norm as is usual since:
+// [N,channels,H,W] f32 -> logits [N,classes,H,W], H and W multiples of 2^depth. down<i>, bottom and merge<i> are twice
+// a 3x3 convolution without bias, batch norm and ReLU; level i goes down by a 2x2 max-pool, comes up by up<i>, and
+// merge<i> reads what was on the way down in front of what comes up; head is a 1x1 convolution. torchvision has none:
+// tests/reference/recording/networks.py has its twin in PyTorch, with the same names. Initial weights are PyTorch's.
+//
+//   fj::models::UNet net = fj::models::unet(2, {.channels = 1, .width = 8, .depth = 2});
+//   fj::Tensor logits = net(fj::ones({2, 1, 16, 24}));  // [2,2,16,24]
+class UNet : public nn::ModuleOf<UNet> {
+ public:
+  explicit UNet(std::int64_t classes, const UNetOptions& options = {});
+  Tensor forward(const Tensor& x) const override;
+
+ private:
+  std::vector<nn::Sequential> down_, merge_;
+  nn::Sequential bottom_;
+  std::vector<std::shared_ptr<nn::Module>> up_;
+  nn::Conv2d head_;
+};
+UNet unet(std::int64_t classes = 21, const UNetOptions& options = {});
 
 }  // namespace fusejit::models

@@ -1,5 +1,5 @@
 """Whole networks in plain PyTorch. Parameters have the names of torchvision's models, and so of fusejit's; the U-Net is
-the paper's at half its width, with batch norm. `NETWORKS` says at which size each is trained for the record."""
+recorded at half its width. `NETWORKS` says at which size each is trained for the record."""
 
 from dataclasses import dataclass
 from typing import Callable
@@ -191,6 +191,40 @@ class DenseNet(nn.Module):
         return self.classifier(F.relu(self.features(x)).mean((2, 3)))
 
 
+# ---- SqueezeNet -----------------------------------------------------------------------------------------------------
+
+
+class _Fire(nn.Module):
+    def __init__(self, inputs, squeezed, outputs):
+        super().__init__()
+        self.squeeze = nn.Conv2d(inputs, squeezed, 1)
+        self.expand1x1 = nn.Conv2d(squeezed, outputs, 1)
+        self.expand3x3 = nn.Conv2d(squeezed, outputs, 3, padding=1)
+
+    def forward(self, x):
+        y = F.relu(self.squeeze(x))
+        return torch.cat([F.relu(self.expand1x1(y)), F.relu(self.expand3x3(y))], 1)
+
+
+class SqueezeNet(nn.Module):
+    """Without dropout. fires: those behind each of the three pools."""
+
+    def __init__(self, first, kernel, fires, classes):
+        super().__init__()
+        self.features = nn.Sequential(nn.Conv2d(3, first, kernel, 2), nn.ReLU())
+        inputs, i = first, 0
+        for count in fires:
+            self.features.append(nn.MaxPool2d(3, 2, ceil_mode=True))
+            for _ in range(count):
+                squeezed = 16 * (i // 2 + 1)
+                self.features.append(_Fire(inputs, squeezed, 4 * squeezed))
+                inputs, i = 8 * squeezed, i + 1
+        self.classifier = nn.Sequential(nn.Identity(), nn.Conv2d(inputs, classes, 1), nn.ReLU())
+
+    def forward(self, x):
+        return self.classifier(self.features(x)).mean((2, 3))
+
+
 # ---- U-Net ----------------------------------------------------------------------------------------------------------
 
 
@@ -202,18 +236,26 @@ def _two_convolutions(inputs, outputs):
 
 
 class UNet(nn.Module):
-    def __init__(self, width, depth, classes):
+    """`fj::models::unet`. up: "transpose", or "bilinear", which resizes and convolves."""
+
+    def __init__(self, width, depth, classes, up="transpose", channels=3):
         super().__init__()
         self.depth = depth
-        inputs = 3
+        inputs = channels
         for i in range(depth):
             setattr(self, f"down{i}", _two_convolutions(inputs, width << i))
             inputs = width << i
         self.bottom = _two_convolutions(inputs, 2 * inputs)
         for i in range(depth):
-            setattr(self, f"up{i}", nn.ConvTranspose2d(width << (i + 1), width << i, 2, 2))
+            setattr(self, f"up{i}", self._up(up, width << i))
             setattr(self, f"merge{i}", _two_convolutions(width << (i + 1), width << i))
         self.head = nn.Conv2d(width, classes, 1)
+
+    @staticmethod
+    def _up(up, outputs):
+        if up == "transpose":
+            return nn.ConvTranspose2d(2 * outputs, outputs, 2, 2)
+        return nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(2 * outputs, outputs, 3, padding=1))
 
     def forward(self, x):
         skips = []
@@ -326,6 +368,9 @@ NETWORKS = (
     Case("vgg16", lambda: VGG((2, 2, 3, 3, 3), 64, CLASSES, False), (3, 3, 70, 67), (3,)),
     Case("vgg16_bn", lambda: VGG((2, 2, 3, 3, 3), 64, CLASSES, True), (2, 3, 35, 44), (2,)),
     Case("densenet121", lambda: DenseNet((6, 12, 24, 16), 32, 64, CLASSES), (4, 3, 64, 64), (4,)),
+    Case("squeezenet1_0", lambda: SqueezeNet(96, 7, (3, 4, 1), CLASSES), (2, 3, 66, 75), (2,)),
+    Case("squeezenet1_1", lambda: SqueezeNet(64, 3, (2, 2, 4), CLASSES), (3, 3, 50, 64), (3,)),
     Case("unet", lambda: UNet(32, 4, CLASSES), (2, 3, 32, 48), (2, 32, 48)),
+    Case("unet_bilinear", lambda: UNet(8, 3, CLASSES, "bilinear", 3), (2, 3, 24, 40), (2, 24, 40)),
     Case("convnext", lambda: ConvNext((3, 3, 9, 3), (40, 80, 160, 320), CLASSES), (2, 3, 70, 58), (2,)),
 )

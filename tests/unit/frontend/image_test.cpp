@@ -173,6 +173,33 @@ TEST(ReadImage, WhatAHeaderClaimsTakesNoMemoryUnlessTheFileCanHoldIt) {
   EXPECT_LT(peak_kibibytes() - before, 64 << 10);
 }
 
+// A chunk of a PNG, with its checksum.
+std::string png_chunk(const std::string& tag, const std::string& content) {
+  std::string chunk = std::string(4, '\0') + tag + content + std::string(4, '\0');
+  put_big_endian(chunk, 0, static_cast<std::uint32_t>(content.size()), 4);
+  const auto sum = crc32(0, reinterpret_cast<const Bytef*>(chunk.data() + 4), static_cast<uInt>(4 + content.size()));
+  put_big_endian(chunk, chunk.size() - 4, static_cast<std::uint32_t>(sum), 4);
+  return chunk;
+}
+
+// Forty texts of seven million blanks each, in 300 KB.
+TEST(ReadImage, WhatChunksHideIsNotUnpacked) {
+  const std::string text(7'000'000, ' ');
+  std::string packed(100'000, '\0');
+  auto size = static_cast<uLongf>(packed.size());
+  ASSERT_EQ(compress2(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(text.data()),
+                      static_cast<uLong>(text.size()), 9),
+            Z_OK);
+  packed.resize(size);
+  std::string file = bytes_of(kFolder + "photo.png");
+  const std::size_t behind_header = 33;
+  for (int i = 0; i < 40; ++i)
+    file.insert(behind_header, png_chunk("zTXt", "Comment" + std::to_string(i) + std::string(2, '\0') + packed));
+  const std::int64_t before = peak_kibibytes();
+  expect_same(decoded(file), read_image(kFolder + "photo.png"), "photo.png");
+  EXPECT_LT(peak_kibibytes() - before, 64 << 10);
+}
+
 TEST(ReadImage, WhatIsNotReadIsSaid) {
   std::string file = bytes_of(kFolder + "photo.jpg");
   file[file.find("\xff\xc0") + 1] = '\xc9';

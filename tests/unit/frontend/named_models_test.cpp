@@ -14,7 +14,8 @@ TEST(NamedModels, AreGraphs) {
   for (const char* source :
        {"convnet@4:train", "convnet_save_input@4:train", "convnet@2x1x28x28", "resnet18@2x3x40x33:train",
         "resnet50@1x3x32x32", "mobilenet_v2@1x3x32x32", "mobilenet_v2@2x3x33x40:train", "resnet34@1x3x32x32",
-        "vgg16@2x3x40x33:train", "vgg16_bn@1x3x32x32", "densenet121@2x3x40x33:train"}) {
+        "vgg16@2x3x40x33:train", "vgg16_bn@1x3x32x32", "densenet121@2x3x40x33:train", "squeezenet1_0@2x3x40x33:train",
+        "squeezenet1_0@1x3x21x21", "squeezenet1_1@1x3x17x17", "unet@2x3x16x32:train"}) {
     const ModelGraph model = model_graph(source);
     ir::verify(model.graph);
     EXPECT_TRUE(ir::parse_graph(ir::print(model.graph)) == model.graph) << source;
@@ -61,7 +62,8 @@ TEST(NamedModels, ComputeNothing) {
 TEST(NamedModels, RefusesWithOneSentence) {
   for (const char* source :
        {"alexnet@1", "convnet", "convnet@", "convnet@0", "convnet@axb", "convnet@4x", "convnet@2x3", "resnet50@16",
-        "resnet50@1x4x32x32", "mobilenet_v2@1", "vgg16@2x1x32x32", "densenet121@16", "convnet@99999999999999999999"}) {
+        "resnet50@1x4x32x32", "mobilenet_v2@1", "vgg16@2x1x32x32", "densenet121@16", "squeezenet1_0@1x3x20x20",
+        "squeezenet1_1@1x3x16x16", "unet@1x3x24x32", "convnet@99999999999999999999"}) {
     EXPECT_THROW(model_graph(source), UserError) << source;
   }
   EXPECT_FALSE(is_model_source("file.fj"));

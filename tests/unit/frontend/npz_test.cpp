@@ -6,13 +6,18 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 #include "frontend/io/files.h"
 #include "frontend/io/npy.h"
 #include "fusejit/error.h"
+#include "tests/support/allocations/allocations.h"
 #include "tests/support/error_of.h"
+#include "tests/support/mutate.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fusejit::io {
 namespace {
@@ -169,6 +174,16 @@ TEST(Npz, ReadsDeflatedMembersWithZip64Headers) {
             std::string::npos);
 }
 
+// Names and dtypes are a stranger's: on one line and cut, whatever their bytes are.
+TEST(Npz, NamesInErrorsAreOnOneLine) {
+  const std::string npy = npy_text("{'descr': '<f\n4', 'fortran_order': False, 'shape': (), }", "1234");
+  EXPECT_TRUE(error_of([&] { parse_npy(bytes_of(npy), "", "t"); }).starts_with("t: arrays of dtype '<f\\n4' are not"));
+  EXPECT_EQ(error_of([&] { parse_npz(bytes_of(deflated_zip("a\r\n\x1b[1m\xff", npy)), "t"); }),
+            "t: member 'a\\r\\n\\u001b[1m\xef\xbf\xbd' is not a .npy array");
+  EXPECT_EQ(error_of([&] { parse_npz(bytes_of(deflated_zip(std::string(60'000, 'a'), npy)), "t"); }),
+            "t: member '" + std::string(80, 'a') + "...' is not a .npy array");
+}
+
 // What a caller does not take is not inflated: here it could not be.
 TEST(Npz, AsksBeforeItReadsElements) {
   const NamedArray array = array_of<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
@@ -223,6 +238,58 @@ TEST(Npz, SurvivesDamageAnywhere) {
       }
     }
   }
+}
+
+// 64 MiB of zeros in 64 KiB, of which the array needs 16 bytes.
+TEST(Npz, InflatesNoMoreThanTheArrayHas) {
+  const std::string bomb =
+      deflated_zip("x.npy", npy_header({"x", DType::f32, {4}, {}}) + std::string(std::size_t{64} << 20, '\0'));
+  ASSERT_LT(bomb.size(), std::size_t{128} << 10);
+  const std::vector<std::byte> file = bytes_of(bomb);
+  const fusejit::testing::Allocations watch;
+  const std::string error = error_of([&] { parse_npz(file, "t"); });
+  EXPECT_TRUE(error.starts_with("t: array 'x'")) << error;
+  EXPECT_LT(watch.largest(), std::size_t{1} << 20);
+}
+
+// Files of NumPy and of our own, with a few edits each: the checksums of what is inside refuse most of them, so arrays
+// are damaged by themselves too.
+TEST(Npz, DamagedFilesAreArraysOrSentences) {
+  const NamedArray array = array_of<std::int64_t>("x", DType::i64, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const std::string npy =
+      npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
+  const fusejit::testing::TemporaryFolder folder;
+  write_npz(folder / "own.npz", std::vector{array, array_of<float>("y.z", DType::f32, {3}, {1, 2, 3})});
+  const std::vector<std::string> zips = {
+      fusejit::testing::bytes_of(folder / "own.npz"), deflated_zip("x.npy", npy),
+      fusejit::testing::bytes_of(FUSEJIT_SOURCE_DIR "/tests/reference/views/gather_int32.in.npz")};
+  std::mt19937 random(23);
+  const int count = std::getenv("FUSEJIT_NIGHTLY") != nullptr ? 400'000 : 8'000;
+  int read = 0;
+  for (int i = 0; i < count; ++i) {
+    const bool is_zip = i % 2 == 0;
+    const std::string file =
+        mutated(is_zip ? zips[static_cast<std::size_t>(i / 2) % zips.size()] : std::string_view(npy), random);
+    const fusejit::testing::Allocations watch;
+    std::size_t elements = 0;
+    try {
+      if (is_zip) {
+        for (const NamedArray& one : parse_npz(bytes_of(file), "file")) elements += one.bytes.size();
+      } else {
+        elements = parse_npy(bytes_of(file), "x", "file").bytes.size();
+      }
+      ++read;
+    } catch (const UserError& error) {
+      const std::string sentence = error.what();
+      EXPECT_TRUE(sentence.starts_with("file: ")) << sentence;
+      EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+      EXPECT_LT(sentence.size(), 600u) << sentence;
+    }
+    EXPECT_LE(elements, 1032 * file.size());
+    EXPECT_LT(watch.largest(), std::size_t{4} << 20) << i;
+  }
+  EXPECT_GT(read, count / 50);
+  EXPECT_LT(read, count / 2);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "frontend/onnx/graph.h"
 #include "fusejit/fusejit.h"
+#include "tests/support/allocations/allocations.h"
 #include "tests/support/error_of.h"
 #include "tests/support/mutate.h"
 #include "tests/support/onnx_file.h"
@@ -194,10 +195,16 @@ TEST_F(OnnxRefusals, EndWithAnErrorOrAModelWhateverTheBytes) {
        {"networks/attention", "networks/classifier", "networks/signal", "networks/up", "ops/Slice",
         "ops/Resize_fraction", "ops/Pad_wrap", "ops/Conv_1d", "ops/Range", "ops/AveragePool_ceil_pads"})
     seeds.push_back(testing::bytes_of(FUSEJIT_SOURCE_DIR "/tests/reference/onnx/" + std::string(name) + ".onnx"));
+  testing::write_bytes(folder_ / "all.bin", std::string(64, '\1'));
+  seeds.push_back(
+      model(graph(all(external("w", {4}, {{"location", "all.bin"}, {"offset", "8"}, {"length", "16"}}),
+                      external("v", {1, 4}, {{"location", "./all.bin"}, {"offset", "32"}, {"length", "16"}}),
+                      node("Mul", {"x", "w"}, {"a"}), node("Add", {"a", "v"}, {"y"})))));
   std::mt19937 random(43);
   const int count = std::getenv("FUSEJIT_NIGHTLY") ? 200'000 : 2'000;
   int accepted = 0;
   for (int i = 0; i < count; ++i) {
+    const testing::Allocations watch;
     try {
       loaded(mutated(seeds[static_cast<std::size_t>(i) % seeds.size()], random));
       ++accepted;
@@ -205,6 +212,7 @@ TEST_F(OnnxRefusals, EndWithAnErrorOrAModelWhateverTheBytes) {
     } catch (const UnsupportedError&) {
     } catch (const FileError&) {
     }
+    EXPECT_LT(watch.largest(), std::size_t{64} << 20) << i;
   }
   EXPECT_GT(accepted, count / 50);
 }
