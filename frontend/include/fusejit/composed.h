@@ -79,6 +79,7 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 // with every other one, so time grows with the square of the extent: meant for classes and scores, not for 10^5
 // numbers.
 
+// Elements in order, and where each of them was along the axis.
 struct Sorted {
   Tensor values;   // gradients flow to where each one was
   Tensor indices;  // i64

@@ -44,6 +44,7 @@ struct Padding {
   Padding(const char* word);  // "same" or "valid"; else UserError
 };
 
+// Extents, or axes.
 using Dims = std::vector<std::int64_t>;
 
 // ---- element-wise ---------------------------------------------------------------------------------------------------
