@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Doxygen's input filter: a public header, whose comments are plain `//`, with its comments as Doxygen reads them.
+"""Doxygen's input filter: a public header, whose comments are plain `//`, with its comments as Doxygen reads them. And a
+page of Markdown with what Doxygen would not understand in it.
 
-    as_doxygen.py HEADER
+    as_doxygen.py FILE
 
 The headers are written for people who open them. What a comment means by where it stands is said to Doxygen here:
   - at the top of the file it is the file's;
@@ -17,6 +18,7 @@ The headers are written for people who open them. What a comment means by where 
   - a declaration that it calls internal is left out.
 Lines are cut as clang-format leaves them: what stands further in than a scope's declarations belongs to one of them.
 """
+import html
 import re
 import sys
 
@@ -57,6 +59,18 @@ def documentation(comment):
             result.append(plain(text))
     end_code()
     return result
+
+
+def page(text):
+    """A page as Doxygen takes it for what it is. In code outside of blocks it would drop the sign of `%x`, end at an
+    apostrophe, and not see that it is bold."""
+    def code(span):
+        inner = re.sub(r'%(?=[A-Za-z_])', '%%', span[1])
+        return f'<code>{html.escape(inner, quote=False)}</code>' if "'" in inner else f'`{inner}`'
+
+    parts = re.split(r'(^ *```.*?^ *```)', text, flags=re.M | re.S)
+    parts[::2] = [re.sub(r'\*\*(`[^`]+`)\*\*', r'<b>\1</b>', re.sub(r'`([^`]+)`', code, part)) for part in parts[::2]]
+    return ''.join(parts)
 
 
 class Header:
@@ -125,7 +139,7 @@ class Header:
         self.say([f'@name {ruler[1]}', *documentation(comment[1:]), '@{'], 0)
         return []
 
-    def inherited(self, text, number):
+    def inherited(self, text, number, says):
         """The comment of a declaration that has none."""
         kind = TYPE.match(text)
         if kind:
@@ -140,7 +154,7 @@ class Header:
         if not name or text.startswith(('using', '}')):
             return None
         if len(self.scopes) == 1:
-            return self.run or self.section
+            return self.run or (None if says else self.section)
         return self.run if self.named and name[1] in (self.named, f'set_{self.named}') else None
 
     def code(self, number, comment):
@@ -159,7 +173,7 @@ class Header:
         if begins:
             whole = self.declaration(number)
             internal = whole.endswith('internal')
-            said = comment or self.inherited(whole, number)
+            said = comment or self.inherited(whole, number, behind is not None)
             if TYPE.match(whole) and len(self.scopes) == 1:
                 self.of_settings = comment if TYPE.match(whole)[1].endswith('Options') else None
             if comment:
@@ -171,7 +185,8 @@ class Header:
                 self.say(documentation(said), indent)
         elif comment and not outside:
             raise SystemExit(f'as_doxygen: a comment inside of a declaration: {code}')
-        says = behind is not None and not behind.strip().endswith('internal') and not outside
+        is_forward = re.match(r'(class|struct) \w+;', text)
+        says = behind is not None and not is_forward and not behind.strip().endswith('internal') and not outside
         self.result.append(f'{code}  ///< {plain(behind)}' if says else code)
         opens = text.endswith('{')
         if indent == self.scopes[-1] and TYPE.match(text) and opens:
@@ -217,5 +232,6 @@ class Header:
 
 
 if __name__ == '__main__':
-    with open(sys.argv[1], encoding='utf-8') as header:
-        sys.stdout.write(Header(header.read().splitlines()).convert())
+    with open(sys.argv[1], encoding='utf-8') as file:
+        text = file.read()
+    sys.stdout.write(page(text) if sys.argv[1].endswith('.md') else Header(text.splitlines()).convert())
