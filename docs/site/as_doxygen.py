@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Doxygen's input filter: a public header, whose comments are plain `//`, with its comments as Doxygen reads them. And a
-page of Markdown with what Doxygen would not understand in it.
+"""Doxygen's input filter: a public header, whose comments are plain `//`, with its comments as Doxygen reads them; and
+a page of Markdown with what Doxygen would not understand in it.
 
     as_doxygen.py FILE
 
@@ -19,10 +19,13 @@ The headers are written for people who open them. What a comment means by where 
 Lines are cut as clang-format leaves them: what stands further in than a scope's declarations belongs to one of them.
 """
 import html
+import pathlib
 import re
 import sys
 
-OUTSIDE = re.compile(r'#|namespace |extern "C"|\}|public:|protected:|private:|friend class|static_assert|template <class>$')
+# What is no declaration to be documented.
+OUTSIDE = re.compile(
+    r'#|namespace |extern "C"|\}|public:|protected:|private:|friend class|static_assert|template <class>$')
 NAME = re.compile(r'(operator\W+|\w+)\(')
 TYPE = re.compile(r'(?:template <.*?> )?(?:class|struct|enum class) (\w+)')
 
@@ -61,15 +64,32 @@ def documentation(comment):
     return result
 
 
-def page(text):
+def slug(heading):
+    """What GitHub calls the place of a heading."""
+    return re.sub(r'[^\w\- ]', '', heading.strip().lower()).replace(' ', '-')
+
+
+def page(text, name):
     """A page as Doxygen takes it for what it is. In code outside of blocks it would drop the sign of `%x`, end at an
-    apostrophe, and not see that it is bold."""
+    apostrophe, and not see that it is bold; and it knows no places but those that are given a name, one for all
+    pages."""
     def code(span):
         inner = re.sub(r'%(?=[A-Za-z_])', '%%', span[1])
         return f'<code>{html.escape(inner, quote=False)}</code>' if "'" in inner else f'`{inner}`'
 
+    def placed(heading):
+        place = slug(heading[1])
+        return f'{heading[0]} {{#{name}-{place}}}' if place in linked else heading[0]
+
+    linked = set(re.findall(r'\]\(#([^)]+)\)', text))
+
+    def prose(part):
+        part = re.sub(r'\*\*(`[^`]+`)\*\*', r'<b>\1</b>', re.sub(r'`([^`]+)`', code, part))
+        part = re.sub(r'^##+ (.*)$', placed, part, flags=re.M)
+        return re.sub(r'\]\(#([^)]+)\)', rf'](#{name}-\1)', part)
+
     parts = re.split(r'(^ *```.*?^ *```)', text, flags=re.M | re.S)
-    parts[::2] = [re.sub(r'\*\*(`[^`]+`)\*\*', r'<b>\1</b>', re.sub(r'`([^`]+)`', code, part)) for part in parts[::2]]
+    parts[::2] = map(prose, parts[::2])
     return ''.join(parts)
 
 
@@ -234,4 +254,5 @@ class Header:
 if __name__ == '__main__':
     with open(sys.argv[1], encoding='utf-8') as file:
         text = file.read()
-    sys.stdout.write(page(text) if sys.argv[1].endswith('.md') else Header(text.splitlines()).convert())
+    path = pathlib.Path(sys.argv[1])
+    sys.stdout.write(page(text, path.stem) if path.suffix == '.md' else Header(text.splitlines()).convert())

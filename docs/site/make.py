@@ -4,8 +4,8 @@
     docs/site/make.py [OUTPUT]        build/docs, unless another folder is named
 
 Fails on any warning: a link that leads nowhere, text that Doxygen takes for markup, a class, function, type or constant
-without a comment. A member may go without one, where its name and its class say what it is. Exits with 77 where there is
-no doxygen or no dot.
+without a comment. A member may go without one, where its name and its class say what it is. Exits with 77 where there
+is no doxygen or no dot.
 """
 import os
 import pathlib

@@ -86,6 +86,9 @@ Tensor operator*(Number a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, Number b);
 Tensor operator/(Number a, const Tensor& b);
+Tensor operator%(const Tensor& a, const Tensor& b);  // remainder()
+Tensor operator%(const Tensor& a, Number b);
+Tensor operator%(Number a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 // A new value under the same name; other handles of the old value keep it.
 template <class T>
@@ -319,11 +322,17 @@ struct ClassLossOptions {
   std::string reduction = "mean";
   std::int64_t ignore_index = -100;  // such targets count as 0, and not in the mean
   double label_smoothing = 0;        // cross_entropy only: this share of each target goes to all classes alike
+  Tensor weight = {};                // [C], of each class: counts its losses so often, and in the mean
 };
 // -logp[n, target[n, ...], ...]. logp: [N,C,...] log-probabilities, target: [N,...] i32 or i64, classes 0 .. C - 1; any
 // other target that is not ignore_index makes the loss NaN.
 Tensor nll_loss(const Tensor& logp, const Tensor& target, const ClassLossOptions& options = {});
-// nll_loss(log_softmax(x, 1), target). x: [N,C,...].
+// nll_loss(log_softmax(x, 1), target). x: [N,C,...]. Or target: float, of x's shape, the probability of each class
+// (one- hot labels, mixed ones): -sum(target*log_softmax(x, 1), {1}), of which "mean" is the mean; without
+// ignore_index.
+//
+//   fj::Tensor soft = fj::tensor<float>({0.5, 0.5}).reshape({1, 2});
+//   fj::cross_entropy(fj::zeros({1, 2}), soft).item<float>();  // 0.693147
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const ClassLossOptions& options = {});
 // Shapes of x and target broadcast; both may be differentiated. With d = |x - target|: d^2; d; d^2/(2*beta), from beta
 // on d - beta/2; and the cross entropy of sigmoid(x) with targets in [0, 1].

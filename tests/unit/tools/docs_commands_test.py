@@ -3,9 +3,9 @@
 
     docs_commands_test.py PROGRAM...      each is found under its name
 
-In a block of code, a line that begins with `$ ` is a command, which ends with 0 or as it says, `# exit code 3`, and what
-follows is what it prints; a line of `…` stands for any number of lines, and `…` at the end of one for what else is in it.
-Numbers and the machine's own names may differ. A block that begins with `; name` is a file.
+In a block of code, a line that begins with `$ ` is a command, which ends with 0 or as it says, `# exit code 3`, and
+what follows is what it prints; a line of `…` stands for any number of lines, and `…` at the end of one for what else is
+in it. Numbers and the machine's own names may differ. A block that begins with `; name` is a file.
 """
 import os
 import pathlib
@@ -38,7 +38,7 @@ def commands(text):
 
 
 def same_of_any_machine(line):
-    """A line without what is another thing on another machine: numbers, and what a plan, a processor and a target are called."""
+    """A line without what differs between machines: numbers, and what a plan, a processor and a target are called."""
     line = re.sub(r'^(processor|target) .*', r'\1', line)
     line = re.sub(r'x86:\w+(,\w+=\w+)*|\b(plan|entry \() ?[0-9a-f]{8}\b', '', line)
     return re.sub(r'\s+', ' ', re.sub(r'[-+]?\d[\d,.]*', '0', line)).strip()
@@ -69,7 +69,8 @@ class Commands(unittest.TestCase):
         text = PAGE.read_text(encoding='utf-8')
         self.assertGreater(len(commands(text)), 10)
         with tempfile.TemporaryDirectory() as folder:
-            environment = {**os.environ, 'FUSEJIT_CACHE_DIR': f'{folder}/cache', 'PATH': f'{folder}/bin:' + os.environ['PATH']}
+            environment = {**os.environ, 'FUSEJIT_CACHE_DIR': f'{folder}/cache',
+                           'PATH': f'{folder}/bin:' + os.environ['PATH']}
             os.mkdir(f'{folder}/bin')
             for program in PROGRAMS:
                 os.symlink(program, f'{folder}/bin/{program.name}')
