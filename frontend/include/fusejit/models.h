@@ -76,7 +76,7 @@ class VGG : public nn::ModuleOf<VGG> {
  private:
   nn::Sequential features_, classifier_;
 };
-VGG vgg16(std::int64_t classes = 1000, double dropout = 0.5);  // convolutions {2, 2, 3, 3, 3}
+VGG vgg16(std::int64_t classes = 1000, double dropout = 0.5);     // convolutions {2, 2, 3, 3, 3}
 VGG vgg16_bn(std::int64_t classes = 1000, double dropout = 0.5);  // with batch norm
 
 // DenseNet-BC of growth 32 as in torchvision: [N,3,H,W] f32 -> logits [N,classes]. Blocks of layers that each put 32

@@ -246,7 +246,8 @@ Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t stop = s
              std::int64_t step = 1);
 // low[i] and high[i] cells of `value` before and after axis i, one number an axis, none negative.
 Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value = 0);
-// One after another along `dim`: 1 to 64 tensors of one dtype whose other extents agree.
+// One after another along `dim`: 1 to 64 tensors whose other extents agree, in their common dtype (bool -> int ->
+// float).
 Tensor concat(const std::vector<Tensor>& tensors, int dim = 0);
 Tensor flip(const Tensor& x, const Dims& dims);
 // out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`. index: i32 or i64 of x's rank, no larger than x elsewhere.
