@@ -39,6 +39,9 @@ Tensor operator-(Number a, const Tensor& b) { return record_promoted(Op::sub, {a
 Tensor operator*(const Tensor& a, const Tensor& b) { return mul(a, b); }
 Tensor operator*(const Tensor& a, Number b) { return record_promoted(Op::mul, {a, b}); }
 Tensor operator*(Number a, const Tensor& b) { return record_promoted(Op::mul, {a, b}); }
+Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+Tensor operator%(const Tensor& a, Number b) { return remainder(a, b); }
+Tensor operator%(Number a, const Tensor& b) { return remainder(a, b); }
 Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 Tensor operator/(const Tensor& a, Number b) { return record_promoted(Op::div, {a, b}); }
 Tensor operator/(Number a, const Tensor& b) { return record_promoted(Op::div, {a, b}); }

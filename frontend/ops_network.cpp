@@ -163,16 +163,6 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   return record(Op::instance_norm, {x, or_number(weight, 1), or_number(bias, 0)}, {{"eps", eps}});
 }
 
-Tensor nll_loss(const Tensor& logp, const Tensor& target, const ClassLossOptions& options) {
-  return record(Op::nll_loss, {logp, target},
-                {{"reduction", std::string_view(options.reduction)}, {"ignore_index", options.ignore_index}});
-}
-Tensor cross_entropy(const Tensor& x, const Tensor& target, const ClassLossOptions& options) {
-  return record(Op::cross_entropy, {x, target},
-                {{"reduction", std::string_view(options.reduction)},
-                 {"ignore_index", options.ignore_index},
-                 {"label_smoothing", options.label_smoothing}});
-}
 Tensor mse_loss(const Tensor& x, const Tensor& target, const std::string& reduction) {
   return record(Op::mse_loss, {x, target}, {{"reduction", std::string_view(reduction)}});
 }

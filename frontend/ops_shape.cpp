@@ -88,8 +88,12 @@ Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value) {
 }
 
 Tensor concat(const std::vector<Tensor>& tensors, int dim) {
-  const std::vector<Input> inputs(tensors.begin(), tensors.end());
-  FJ_CHECK(!inputs.empty(), "concat: there is nothing to join");
+  FJ_CHECK(!tensors.empty(), "concat: there is nothing to join");
+  for (const Tensor& t : tensors) check_defined("concat", t);
+  const DType dtype = common_dtype(tensors);
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors) parts.push_back(t.to(dtype));
+  const std::vector<Input> inputs(parts.begin(), parts.end());
   return record(Op::concat, std::span<const Input>(inputs), {{"dim", dim}});
 }
 

@@ -19,7 +19,10 @@ std::vector<Tensor> gradients_of(const Tensor& loss, const std::vector<nn::Param
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     if (reached[i]) used.push_back(values[i]), places.push_back(i);
   }
-  FJ_CHECK(!used.empty(), "{}: the loss does not depend on any parameter of the optimiser", caller);
+  FJ_CHECK(!used.empty(),
+           "{}: the loss does not depend on any parameter of the optimiser (what is computed under NoGrad, of detached "
+           "values or by a frozen network leads to none, nor does what an earlier step has computed)",
+           caller);
   std::vector<Tensor> found = grad(loss, used);
   for (std::size_t k = 0; k < places.size(); ++k) gradients[places[k]] = std::move(found[k]);
   return gradients;

@@ -100,6 +100,15 @@ std::vector<Tensor> unbind(const Tensor& x, int dim) {
   return parts;
 }
 
+Tensor select(const Tensor& x, int dim, std::int64_t index) {
+  const int axis = axis_of("select", x, dim);
+  const CalledAs called("select");
+  const std::int64_t extent = x.size(axis), at = index < 0 ? index + extent : index;
+  FJ_CHECK(at >= 0 && at < extent, "select: there is no {} among the {} of dim {} (x: {})", index, extent, dim,
+           x.type().str());
+  return squeeze(slice(x, axis, at, at + 1), {axis});
+}
+
 // The two axes, cut to a square of extent n, are one of n*n elements, and every (n + 1)-th of those is on the diagonal.
 Tensor diagonal(const Tensor& x, std::int64_t offset, int dim1, int dim2) {
   const int row = axis_of("diagonal", x, dim1), column = axis_of("diagonal", x, dim2);

@@ -11,8 +11,10 @@ namespace fusejit::nn {
 void update_running(const std::vector<Parameter>& running, const Tensor& x, double momentum, bool per_image) {
   const CalledAs called(per_image ? "instance_norm" : "batch_norm_train");
   const Tensor wide = x.dtype() == f64 ? x : x.to(f32);
-  const Dims axes = per_image ? Dims{2, 3} : Dims{0, 2, 3};
-  const Tensor statistics[] = {mean(wide, {0, 2, 3}), per_image ? mean(var(wide, axes, 1), {0}) : var(wide, axes, 1)};
+  Dims all{0};  // axes but that of the channels
+  for (int axis = 2; axis < x.rank(); ++axis) all.push_back(axis);
+  const Dims axes = per_image ? Dims(all.begin() + 1, all.end()) : all;
+  const Tensor statistics[] = {mean(wide, all), per_image ? mean(var(wide, axes, 1), {0}) : var(wide, axes, 1)};
   for (std::size_t i = 0; i < 2; ++i) {
     const Tensor kept = record(ir::Op::mul, {running[i].value(), Number(1 - momentum)});
     const Tensor added = record(ir::Op::mul, {statistics[i].to(kept.dtype()), Number(momentum)});
@@ -27,6 +29,22 @@ void check_channels(const char* layer, const Tensor& x, std::int64_t channels) {
            channels, text(x));
 }
 
+namespace {
+
+// By the running statistics in evaluation, where there are some, else by those of x, which update them in training.
+Tensor normalised(const Tensor& x, bool training, const std::vector<Parameter>& affine,
+                  const std::vector<Parameter>& running, const BatchNorm2dOptions& options) {
+  const Tensor weight = or_none(affine, 0), bias = or_none(affine, 1);
+  if (!training && !running.empty()) {
+    return batch_norm(x, running[0].value(), running[1].value(), weight, bias, options.eps);
+  }
+  const Tensor y = batch_norm_train(x, weight, bias, {.eps = options.eps});
+  if (training && !running.empty()) update_running(running, x, options.momentum);
+  return y;
+}
+
+}  // namespace
+
 BatchNorm2d::BatchNorm2d(std::int64_t channels, BatchNorm2dOptions options) : options_(options) {
   FJ_CHECK(channels >= 1, "BatchNorm2d: {} channels, there must be at least one", channels);
   if (options.affine) affine_ = {parameter("weight", filled({channels}, 1)), parameter("bias", filled({channels}, 0))};
@@ -38,13 +56,24 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels, BatchNorm2dOptions options) : op
 Tensor BatchNorm2d::forward(const Tensor& x) const {
   if (const auto& known = affine_.empty() ? running_ : affine_; !known.empty())
     check_channels("BatchNorm2d", x, known[0].value().shape()[0]);
-  const Tensor weight = or_none(affine_, 0), bias = or_none(affine_, 1);
-  if (!is_training() && !running_.empty()) {
-    return batch_norm(x, running_[0].value(), running_[1].value(), weight, bias, options_.eps);
+  return normalised(x, is_training(), affine_, running_, options_);
+}
+
+BatchNorm1d::BatchNorm1d(std::int64_t channels, BatchNorm1dOptions options) : options_(options) {
+  FJ_CHECK(channels >= 1, "BatchNorm1d: {} channels, there must be at least one", channels);
+  if (options.affine) affine_ = {parameter("weight", filled({channels}, 1)), parameter("bias", filled({channels}, 0))};
+  if (options.track_running_stats) {
+    running_ = {state("running_mean", filled({channels}, 0)), state("running_var", filled({channels}, 1))};
   }
-  const Tensor y = batch_norm_train(x, weight, bias, {.eps = options_.eps});
-  if (is_training() && !running_.empty()) update_running(running_, x, options_.momentum);
-  return y;
+}
+
+Tensor BatchNorm1d::forward(const Tensor& x) const {
+  FJ_CHECK(x.defined() && (x.rank() == 2 || x.rank() == 3), "BatchNorm1d: x must be [N,C] or [N,C,L] (x: {})", text(x));
+  if (const auto& known = affine_.empty() ? running_ : affine_; !known.empty()) {
+    const std::int64_t channels = known[0].value().shape()[0];
+    FJ_CHECK(x.shape()[1] == channels, "BatchNorm1d: x must be [N,{0}] or [N,{0},L] (x: {1})", channels, text(x));
+  }
+  return normalised(x, is_training(), affine_, running_, options_);
 }
 
 LayerNorm::LayerNorm(std::int64_t normalized_size, LayerNormOptions options)

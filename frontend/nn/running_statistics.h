@@ -7,7 +7,7 @@
 
 namespace fusejit::nn {
 
-// running*(1 - momentum) + batch*momentum for the mean and the variance (by n - 1) of x: [N,C,H,W] per channel.
+// running*(1 - momentum) + batch*momentum for the mean and the variance (by n - 1) of x: [N,C,...] per channel.
 // per_image: the means over the images of their own statistics, in place of the batch's.
 void update_running(const std::vector<Parameter>& running, const Tensor& x, double momentum, bool per_image = false);
 

@@ -1,6 +1,7 @@
 #include "runtime/cpu/memory.h"
 
 #include <malloc.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,14 @@ constexpr std::int64_t kPooled = std::numeric_limits<std::int64_t>::max();
 #else
 constexpr std::int64_t kPooled = 64 << 10;
 #endif
+
+// Regions of the pool are reserved without being promised (page_pool.cpp), so nobody else refuses what can never be
+// there.
+std::int64_t memory_and_swap() {
+  struct sysinfo machine {};
+  if (sysinfo(&machine) != 0) return std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>((machine.totalram + machine.totalswap) * machine.mem_unit);
+}
 
 class Allocator {
  public:
@@ -83,6 +92,7 @@ class Allocator {
   std::int64_t reserved() const { return pool_.held() + small_; }
   // Null where there is no more, also without what is kept for reuse.
   void* take(std::int64_t size) {
+    if (size > machine_) return nullptr;
     try {
       if (size >= kPooled) return pool_.take(size, limit_ - small_);
     } catch (const std::bad_alloc&) {
@@ -113,6 +123,7 @@ class Allocator {
   PagePool pool_;
   std::int64_t small_ = 0;  // bytes of blocks that are not of the pool
   std::int64_t limit_ = kNoLimit;
+  const std::int64_t machine_ = memory_and_swap();
   std::unordered_map<void*, std::int64_t> live_;
   MemoryStatistics statistics_;
 };

@@ -94,6 +94,12 @@ TEST_P(Composed, SixteenBitsAreComputedWide) {
   EXPECT_NEAR(fusejit::std(concat({x, -x}), {}, 0).item<float>(), 300, 0);
 }
 
+TEST_P(Composed, ConcatPromotesAsStackDoes) {
+  const Tensor joined = concat({tensor<std::int64_t>({1}), tensor<float>({0.5}), tensor<int>({2}) > 1});
+  EXPECT_EQ(joined.dtype(), f32);
+  EXPECT_EQ(joined.to_vector<float>(), (std::vector<float>{1, 0.5, 1}));
+}
+
 TEST_P(Composed, Empty) {
   const Tensor none = zeros({0, 3});
   EXPECT_EQ(stack({none, none}, 1).shape(), (Shape{0, 2, 3}));
@@ -170,6 +176,8 @@ TEST_P(Composed, Operators) {
   EXPECT_EQ(pow(2, x).to_vector<int>(), (Ints{1, 2, 64}));
   EXPECT_EQ(remainder(x, 4).to_vector<int>(), (Ints{0, 1, 2}));
   EXPECT_EQ(remainder(-7, tensor<int>({3, 4})).to_vector<int>(), (Ints{2, 1}));
+  EXPECT_EQ((x % 4).to_vector<int>(), remainder(x, 4).to_vector<int>());
+  EXPECT_EQ((-7 % tensor<int>({3, 4}) % tensor<int>({2, 2})).to_vector<int>(), (Ints{0, 1}));
   EXPECT_EQ(floor_divide(-7, tensor<int>({3, 4})).to_vector<int>(), (Ints{-3, -2}));
   EXPECT_EQ(floor_divide(x, 4).to_vector<int>(), (Ints{0, 0, 1}));
   EXPECT_EQ(fmod(-7, tensor<int>({3, 4})).to_vector<int>(), (Ints{-1, -3}));
@@ -222,6 +230,7 @@ TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {
        {"split", "[2,-1,2]"}},
       {[&] { chunk(x, 0); }, {"chunk", "0"}},
       {[&] { unbind(x, 2); }, {"unbind", "dim 2"}},
+      {[&] { select(x, 1, -4); }, {"select", "no -4 among the 3 of dim 1", "f32[2,3]"}},
       {[&] { diagonal(x, 0, 1, -1); }, {"diagonal", "same axis"}},
       {[&] { tril(ones({3})); }, {"tril", "f32[3]"}},
       {[&] { triu(Tensor()); }, {"triu", "empty"}},

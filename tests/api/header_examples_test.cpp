@@ -31,6 +31,11 @@ TEST_F(HeaderExamples, Ops) {
   EXPECT_EQ(printed_.str(), "5.36788");
 }
 
+TEST_F(HeaderExamples, SoftTargets) {
+  fj::Tensor soft = fj::tensor<float>({0.5, 0.5}).reshape({1, 2});
+  EXPECT_NEAR(fj::cross_entropy(fj::zeros({1, 2}), soft).item<float>(), 0.693147, 1e-6);
+}
+
 TEST_F(HeaderExamples, Operators) {
   using Bools = std::vector<bool>;
   fj::Tensor v = fj::tensor<float>({-1, 0, 2});
@@ -54,6 +59,7 @@ TEST_F(HeaderExamples, ComposedShapes) {
   EXPECT_EQ(fj::split(fj::arange(5), {1, 4})[1].to_vector<int>(), (Ints{1, 2, 3, 4}));
   EXPECT_EQ(fj::chunk(fj::arange(5), 2)[0].to_vector<int>(), (Ints{0, 1, 2}));
   EXPECT_EQ(fj::unbind(fj::reshape(fj::arange(4), {2, 2}), 1)[1].to_vector<int>(), (Ints{1, 3}));
+  EXPECT_EQ(fj::select(fj::reshape(fj::arange(4), {2, 2}), 1, -1).to_vector<int>(), (Ints{1, 3}));
   EXPECT_EQ(fj::diagonal(fj::reshape(fj::arange(9), {3, 3}), 1).to_vector<int>(), (Ints{1, 5}));
   EXPECT_EQ(fj::tril(fj::ones({2, 2})).to_vector<float>(), (Floats{1, 0, 1, 1}));
   EXPECT_EQ(fj::triu(fj::ones({2, 2}), 1).to_vector<float>(), (Floats{0, 1, 0, 0}));

@@ -43,6 +43,11 @@ TEST_F(Memory, IsKeptAndGivenBack) {
   EXPECT_GE(memory::reserved(), memory::allocated());
 }
 
+TEST_F(Memory, OfAnotherMachineIsRefused) {
+  EXPECT_THROW(zeros({1 << 20, 1 << 20}).eval(), DeviceError) << "4 TiB";
+  EXPECT_EQ(ones({2}).sum().item<float>(), 2);
+}
+
 TEST_F(Memory, HasALimit) {
   const Tensor x = ones({1024, 1024}).eval();  // 4 MiB
   { const Tensor y = (x + 1).eval(), z = (x + 2).eval(); }

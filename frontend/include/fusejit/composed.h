@@ -40,6 +40,11 @@ std::vector<Tensor> chunk(const Tensor& x, std::int64_t chunks, int dim = 0);
 //
 //   fj::unbind(fj::reshape(fj::arange(4), {2, 2}), 1)[1].to_vector<int>();  // 1, 3
 std::vector<Tensor> unbind(const Tensor& x, int dim = 0);
+// The slice at `index` along `dim`, without that axis; x[i] in PyTorch. A negative index counts from the end; UserError
+// if it is out of range.
+//
+//   fj::select(fj::reshape(fj::arange(4), {2, 2}), 1, -1).to_vector<int>();  // 1, 3
+Tensor select(const Tensor& x, int dim, std::int64_t index);
 // The elements at [.., i, .., i + offset, ..] of axes dim1 and dim2, along a new last axis.
 //
 //   fj::diagonal(fj::reshape(fj::arange(9), {3, 3}), 1).to_vector<int>();  // 1, 5
@@ -79,6 +84,7 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 // with every other one, so time grows with the square of the extent: meant for classes and scores, not for 10^5
 // numbers.
 
+// Elements in order, and where each of them was along the axis.
 struct Sorted {
   Tensor values;   // gradients flow to where each one was
   Tensor indices;  // i64

@@ -21,6 +21,7 @@ namespace fusejit::data {
 
 // ---- any dataset --------------------------------------------------------------------------------------------------
 
+// Examples side by side.
 struct Batch {
   Tensor images;  // x of the examples: f32 [N,C,H,W] of images, [N,...] of arrays [...] with their dtype
   Tensor labels;  // y: i64 [N] of labels, else as x
@@ -110,6 +111,7 @@ struct BatchOptions {
 // UserError for a batch below 1, or a mean and deviation that cannot normalise.
 class Batches {
  public:
+  // Goes through the batches in order.
   class Iterator {
    public:
     using value_type = Batch;
@@ -138,6 +140,7 @@ class Batches {
   std::vector<std::int64_t> order_;
 };
 
+// The batches of a set that is in memory.
 Batches batches(std::shared_ptr<const ImageSet> set, const BatchOptions& options = {});
 // Loads and batches: for (auto [x, y] : fj::data::idx(directory, {.batch = 250, .shuffle = true})).
 Batches idx(const std::string& directory, const BatchOptions& options = {});

@@ -27,6 +27,7 @@ struct Example {
   std::variant<std::int64_t, Tensor> y;
 };
 
+// Examples by number. Several threads ask it at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -37,6 +38,7 @@ class Dataset {
   virtual std::string name(std::int64_t index) const { return "example " + std::to_string(index); }
 };
 
+// The part that a published set calls so.
 enum class Split : std::uint8_t { train, test };
 
 // Images in a folder for each class: root/dog/a.png, root/cat/deep/b.jpg. Classes are numbered in the order of their

@@ -20,10 +20,12 @@ std::vector<Tensor> grad(const Tensor& loss, const std::vector<Tensor>& inputs);
 std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents,
                          const std::vector<Tensor>& inputs);
 
+// What value_and_grad() gives.
 struct ValueAndGrad {
   Tensor value;
   std::vector<Tensor> gradients;  // one per differentiated argument
 };
+// A function of tensors, which are its arguments in order.
 using TensorFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 // A function that computes f and its gradients with respect to the arguments numbered in `which`; f must give one float
 // number. UserError for a number that is no argument's.
@@ -51,6 +53,7 @@ struct Saved {
   Tensor result;
   std::vector<Tensor> saved;
 };
+// The forward function of a custom gradient, of its inputs in order.
 using CustomForward = std::function<Saved(const std::vector<Tensor>& inputs)>;
 // Gradients, one per input; an empty Tensor where none flows. What it records is a recomputation of its own: it is
 // never merged with equal values of the forward function, so only `saved` is kept alive between the two.
@@ -65,6 +68,7 @@ struct GradcheckOptions {
   double absolute = 1e-5;  // |gradient - difference| <= absolute + relative * |difference|
   double relative = 1e-3;
 };
+// What gradcheck() found.
 struct GradcheckResult {
   bool ok = true;
   std::string why;  // the first difference: input, element, numbers

@@ -28,6 +28,7 @@
 
 namespace fusejit::optim {
 
+// What all schedules have: step() once an epoch, or once an update.
 class LRScheduler {
  public:
   LRScheduler(const LRScheduler&) = default;

@@ -14,6 +14,7 @@
 
 namespace fusejit::models {
 
+// What the digits network keeps for its backward pass.
 enum class ConvnetForm : std::uint8_t {
   ordinary,   // convolution and batch-norm keep what they need
   save_input  // each convolution + batch-norm layer keeps only its input
@@ -24,6 +25,7 @@ enum class ConvnetForm : std::uint8_t {
 // statistics, divides by n - 1, and adds eps = 1e-3 outside the root.
 nn::Sequential convnet(ConvnetForm form = ConvnetForm::ordinary, double dropout = 0.5);
 
+// What the stages of a ResNet are made of.
 enum class ResNetBlock : std::uint8_t {
   basic,      // two 3x3 convolutions
   bottleneck  // 1x1, 3x3 and 1x1 to four times the channels
@@ -57,7 +59,7 @@ class MobileNetV2 : public nn::ModuleOf<MobileNetV2> {
  private:
   nn::Sequential features_, classifier_;
 };
-MobileNetV2 mobilenet_v2(std::int64_t classes = 1000, double dropout = 0.2);
+MobileNetV2 mobilenet_v2(std::int64_t classes = 1000, double dropout = 0.2);  // torchvision's
 
 // VGG as in torchvision: [N,3,H,W] f32 -> logits [N,classes], H and W at least 32. Stages of 3x3 convolutions with bias
 // and ReLU (64, 128, 256, 512, 512, ... channels), each with a 2x2 max-pool behind it; 7x7 means; two hidden layers of
@@ -76,8 +78,8 @@ class VGG : public nn::ModuleOf<VGG> {
  private:
   nn::Sequential features_, classifier_;
 };
-VGG vgg16(std::int64_t classes = 1000, double dropout = 0.5);  // convolutions {2, 2, 3, 3, 3}
-VGG vgg16_bn(std::int64_t classes = 1000, double dropout = 0.5);
+VGG vgg16(std::int64_t classes = 1000, double dropout = 0.5);     // convolutions {2, 2, 3, 3, 3}
+VGG vgg16_bn(std::int64_t classes = 1000, double dropout = 0.5);  // with batch norm
 
 // DenseNet-BC of growth 32 as in torchvision: [N,3,H,W] f32 -> logits [N,classes]. Blocks of layers that each put 32
 // channels behind their input (batch-norm, ReLU, 1x1 to 128 channels, batch-norm, ReLU, 3x3), and halve channels and

@@ -28,6 +28,7 @@ struct ParameterStorage;  // frontend/parameter_storage.h
 
 namespace nn {
 
+// A place that holds a tensor: what is trained, or state. A handle: copies name the same place.
 class Parameter {
  public:
   // trainable: the optimiser updates it, and it asks for gradients; else it is state, such as running statistics.
@@ -56,6 +57,7 @@ struct LoadOptions {
 //   fj::nn::Unloaded left = head.load_state_dict({{"weight", fj::ones({1000, 512})}}, {.strict = false});
 //   std::cout << left.misshapen[0].given.shape[0] << ' ' << left.missing[0];  // 1000 bias
 struct Unloaded {
+  // A value that is not of the type of its own.
   struct Misshapen {
     std::string name;
     Type given, own;
@@ -147,6 +149,7 @@ concept HasNoForward = requires(void (*take)(Tensor (Module::*)(const Tensor&)))
   take(&M::forward);
 };
 
+// What modules derive from: struct Net : fj::nn::ModuleOf<Net>. Gives Module what it needs to know of the class.
 template <class Self>
 class ModuleOf : public Module {
  public:

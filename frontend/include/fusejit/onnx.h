@@ -25,6 +25,7 @@ struct Port {
   std::optional<std::vector<std::int64_t>> shape;  // -1: as the call has it; nothing where the file is silent
 };
 
+// The network of a file, as a module.
 class Model : public nn::ModuleOf<Model> {
  public:
   // All results of all inputs, in the order of results() and inputs(). Recorded, lazily, as ops of ops.h; whatever

@@ -44,6 +44,7 @@ struct Padding {
   Padding(const char* word);  // "same" or "valid"; else UserError
 };
 
+// Extents, or axes.
 using Dims = std::vector<std::int64_t>;
 
 // ---- element-wise ---------------------------------------------------------------------------------------------------
@@ -85,6 +86,9 @@ Tensor operator*(Number a, const Tensor& b);
 Tensor operator/(const Tensor& a, const Tensor& b);
 Tensor operator/(const Tensor& a, Number b);
 Tensor operator/(Number a, const Tensor& b);
+Tensor operator%(const Tensor& a, const Tensor& b);  // remainder()
+Tensor operator%(const Tensor& a, Number b);
+Tensor operator%(Number a, const Tensor& b);
 Tensor operator-(const Tensor& x);
 // A new value under the same name; other handles of the old value keep it.
 template <class T>
@@ -242,7 +246,8 @@ Tensor slice(const Tensor& x, int dim, std::int64_t start, std::int64_t stop = s
              std::int64_t step = 1);
 // low[i] and high[i] cells of `value` before and after axis i, one number an axis, none negative.
 Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value = 0);
-// One after another along `dim`: 1 to 64 tensors of one dtype whose other extents agree.
+// One after another along `dim`: 1 to 64 tensors whose other extents agree, in their common dtype (bool -> int ->
+// float).
 Tensor concat(const std::vector<Tensor>& tensors, int dim = 0);
 Tensor flip(const Tensor& x, const Dims& dims);
 // out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`. index: i32 or i64 of x's rank, no larger than x elsewhere.
@@ -318,11 +323,17 @@ struct ClassLossOptions {
   std::string reduction = "mean";
   std::int64_t ignore_index = -100;  // such targets count as 0, and not in the mean
   double label_smoothing = 0;        // cross_entropy only: this share of each target goes to all classes alike
+  Tensor weight = {};                // [C], of each class: counts its losses so often, and in the mean
 };
 // -logp[n, target[n, ...], ...]. logp: [N,C,...] log-probabilities, target: [N,...] i32 or i64, classes 0 .. C - 1; any
 // other target that is not ignore_index makes the loss NaN.
 Tensor nll_loss(const Tensor& logp, const Tensor& target, const ClassLossOptions& options = {});
-// nll_loss(log_softmax(x, 1), target). x: [N,C,...].
+// nll_loss(log_softmax(x, 1), target). x: [N,C,...]. Or target: float, of x's shape, the probability of each class
+// (one- hot labels, mixed ones): -sum(target*log_softmax(x, 1), {1}), of which "mean" is the mean; without
+// ignore_index.
+//
+//   fj::Tensor soft = fj::tensor<float>({0.5, 0.5}).reshape({1, 2});
+//   fj::cross_entropy(fj::zeros({1, 2}), soft).item<float>();  // 0.693147
 Tensor cross_entropy(const Tensor& x, const Tensor& target, const ClassLossOptions& options = {});
 // Shapes of x and target broadcast; both may be differentiated. With d = |x - target|: d^2; d; d^2/(2*beta), from beta
 // on d - beta/2; and the cross entropy of sigmoid(x) with targets in [0, 1].

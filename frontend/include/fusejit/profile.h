@@ -32,6 +32,7 @@ class Profile {
   // Ends it; otherwise it goes on until it is destroyed. What follows speaks of what was noted so far.
   void stop();
 
+  // What is counted together: a line of a table.
   struct Row {
     std::string name;
     std::vector<std::string> ops;  // of a kernel

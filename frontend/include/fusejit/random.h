@@ -24,6 +24,7 @@ struct RngState {
   std::uint64_t seed = 0;
   std::uint64_t drawn = 0;  // seeds handed out since manual_seed()
 };
+// Where it stands now, and going there.
 RngState get_rng_state();
 void set_rng_state(const RngState& state);
 

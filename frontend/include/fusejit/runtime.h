@@ -70,6 +70,7 @@ Options options();
 // Waits for what is compiled in the background.
 void finish_compiling();
 
+// A device that can be used.
 struct DeviceInfo {
   Device device;
   std::string name;  // "NVIDIA H100", or the processor's instruction set

@@ -37,6 +37,7 @@
 
 namespace fusejit {
 
+// Settings of train_step().
 struct TrainStepOptions {
   double max_grad_norm = 0;               // > 0: gradients are clipped to this joint norm
   std::optional<DType> autocast = {};     // bf16, f16: the function is recorded inside an Autocast (autocast.h)

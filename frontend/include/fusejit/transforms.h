@@ -116,6 +116,7 @@ class Normalize {
   std::vector<double> mean_, deviation_;
 };
 
+// A transform of one's own: what becomes of an image, with the random numbers of its example.
 using ImageTransform = std::function<Image(Image image, Draws& draws)>;
 // Any of the above, or a function of one's own.
 using Transform = std::variant<ImageTransform, ToTensor, Normalize>;

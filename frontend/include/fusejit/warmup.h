@@ -57,6 +57,7 @@ void compile(F&& f, const InputType (&inputs)[count]) {
 // so from the start. FileError if it cannot be written.
 void record_signatures(const std::string& path);
 
+// How far a warm-up is.
 struct WarmupProgress {
   std::int64_t done = 0, total = 0;  // signatures
   std::int64_t kernels_compiled = 0;
@@ -66,6 +67,7 @@ struct WarmupOptions {
   double budget_seconds = 0;                                 // none is begun after that; 0: no budget
   Device device = {};  // for signatures of CUDA devices; the cpu: those are left out
 };
+// What a warm-up did.
 struct WarmupReport {
   std::int64_t signatures = 0;  // that were made ready
   std::int64_t plans_made = 0, plans_loaded = 0;

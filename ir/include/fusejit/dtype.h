@@ -10,6 +10,7 @@ namespace fusejit {
 // The first seven are dtypes of tensors (ops.md §1). u32, u64 and b1 exist in kernels only (kernel-ir.md §3).
 enum class DType : std::uint8_t { boolean, i32, i64, f16, bf16, f32, f64, u32, u64, b1 };
 
+// Their short names: fj::f32.
 inline constexpr DType boolean = DType::boolean;
 inline constexpr DType i32 = DType::i32;
 inline constexpr DType i64 = DType::i64;
@@ -31,6 +32,7 @@ constexpr std::int64_t bits(DType dtype) {
 // Bytes of `elements` elements (b1 is rounded up to whole bytes).
 constexpr std::int64_t bytes(DType dtype, std::int64_t elements = 1) { return (bits(dtype) * elements + 7) / 8; }
 
+// Of tensors and kernels alike.
 constexpr bool is_float(DType d) { return d == DType::f16 || d == DType::bf16 || d == DType::f32 || d == DType::f64; }
 constexpr bool is_int(DType d) { return d == DType::i32 || d == DType::i64; }
 constexpr bool is_unsigned(DType d) { return d == DType::u32 || d == DType::u64; }

@@ -10,6 +10,7 @@
 
 namespace fusejit {
 
+// Axes at most.
 inline constexpr int kMaxRank = 8;
 
 class Shape {

@@ -8,6 +8,7 @@
 
 namespace fusejit {
 
+// Instruction sets that there is a generator for.
 enum class Isa : std::uint8_t { x86_avx512, x86_avx512bf16, x86_avx2, x86_v2, cuda, any };
 
 // "x86:avx512", "x86:avx512bf16", "x86:avx2", "x86:v2", "cuda", "any"

@@ -81,6 +81,8 @@ TEST_F(HeaderExamples, Convolutions) {
 TEST_F(HeaderExamples, Norms) {
   fj::nn::LayerNorm norm(64);          // over the last axis
   fj::nn::LayerNorm image({8, 4, 4});  // over the last three
+  fj::nn::Sequential mlp(fj::nn::Linear(8, 16), fj::nn::BatchNorm1d(16), fj::nn::ReLU());
+  EXPECT_EQ(mlp(fj::ones({2, 8})).shape(), (fj::Shape{2, 16}));
   EXPECT_EQ(norm(fj::ones({2, 64})).shape(), (fj::Shape{2, 64}));
   EXPECT_EQ(image(fj::ones({2, 8, 4, 4})).shape(), (fj::Shape{2, 8, 4, 4}));
 }

@@ -73,12 +73,43 @@ TEST_F(NewLayers, DropWholeChannels) {
   EXPECT_EQ(largest(nn::Dropout2d(1)(x)), 0);
 }
 
+// As BatchNorm2d of images of one column, which is PyTorch's (layers_test.cpp).
+TEST_F(NewLayers, BatchNorm1d) {
+  for (const Shape& shape : {Shape{6, 4}, Shape{3, 4, 5}}) {
+    SCOPED_TRACE(shape.str());
+    const std::int64_t length = shape.rank() == 3 ? shape[2] : 1;
+    const Tensor x = randn(shape).eval(), images = reshape(x, {shape[0], 4, length, 1});
+    const nn::BatchNorm1d norm(4);
+    const nn::BatchNorm2d of_images(4);
+    for (const bool training : {true, false}) {
+      nn::BatchNorm1d(norm).train(training);
+      nn::BatchNorm2d(of_images).train(training);
+      const Tensor y = norm(x);
+      EXPECT_EQ(y.to_vector<float>(), of_images(images).to_vector<float>());
+      EXPECT_EQ(y.shape(), shape);
+    }
+    for (const auto& [name, value] : of_images.state_dict())
+      EXPECT_EQ(norm.state_dict().at(name).to_vector<float>(), value.to_vector<float>()) << name;
+    EXPECT_NE(norm.state_dict().at("running_mean").to_vector<float>(), std::vector<float>(4, 0));
+  }
+}
+
 TEST_F(NewLayers, RowsThatAreNone) {
   const nn::Embedding table(3, 2);
   const std::vector<float> rows = table(tensor<std::int64_t>({3, -1, 2})).to_vector<float>();
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(std::isnan(rows[static_cast<std::size_t>(i)])) << i;
   EXPECT_FALSE(std::isnan(rows[4]));
   EXPECT_EQ(table(zeros({0, 4}, i32)).shape(), (Shape{0, 4, 2}));
+}
+
+TEST_F(NewLayers, BatchNorm1dRefusesImages) {
+  try {
+    nn::BatchNorm1d(4)(ones({2, 4, 3, 3}));
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "BatchNorm1d: x must be [N,C] or [N,C,L] (x: f32[2,4,3,3])");
+  }
+  EXPECT_THROW(nn::BatchNorm1d(4)(ones({2, 3})), UserError);
 }
 
 TEST_F(NewLayers, RefuseWithOneSentence) {

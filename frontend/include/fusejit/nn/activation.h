@@ -9,16 +9,19 @@
 
 namespace fusejit::nn {
 
+// relu() as a layer.
 class ReLU : public ModuleOf<ReLU> {
  public:
   Tensor forward(const Tensor& x) const override { return relu(x); }
 };
 
+// relu6() as a layer.
 class ReLU6 : public ModuleOf<ReLU6> {
  public:
   Tensor forward(const Tensor& x) const override { return relu6(x); }
 };
 
+// leaky_relu() as a layer.
 class LeakyReLU : public ModuleOf<LeakyReLU> {
  public:
   explicit LeakyReLU(double negative_slope = 0.01) : negative_slope_(negative_slope) {}
@@ -40,6 +43,7 @@ class PReLU : public ModuleOf<PReLU> {
   Parameter weight_;
 };
 
+// elu() as a layer.
 class ELU : public ModuleOf<ELU> {
  public:
   explicit ELU(double alpha = 1) : alpha_(alpha) {}
@@ -49,11 +53,13 @@ class ELU : public ModuleOf<ELU> {
   double alpha_;
 };
 
+// selu() as a layer.
 class SELU : public ModuleOf<SELU> {
  public:
   Tensor forward(const Tensor& x) const override { return selu(x); }
 };
 
+// gelu() as a layer.
 class GELU : public ModuleOf<GELU> {
  public:
   explicit GELU(std::string approximate = "none") : approximate_(std::move(approximate)) {}
@@ -63,16 +69,19 @@ class GELU : public ModuleOf<GELU> {
   std::string approximate_;
 };
 
+// silu() as a layer.
 class SiLU : public ModuleOf<SiLU> {
  public:
   Tensor forward(const Tensor& x) const override { return silu(x); }
 };
 
+// mish() as a layer.
 class Mish : public ModuleOf<Mish> {
  public:
   Tensor forward(const Tensor& x) const override { return mish(x); }
 };
 
+// softplus() as a layer.
 class Softplus : public ModuleOf<Softplus> {
  public:
   explicit Softplus(double beta = 1, double threshold = 20) : beta_(beta), threshold_(threshold) {}
@@ -82,27 +91,31 @@ class Softplus : public ModuleOf<Softplus> {
   double beta_, threshold_;
 };
 
+// sigmoid() as a layer.
 class Sigmoid : public ModuleOf<Sigmoid> {
  public:
   Tensor forward(const Tensor& x) const override { return sigmoid(x); }
 };
 
+// hardsigmoid() as a layer.
 class Hardsigmoid : public ModuleOf<Hardsigmoid> {
  public:
   Tensor forward(const Tensor& x) const override { return hardsigmoid(x); }
 };
 
+// hardswish() as a layer.
 class Hardswish : public ModuleOf<Hardswish> {
  public:
   Tensor forward(const Tensor& x) const override { return hardswish(x); }
 };
 
+// tanh() as a layer.
 class Tanh : public ModuleOf<Tanh> {
  public:
   Tensor forward(const Tensor& x) const override { return tanh(x); }
 };
 
-// Along one axis: of images the channels, where PyTorch asks for it to be said.
+// softmax() along one axis: of images the channels, where PyTorch asks for it to be said.
 class Softmax : public ModuleOf<Softmax> {
  public:
   explicit Softmax(int dim = 1) : dim_(dim) {}
@@ -112,6 +125,7 @@ class Softmax : public ModuleOf<Softmax> {
   int dim_;
 };
 
+// log_softmax(), likewise.
 class LogSoftmax : public ModuleOf<LogSoftmax> {
  public:
   explicit LogSoftmax(int dim = 1) : dim_(dim) {}

@@ -39,6 +39,7 @@ class Functional : public ModuleOf<Functional> {
 // Modules by number.
 class ModuleItems {
  public:
+  // Over the modules themselves.
   class Iterator {
    public:
     explicit Iterator(const std::shared_ptr<Module>* at) : at_(at) {}
@@ -118,6 +119,7 @@ class ModuleList : public ModuleOf<ModuleList>, public ModuleItems {
 //   for (const auto& [name, head] : heads) std::cout << name << (*head)(fj::ones({2, 8})).shape().str() << ' ';
 class ModuleDict : public ModuleOf<ModuleDict> {
  public:
+  // A module and its name.
   struct Item {
     std::string name;
     std::shared_ptr<Module> module;

@@ -15,8 +15,8 @@
 
 namespace fusejit::nn::init {
 
-void uniform_(const Parameter& parameter, double a = 0, double b = 1);  // in [a, b)
-void normal_(const Parameter& parameter, double mean = 0, double std = 1);
+void uniform_(const Parameter& parameter, double a = 0, double b = 1);      // in [a, b)
+void normal_(const Parameter& parameter, double mean = 0, double std = 1);  // of that mean and deviation
 // Normal, but drawn within [a, b].
 void trunc_normal_(const Parameter& parameter, double mean = 0, double std = 1, double a = -2, double b = 2);
 void constant_(const Parameter& parameter, double value);

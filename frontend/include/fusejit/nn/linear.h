@@ -43,6 +43,7 @@ struct MultiheadAttentionOptions {
   double dropout = 0;  // of the attention's weights, in training
   bool bias = true;
 };
+// What is not attended to.
 struct AttentionMasks {
   Tensor attn_mask = {};         // [L,S] or [N*num_heads,L,S]; bool: true is not attended to, float: is added
   Tensor key_padding_mask = {};  // [N,S], likewise: true for keys that no query attends to

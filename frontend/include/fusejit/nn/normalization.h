@@ -29,6 +29,20 @@ class BatchNorm2d : public ModuleOf<BatchNorm2d> {
   std::vector<Parameter> running_;  // mean, var, or none
 };
 
+// The same settings.
+using BatchNorm1dOptions = BatchNorm2dOptions;
+// The same for x: [N,channels], or sequences [N,channels,L].
+//   fj::nn::Sequential mlp(fj::nn::Linear(8, 16), fj::nn::BatchNorm1d(16), fj::nn::ReLU());
+class BatchNorm1d : public ModuleOf<BatchNorm1d> {
+ public:
+  explicit BatchNorm1d(std::int64_t channels, BatchNorm1dOptions options = {});
+  Tensor forward(const Tensor& x) const override;
+
+ private:
+  BatchNorm2dOptions options_;
+  std::vector<Parameter> affine_, running_;
+};
+
 struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;

@@ -9,6 +9,7 @@
 
 namespace fusejit::nn {
 
+// max_pool2d() as a layer.
 class MaxPool2d : public ModuleOf<MaxPool2d> {
  public:
   explicit MaxPool2d(Pair kernel_size, PoolOptions options = {}) : kernel_size_(kernel_size), options_(options) {}
@@ -19,6 +20,7 @@ class MaxPool2d : public ModuleOf<MaxPool2d> {
   PoolOptions options_;
 };
 
+// avg_pool2d() as a layer.
 class AvgPool2d : public ModuleOf<AvgPool2d> {
  public:
   explicit AvgPool2d(Pair kernel_size, PoolOptions options = {}) : kernel_size_(kernel_size), options_(options) {}
@@ -29,6 +31,7 @@ class AvgPool2d : public ModuleOf<AvgPool2d> {
   PoolOptions options_;
 };
 
+// adaptive_avg_pool2d() as a layer.
 class AdaptiveAvgPool2d : public ModuleOf<AdaptiveAvgPool2d> {
  public:
   explicit AdaptiveAvgPool2d(Pair output_size) : output_size_(output_size) {}
@@ -73,6 +76,7 @@ class Flatten : public ModuleOf<Flatten> {
   int start_dim_, end_dim_;
 };
 
+// x as it is.
 class Identity : public ModuleOf<Identity> {
  public:
   Tensor forward(const Tensor& x) const override { return x; }
