@@ -87,9 +87,10 @@ Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value) {
   return record(Op::pad, {x}, {{"low", Span(low)}, {"high", Span(high)}, number_attr("value", value)});
 }
 
-Tensor concat(const std::vector<Tensor>& tensors, int dim) {
+Tensor concat(const std::vector<Tensor>& given, int dim) {
+  FJ_CHECK(!given.empty(), "concat: there is nothing to join");
+  const std::vector<Tensor> tensors = autocast_to_widest(given);
   const std::vector<Input> inputs(tensors.begin(), tensors.end());
-  FJ_CHECK(!inputs.empty(), "concat: there is nothing to join");
   return record(Op::concat, std::span<const Input>(inputs), {{"dim", dim}});
 }
 
