@@ -169,6 +169,26 @@ TEST_P(Composed, SortsManyAsStandardLibraryDoes) {
   }
 }
 
+// What is sorted is computed, in 16 bits: whether a kernel has rounded it yet or not, each element has one place, and
+// the results are in order.
+TEST_P(Composed, OrderOfWhatIsComputedIsAPermutation) {
+  for (const std::int64_t extent : {60, 300}) {
+    for (const DType dtype : {bf16, f16}) {
+      const Tensor x = rand({2, extent}, dtype).eval();
+      const Sorted order = sort(tanh(x * 3 - 1.3) * 0.7 + x);
+      const std::vector<std::int64_t> places = order.indices.to_vector<std::int64_t>();
+      const std::vector<float> values = order.values.to_vector<float>();
+      for (std::int64_t row = 0; row < 2; ++row) {
+        const auto from = static_cast<std::ptrdiff_t>(row * extent);
+        EXPECT_EQ(std::set<std::int64_t>(places.begin() + from, places.begin() + from + extent).size(),
+                  static_cast<std::size_t>(extent))
+            << name(dtype);
+        EXPECT_TRUE(std::is_sorted(values.begin() + from, values.begin() + from + extent)) << name(dtype);
+      }
+    }
+  }
+}
+
 TEST_P(Composed, LogsumexpAtInfinities) {
   const float inf = std::numeric_limits<float>::infinity();
   const Tensor x = from_host(std::vector<float>{-inf, -inf, inf, 1, 1e30f, 1e30f}, {3, 2});

@@ -57,7 +57,8 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
       if (b.dropout) mark(b.whole_channels ? "dropout of channels" : "dropout");
       if (b.kind == BlockKind::bordered && b.kernel > 1) mark("edges " + std::to_string(b.width));
       if (b.kind == BlockKind::scanned) mark("scan along " + std::to_string(b.width));
-      if (b.kind == BlockKind::attention) mark("attention " + std::to_string(b.width));
+      if (b.kind == BlockKind::attention) mark(b.width == 2 ? "packed attention" : "attention");
+      if (b.kind == BlockKind::attention && b.stride > 1) mark("causal attention");
       if (!reads_window(b.kind)) continue;
       mark("stride " + std::to_string(b.stride)), mark("kernel " + std::to_string(b.kernel));
       if (b.groups > 1) mark("groups");
@@ -94,9 +95,8 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
                            "scan along 1",
                            "scan along 2",
                            "scan along 3",
-                           "attention 1",
-                           "attention 2",
-                           "attention 3",
+                           "packed attention",
+                           "causal attention",
                            "stride 1",
                            "stride 2",
                            "stride 3",

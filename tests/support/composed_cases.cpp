@@ -143,7 +143,7 @@ const std::map<std::string, ComposedFunction>& composed_cases() {
       {"edge_topk_one", [](In in) { return both(topk(in[0], 1)); }},
       {"edge_norm_none", one([](In in) { return norm(in[0], 2, {0}); })},
       {"edge_norm_special", one([](In in) { return norm(in[0], 2, {0}); })},
-      {"edge_norm_inf_nan", one([](In in) { return norm(in[0], kInf); })},
+      {"edge_norm_inf_nan", one([](In in) { return norm(in[0].detach(), kInf); })},
       {"edge_norm_inf_ties", one([](In in) { return norm(in[0], kInf, {0}); })},
       {"edge_norm_1_zero", one([](In in) { return norm(in[0], 1, {-1}); })},
       {"edge_std_one", one([](In in) { return fusejit::std(in[0]); })},

@@ -56,7 +56,7 @@ Value attention(Layers& l, const Value& x, const Block& b) {
   const Value q = headed({0, 2, 1, 3}), k = headed({0, 2, 3, 1}), v = headed({0, 2, 1, 3});
   const double scale = 1 / std::sqrt(static_cast<double>(channels / heads));
   Value scores = build(Op::mul, {build(Op::matmul, {q, k}), scale});
-  if (b.width == 3) {  // no pixel attends to later ones
+  if (b.stride > 1) {  // no pixel attends to later ones
     scores = l.recorded({scores}, [&](const auto& in) {
       return masked_fill(in[0], triu(ones({tokens, tokens}), 1) > 0, -std::numeric_limits<double>::infinity());
     });
