@@ -77,7 +77,8 @@ Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& 
 // ---- order ----------------------------------------------------------------------------------------------------------
 // Along `dim`, any dtype; NaN stands above all numbers, and equal elements keep their order. Up to 256 elements are
 // compared with each other; of more, runs are, and then merged: extent*log^2(extent) work in all, in some
-// log^2(extent)/4 kernels, so that the first call of a new extent compiles for a while. topk() merges no more than k.
+// log^2(extent)/4 kernels, so that the first call of a new extent compiles for a while. topk() of at most 256 merges no
+// more than k.
 
 struct Sorted {
   Tensor values;   // gradients flow to where each one was

@@ -25,8 +25,8 @@ enum class BlockKind : std::uint8_t {
   unet,            // down, convolution, up again, beside the input or added to it, convolution
   gate,            // squeeze-and-excitation alone
   pooling,         //
-  attention,  // layer norm, heads of self-attention over the pixels, strided: causal, added; then two linear layers
-  mixer,      // depthwise, layer norm over channels, two linear layers, scaled, added (ConvNeXt)
+  attention,       // layer norm, heads of self-attention over the pixels (strided: causal), added; two linear layers
+  mixer,           // depthwise, layer norm over channels, two linear layers, scaled, added (ConvNeXt)
   // What the functions of fusejit/composed.h and layers record:
   bordered,     // convolution of an image with edges that are reflected, replicated or circular
   subpixel,     // cells to channels, or a convolution and channels to cells
