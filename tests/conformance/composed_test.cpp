@@ -107,7 +107,9 @@ TEST(ComposedGraphs, AreThoseOfF64InEveryForm) {
       for (const Tensor& x : inputs) any_float |= is_float(x.dtype());
       for (std::size_t i = 0; i < got.results.size(); ++i) {
         const Tensor& y = got.results[i];
-        if (any_float && is_float(y.dtype())) EXPECT_EQ(y.dtype(), form.dtype) << what;
+        if (any_float && is_float(y.dtype())) {
+          EXPECT_EQ(y.dtype(), form.dtype) << what;
+        }
         expect_close(y, want.results[i], bits(form.dtype) == 16 ? 3 : 40, what + ", result " + std::to_string(i));
       }
       ASSERT_EQ(got.gradients.size(), want.gradients.size()) << what;

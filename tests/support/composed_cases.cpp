@@ -165,6 +165,8 @@ const std::map<std::string, ComposedFunction>& composed_cases() {
        one([](In in) { return interpolate(in[0], {.size = Pair(3, 2), .mode = "bilinear"}); })},
       {"edge_interpolate_to_one",
        one([](In in) { return interpolate(in[0], {.size = 1, .mode = "bilinear", .align_corners = true}); })},
+      {"edge_interpolate_factor",
+       one([](In in) { return interpolate(in[0], {.scale_factor = Scale(1.3, 1.5), .mode = "bilinear"}); })},
       {"edge_interpolate_area_larger",
        one([](In in) { return interpolate(in[0], {.size = Pair(7, 9), .mode = "area"}); })},
       {"edge_interpolate_same", one([](In in) { return interpolate(in[0], {.scale_factor = 1, .mode = "bilinear"}); })},

@@ -201,6 +201,11 @@ CASES = {
         lambda x: F.interpolate(x, size=(1, 1), mode="bilinear", align_corners=True),
         (_IMAGES,),
     ),
+    # The last row lies behind the centre of the last cell.
+    "edge_interpolate_factor": (
+        lambda x: F.interpolate(x, scale_factor=(1.3, 1.5), mode="bilinear"),
+        (_row("rows", 1, 2, 7, 3),),
+    ),
     "edge_interpolate_area_larger": (lambda x: F.interpolate(x, size=(7, 9), mode="area"), (_IMAGES,)),
     "edge_interpolate_same": (lambda x: F.interpolate(x, scale_factor=1, mode="bilinear"), (_IMAGES,)),
     "edge_grid_sample_cell": (lambda x, g: F.grid_sample(x, g, align_corners=False), (_CELL, _GRID)),
