@@ -215,7 +215,10 @@ TEST(LayersAre, OfEveryFloatAndLayout) {
         wide->load_state_dict(layer->state_dict());  // what is rounded
         wide->to(f64);
         for (nn::Module* m : {layer.get(), wide.get()}) m->train(!std::string(c.name).ends_with("_eval"));
-        const Tensor x = test::in_form(values.at("x"), dtype, layout);
+        // Scores of hundreds would have a softmax amplify their rounding.
+        const double factor = std::string(c.name).starts_with("attention") ? 0.125 : 1;
+        const Tensor& recorded = values.at("x");
+        const Tensor x = test::in_form(is_float(recorded.dtype()) ? recorded * factor : recorded, dtype, layout);
         const Tensor y = (*layer)(x), exact = (*wide)(is_float(x.dtype()) ? x.to(f64) : x);
         EXPECT_EQ(y.dtype(), dtype) << what;
         ASSERT_EQ(y.shape(), values.at("out").shape()) << what;
