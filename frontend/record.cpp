@@ -96,6 +96,17 @@ Tensor autocast(ir::AutocastRule rule, const Tensor& x) {
   return as_dtype(x, rule == ir::AutocastRule::narrow ? *narrow : f32);
 }
 
+std::vector<Tensor> autocast_to_widest(std::vector<Tensor> tensors) {
+  const auto takes_part = [](const Tensor& t) { return t.defined() && is_float(t.dtype()) && t.dtype() != f64; };
+  std::optional<DType> widest;
+  for (const Tensor& t : tensors)
+    if (takes_part(t)) widest = widest ? *promote(*widest, t.dtype()) : t.dtype();
+  if (!thread_state().autocast) return tensors;
+  for (Tensor& t : tensors)
+    if (takes_part(t)) t = as_dtype(t, *widest);
+  return tensors;
+}
+
 std::string text(const Tensor& tensor) { return tensor.defined() ? tensor.type().str() : "empty"; }
 
 ir::AttrInit number_attr(std::string_view name, Number value) {

@@ -174,9 +174,11 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   return where(mask, value.to(x.dtype()), x);
 }
 
-Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
-  const int axis = axis_of("scatter_add", x, dim);
-  check_defined("scatter_add", index), check_defined("scatter_add", src);
+Tensor scatter_add(const Tensor& to, int dim, const Tensor& index, const Tensor& from) {
+  const int axis = axis_of("scatter_add", to, dim);
+  check_defined("scatter_add", index), check_defined("scatter_add", from);
+  const std::vector<Tensor> operands = autocast_to_widest({to, from});
+  const Tensor &x = operands[0], &src = operands[1];
   bool fits = is_int(index.dtype()) && src.dtype() == x.dtype() && index.rank() == x.rank() && src.rank() == x.rank();
   for (int a = 0; fits && a < x.rank(); ++a)
     fits = index.size(a) <= src.size(a) && (a == axis || index.size(a) <= x.size(a));

@@ -80,9 +80,10 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 
 // ---- order ----------------------------------------------------------------------------------------------------------
-// Along `dim`, any dtype; NaN stands above all numbers, and equal elements keep their order. Every element is compared
-// with every other one, so time grows with the square of the extent: meant for classes and scores, not for 10^5
-// numbers.
+// Along `dim`, any dtype; NaN stands above all numbers, and equal elements keep their order. Up to 256 elements are
+// compared with each other; of more, runs are, and then merged: extent*log^2(extent) work in all, in some
+// log^2(extent)/4 kernels, so that the first call of a new extent compiles for a while. topk() of at most 256 merges no
+// more than k.
 
 // Elements in order, and where each of them was along the axis.
 struct Sorted {
