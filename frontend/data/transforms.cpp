@@ -157,6 +157,7 @@ Compose::Compose(std::vector<Transform> transforms) {
       FJ_CHECK(!keeps_bytes_, "Compose: nothing comes after PILToTensor; Normalize is called on the batch");
       normalize_.push_back(std::move(*normalize));
     } else {
+      FJ_CHECK(!keeps_bytes_, "Compose: nothing comes after PILToTensor; Normalize is called on the batch");
       FJ_CHECK(!has_tensor, "Compose: ToTensor is there twice");
       has_tensor = true;
       keeps_bytes_ = std::holds_alternative<PILToTensor>(transform);

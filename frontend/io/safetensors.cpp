@@ -105,8 +105,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (at_ != At::entry || member_ != kDType) misplaced("a string");
     const auto* found = std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& d) { return d.first == text; });
     FJ_CHECK(found != kDTypes.end(),
-             "{}: array {} has dtype {}, which is not read (only BOOL I32 I64 F16 BF16 F32 F64)", source_, shown(name_),
-             shown(text));
+             "{}: array {} has dtype {}, which is not read (only BOOL I8 U8 I16 I32 I64 F16 BF16 F32 F64)", source_,
+             shown(name_), shown(text));
     header_.entries.back().array.dtype = found->second;
     return true;
   }

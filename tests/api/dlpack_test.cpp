@@ -227,8 +227,10 @@ TEST_F(Dlpack, EveryDtypeGoesThereAndBack) {
   const struct {
     DType dtype;
     DLDataType type;
-  } cases[] = {{boolean, {kDLBool, 8, 1}}, {i32, {kDLInt, 32, 1}},   {i64, {kDLInt, 64, 1}},  {f16, {kDLFloat, 16, 1}},
-               {bf16, {kDLBfloat, 16, 1}}, {f32, {kDLFloat, 32, 1}}, {f64, {kDLFloat, 64, 1}}};
+  } cases[] = {{boolean, {kDLBool, 8, 1}}, {i8, {kDLInt, 8, 1}},       {u8, {kDLUInt, 8, 1}},
+               {i16, {kDLInt, 16, 1}},     {i32, {kDLInt, 32, 1}},     {i64, {kDLInt, 64, 1}},
+               {f16, {kDLFloat, 16, 1}},   {bf16, {kDLBfloat, 16, 1}}, {f32, {kDLFloat, 32, 1}},
+               {f64, {kDLFloat, 64, 1}}};
   const std::int64_t before = memory::allocated();
   for (const auto& c : cases) {
     const Tensor x = from_host(Floats{0, 1, -2.5f, 3}, {2, 2}).to(c.dtype);

@@ -87,6 +87,40 @@ TEST(Prologue, WhatComesFromOutsideIsComputedWhereItIsRead) {
   EXPECT_EQ(found_in(two("  %x = relu(%side) : f32[2,16,12,12]:nhwc\n", "%y"), "x86:avx2"), (Found{1, 0}));
 }
 
+// A training step on a batch of bytes: the convolution and its weight's gradient convert and normalise in their panels.
+// No kernel of its own does it, nothing stores floats of the batch, and it is read as bytes: a step on floats that were
+// normalised before has as many kernels and touches three bytes of the batch's elements more, in each of two readers.
+TEST(Prologue, ABatchOfBytesIsNormalisedWhereItIsRead) {
+  for (const char* layout : {"", ":nhwc"}) {
+    const std::string shape = fmt::format("[4,3,32,32]{}", layout);
+    const auto step = [&](const std::string& parameters, const std::string& before, const std::string& image) {
+      const ir::Graph forward = ir::parse_graph(fmt::format(R"(graph @step({}, %w: f32[16,3,3,3], %b: f32[16]) {{
+{}  %c = conv2d({}, %w) {{padding=[1,1,1,1]}} : f32[4,16,32,32]{}
+  %d = bias_add(%c, %b) : f32[4,16,32,32]{}
+  %y = relu(%d) : f32[4,16,32,32]{}
+  return %y
+}})",
+                                                            parameters, before, image, layout, layout, layout));
+      return ir::differentiate(forward, {"w", "b"});
+    };
+    const ir::Graph floats = step("%x: f32" + shape, "", "%x");
+    const ir::Graph bytes = step("%x: u8" + shape + ", %m: f32[3,1,1], %s: f32[3,1,1], %255: f32[]",
+                                 fmt::format("  %0 = cast(%x) {{dtype=f32}} : f32{0}\n  %1 = div(%0, %255) : f32{0}\n"
+                                             "  %2 = sub(%1, %m) : f32{0}\n  %3 = div(%2, %s) : f32{0}\n",
+                                             shape),
+                                 "%3");
+    for (const char* target : {"x86:v2", "x86:avx2", "x86:avx512"}) {
+      const Plan of_floats = make_plan(floats, {Target::parse(target), Rules::all, {}});
+      const Plan of_bytes = make_plan(bytes, {Target::parse(target), Rules::all, {}});
+      EXPECT_EQ(of_bytes.steps.size(), of_floats.steps.size()) << target << layout;
+      const std::int64_t elements = 4 * 3 * 32 * 32, vectors = 2 * (3 + 3 + 1) * 4;
+      EXPECT_EQ(of_bytes.ledger_bytes(), of_floats.ledger_bytes() - 2 * 3 * elements + vectors) << target << layout;
+      for (const PlanValue& value : of_bytes.values)
+        EXPECT_FALSE(value.dtype == DType::f32 && value.bytes == 4 * elements) << target << layout << ", a copy as f32";
+    }
+  }
+}
+
 TEST(Prologue, WhatIsStoredForOthersIsReadFromThere) {
   EXPECT_EQ(found_in(two(kNormalised, "%x, %y"), "x86:avx2"), (Found{0, 1})) << "a result";
   const std::string product = R"(  %f = reshape(%x) {shape=[2,2304]} : f32[2,2304]
