@@ -151,9 +151,10 @@ TEST_F(Dlpack, RefusesInOneSentenceAndGivesBack) {
     std::string sentence;
   } cases[] = {
       {[](auto& p) {
-         p.tensor.dtype = {kDLUInt, 8, 1};
+         p.tensor.dtype = {kDLUInt, 16, 1};
        },
-       "from_dlpack: uint8 is no dtype of tensors (which are bool, int32, int64, float16, bfloat16, float32, float64)"},
+       "from_dlpack: uint16 is no dtype of tensors (which are bool, int8, uint8, int16, int32, int64, float16, "
+       "bfloat16, float32, float64)"},
       {[](auto& p) {
          p.tensor.dtype = {kDLFloat, 32, 4};
        },

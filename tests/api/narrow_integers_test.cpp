@@ -69,7 +69,7 @@ TEST_P(NarrowIntegers, ReduceAndCount) {
   expect(pow(u, 2), u8, {1, 144, 64});
   expect(clamp(u, 3, 100), u8, {3, 44, 100});
   expect(sort(u, 0, true).values, u8, {200, 44, 1});
-  expect(arange(300, u8).reshape({2, 150}).sum({1}), i64, {11175, 16411});
+  expect(arange(300, u8).reshape({2, 150}).sum({1}), i64, {11175, 22411});
   expect(u.to(i8), i8, {1, 44, -56});
   expect((u.to(f32) - 100).to(u8), u8, {0, 0, 100});
   expect(index_select(u, 0, tensor<std::uint8_t>({2, 0})), u8, {200, 1});
@@ -102,15 +102,14 @@ TEST_P(NarrowIntegers, AreTargets) {
 }
 
 TEST_P(NarrowIntegers, WhatDoesNotFitIsOneSentence) {
-  EXPECT_EQ(error_of([] { full({2}, 300, u8); }), "full: u8 cannot hold 300");
-  EXPECT_EQ(error_of([] { full({2}, -1, u8); }), "full: u8 cannot hold -1");
+  EXPECT_EQ(error_of([] { full({2}, 300, u8); }), "full: u8 cannot hold the value");
+  EXPECT_EQ(error_of([] { full({2}, -1, u8); }), "full: u8 cannot hold the value");
   EXPECT_EQ(error_of([&] { mean(u); }), "mean: x must be float, it is u8 (x: u8[3])");
   EXPECT_EQ(error_of([&] { where(u > 1, u, 300); }),
             "where: 300 is out of range for u8 (c: bool[3], a: u8[3], b: 300)");
-  EXPECT_EQ(error_of([] { arange(0, 300, 1, u8); }),
-            "arange: u8 cannot hold the numbers (start: 0, stop: 300, step: 1)");
+  EXPECT_EQ(error_of([] { arange(0, 300, 1, u8); }), "arange: u8 cannot hold the numbers (start 0, stop 300, step 1)");
   EXPECT_EQ(error_of([] { randint(0, 257, {2}, u8); }), "randint: u8 cannot hold the numbers 0 to 256");
-  EXPECT_NE(error_of([&] { grad(u.sum(), {u}); }).find("u8"), std::string::npos);
+  EXPECT_EQ(error_of([&] { grad(u.sum(), {u}); }), "grad: the loss must be one float number (loss: i64[])");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, NarrowIntegers, ::testing::ValuesIn(testing::kEveryEngine), testing::name_of);

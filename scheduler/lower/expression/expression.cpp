@@ -191,9 +191,7 @@ bool stays_in_range(Op op) {
   switch (op) {
     case Op::maximum:
     case Op::minimum:
-    case Op::remainder:
     case Op::fmod:
-    case Op::sign:
     case Op::floor:
     case Op::ceil:
     case Op::trunc:

@@ -245,7 +245,7 @@ TEST_P(Elementwise, MeansWhatThePageSays) {
     const Op op = op_named(op_name).value();
     const std::vector<Array> in = arguments(dtype, m.operands);
     const std::vector<AttrInit> attrs = op_name == "clamp"
-                                            ? std::vector<AttrInit>{{"min", dtype == DType::u8 ? 1 : -1}, {"max", 2}}
+                                            ? std::vector<AttrInit>{{"min", dtype == DType::u8 ? 0 : -1}, {"max", 2}}
                                             : std::vector<AttrInit>{};
     if (!legal(m, dtype)) {
       EXPECT_THROW(run(op, in, attrs), UserError) << op_name << " of " << name(dtype);

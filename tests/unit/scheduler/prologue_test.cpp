@@ -104,8 +104,8 @@ TEST(Prologue, ABatchOfBytesIsNormalisedWhereItIsRead) {
       return ir::differentiate(forward, {"w", "b"});
     };
     const ir::Graph floats = step("%x: f32" + shape, "", "%x");
-    const ir::Graph bytes = step("%x: u8" + shape + ", %m: f32[3,1,1], %s: f32[3,1,1], %255: f32[]",
-                                 fmt::format("  %0 = cast(%x) {{dtype=f32}} : f32{0}\n  %1 = div(%0, %255) : f32{0}\n"
+    const ir::Graph bytes = step("%x: u8" + shape + ", %m: f32[3,1,1], %s: f32[3,1,1], %n: f32[]",
+                                 fmt::format("  %0 = cast(%x) {{dtype=f32}} : f32{0}\n  %1 = div(%0, %n) : f32{0}\n"
                                              "  %2 = sub(%1, %m) : f32{0}\n  %3 = div(%2, %s) : f32{0}\n",
                                              shape),
                                  "%3");
