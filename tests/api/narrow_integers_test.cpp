@@ -68,6 +68,8 @@ TEST_P(NarrowIntegers, ReduceAndCount) {
   expect(square(u), u8, {1, 144, 64});
   expect(pow(u, 2), u8, {1, 144, 64});
   expect(clamp(u, 3, 100), u8, {3, 44, 100});
+  expect(clamp(u, -1, 300), u8, {1, 44, 200});
+  expect(clamp(s, -300, 5), i8, {-128, -1, 5});
   expect(sort(u, 0, true).values, u8, {200, 44, 1});
   expect(arange(300, u8).reshape({2, 150}).sum({1}), i64, {11175, 22411});
   expect(u.to(i8), i8, {1, 44, -56});
