@@ -203,9 +203,13 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> given, std::vecto
         operands.push_back(converted.emplace_back(as_dtype(*input.tensor, *common)));
       }
     } else if (stays_literal(input.number) || kind(*common) == 0) {
-      operands.push_back(is_float(*common) ? Input(Number(input.number.real)) : input);
+      if (is_float(*common)) {
+        operands.push_back(Number(input.number.real));
+      } else {  // a number wraps as an integer of the tensor's dtype, as PyTorch's does
+        operands.push_back(kind(*common) == 0 ? input : Number(scalar_in(input.number, *common).integer()));
+      }
     } else {
-      const DType dtype = compute_type(*common);
+      const DType dtype = is_float(*common) ? compute_type(*common) : *common;
       operands.push_back(
           converted.emplace_back(tensor_of(leaf(scalar_in(input.number, dtype)), false, 0, std::nullopt)));
       widened |= dtype != *common;

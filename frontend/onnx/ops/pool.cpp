@@ -35,9 +35,10 @@ Tensors max_pooled(const Call& c) {
   const Tensor x = c.tensor(0), image = as_image(x);
   Window w = window_of(c, image, nullptr);
   for (int axis = 0; axis < 2 && rounds_up(c); ++axis) widen(w, axis, image.shape()[2 + axis]);
+  const Tensor wide = is_narrow_int(x.dtype()) ? image.to(f32) : image;  // which holds all of them
   const Tensor y =
-      max_pool2d(image, w.kernels(), {.stride = w.strides(), .padding = w.padding(), .dilation = w.dilations()});
-  return {as_before(y, x)};
+      max_pool2d(wide, w.kernels(), {.stride = w.strides(), .padding = w.padding(), .dilation = w.dilations()});
+  return {as_before(y.to(x.dtype()), x)};
 }
 
 // A mean over windows of which those at the end hold fewer cells: kernel/cells by window, for means by kernel.
