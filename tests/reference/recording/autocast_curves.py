@@ -1,0 +1,74 @@
+"""resnet18_bf16_curve.npz, resnet18_f16_curve.npz: 200 losses of ResNet-18 in mixed precision, as PyTorch trains it.
+
+Images, initial values and optimiser are those of resnet_curve.py; batches of 32, in f16 of 16, since PyTorch's f16
+convolutions take half a minute a batch of 64 on a processor. `torch.autocast("cpu", dtype)` around network and loss; in
+f16 a GradScaler with PyTorch's defaults, whose scale after each step is `scale`.
+
+How far two right implementations may be apart is what PyTorch's own runs are: its run in f32 (`loss_f32`) and runs in
+autocast whose initial weights differ by up to half a unit in the last place of the narrow type. `tolerance` is twice
+what any of them strayed from `loss` up to that step, `window_tolerance` twice what the means of 20 losses each did.
+"""
+
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from .npz import version_numbers, write_npz
+from .resnet_curve import HYPER, batches, initial_network
+
+STEPS, WINDOW, NUDGED_RUNS = 200, 20, 2
+BATCH = {"bf16": 32, "f16": 16}
+DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+
+def _trained(name, data, narrow, nudged):
+    """Losses, and scales after each step."""
+    torch.set_num_threads(1)
+    images, labels = batches(data, STEPS, BATCH[name])
+    dtype = DTYPES[name]
+    network = initial_network(torch.float32, nudged, torch.finfo(dtype).eps / 2)
+    steps = torch.optim.SGD(network.parameters(), **HYPER)
+    scaler = torch.amp.GradScaler("cpu", enabled=narrow and dtype == torch.float16)
+    losses, scales = [], []
+    for x, target in zip(images, labels):
+        steps.zero_grad()
+        with torch.autocast("cpu", dtype=dtype, enabled=narrow):
+            loss = F.cross_entropy(network(torch.tensor(x).expand(-1, 3, -1, -1)), torch.tensor(target))
+        scaler.scale(loss).backward()
+        scaler.step(steps)
+        scaler.update()
+        losses.append(loss.item())
+        scales.append(scaler.get_scale())
+    return np.array(losses), np.array(scales)
+
+
+def _windows(losses):
+    return losses.reshape(-1, WINDOW).mean(axis=1)
+
+
+def _curve(name, data):
+    runs = [(True, None), (False, None)] + [(True, run) for run in range(NUDGED_RUNS)]
+    with ProcessPoolExecutor(2) as pool:
+        made = list(pool.map(_trained, *zip(*((name, data, narrow, nudged) for narrow, nudged in runs))))
+    losses = np.array([run[0] for run in made])
+    strayed = np.abs(losses[1:] - losses[0]).max(axis=0)
+    windows = np.array([_windows(run) for run in losses])
+    arrays = {
+        "loss": losses[0],
+        "loss_f32": losses[1],
+        "tolerance": 2 * np.maximum.accumulate(strayed),
+        "window_tolerance": 2 * np.maximum.accumulate(np.abs(windows[1:] - windows[0]).max(axis=0)),
+        "batch": np.array(BATCH[name]),
+        "torch_version": version_numbers(torch.__version__),
+    }
+    if name == "f16":
+        arrays["scale"] = np.array([made[i][1] for i in range(len(runs)) if i != 1])  # [run, step]
+    print(f"resnet18 in {name}: window means {windows[0]}, in f32 {windows[1]}, tolerance {arrays['window_tolerance']}")
+    return arrays
+
+
+def record(folder, data):
+    for name in DTYPES:
+        write_npz(folder / f"resnet18_{name}_curve.npz", _curve(name, data))
