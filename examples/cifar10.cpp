@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -45,11 +46,12 @@ double accuracy(fj::models::ResNet& net, fj::data::DataLoader& images) {
 
 // The network, what trains it for so many steps, and all of it as a checkpoint.
 struct Training {
-  explicit Training(std::int64_t steps) : last(steps) {
+  explicit Training(std::int64_t steps, std::optional<fj::DType> narrow = fj::bf16) : last(steps), autocast(narrow) {
     run.add("net", net).add("opt", opt).add("schedule", schedule);
     run.numbers["epoch"] = 0;
   }
   std::int64_t last;
+  std::optional<fj::DType> autocast;
   fj::models::ResNet net = fj::models::resnet18(10);
   fj::optim::SGD opt{net.parameters(), {.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4}};
   fj::optim::CosineAnnealingLR schedule{opt, last};
@@ -58,7 +60,7 @@ struct Training {
                      [net = net](const fj::Tensor& x, const fj::Tensor& y) {
                        return fj::cross_entropy(net(x), y, {.label_smoothing = 0.1});
                      },
-                     {.autocast = fj::bf16});
+                     {.autocast = autocast});
   fj::Checkpoint run;
 };
 

@@ -1,6 +1,6 @@
 """Records small ONNX models and what ONNX Runtime computes for them: tests/reference/onnx (README.md there).
 
-    python make_onnx.py                 models of one op, and small networks that PyTorch exports
+    python make_onnx.py                 models of one op, small networks that PyTorch exports, and the model of an example
     python make_onnx.py --large FOLDER  whole networks for the night, with what PyTorch computes; not to be committed
 
 Needs the packages onnx, onnxruntime and torch (bench/peers/requirements.txt).
@@ -11,6 +11,7 @@ import pathlib
 import shutil
 
 from recording import onnx_large, onnx_networks, onnx_ops
+from recording.examples import serve_onnx
 
 HERE = pathlib.Path(__file__).resolve().parent / "onnx"
 
@@ -28,6 +29,7 @@ def main():
         shutil.rmtree(HERE / part, ignore_errors=True)
         (HERE / part).mkdir(parents=True)
         print(f"{part}: {writer.write(HERE / part)} models")
+    serve_onnx.write_model(HERE.parent / "examples" / "serve_onnx.onnx")
 
 
 if __name__ == "__main__":

@@ -30,21 +30,21 @@ def batches(data, steps, batch):
     return images, labels.astype(np.int64).reshape(steps, batch)
 
 
-def initial_network(dtype, nudged, nudge):
-    """nudged: the number of a run whose initial values differ by up to `nudge` of each, or None."""
-    network = ResNet(BasicBlock, (2, 2, 2, 2), CLASSES).to(dtype)
+def initial_network(dtype, nudged, width=64):
+    """nudged: the number of a run whose initial values differ by up to the last bit of their dtype, or None."""
+    network = ResNet(BasicBlock, (2, 2, 2, 2), CLASSES, width).to(dtype)
     with torch.no_grad():
         for name, value in values_of(network).items():
             shape = list(value.shape)
             value.copy_(torch.tensor(initial_value(name, shape)))
             if nudged is not None:
                 noise = torch.tensor(uniform(f"{name} {nudged}", shape, -1, 1)).to(dtype)
-                value.mul_(1 + nudge * noise)
+                value.mul_(1 + torch.finfo(dtype).eps * noise)
     return network
 
 
 def _losses(dtype, images, labels, nudged=None):
-    network = initial_network(dtype, nudged, torch.finfo(dtype).eps)
+    network = initial_network(dtype, nudged)
     steps = torch.optim.SGD(network.parameters(), **HYPER)
     losses = []
     for x, target in zip(images, labels):

@@ -20,13 +20,18 @@ def _conv_norm(inputs, outputs, kernel, stride=1, groups=1):
                          nn.BatchNorm2d(outputs))
 
 
+def _hardsigmoid(x):
+    """F.hardsigmoid, whose gradient has 1/6 in f32 in every dtype."""
+    return F.relu6(x + 3) / 6
+
+
 class _SqueezeExcitation(nn.Module):
     def __init__(self, channels):
         super().__init__()
         self.fc1, self.fc2 = nn.Conv2d(channels, channels // 4, 1), nn.Conv2d(channels // 4, channels, 1)
 
     def forward(self, x):
-        return x * F.hardsigmoid(self.fc2(F.relu(self.fc1(x.mean((2, 3), keepdim=True)))))
+        return x * _hardsigmoid(self.fc2(F.relu(self.fc1(x.mean((2, 3), keepdim=True)))))
 
 
 class _Block(nn.Module):
