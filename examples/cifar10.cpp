@@ -44,15 +44,16 @@ double accuracy(fj::models::ResNet& net, fj::data::DataLoader& images) {
   return static_cast<double>(right) / static_cast<double>(all);
 }
 
-// The network, what trains it for so many steps, and all of it as a checkpoint.
+// A network, what trains it for so many steps, and all of it as a checkpoint.
 struct Training {
-  explicit Training(std::int64_t steps, std::optional<fj::DType> narrow = fj::bf16) : last(steps), autocast(narrow) {
+  Training(fj::models::ResNet network, std::int64_t steps, std::optional<fj::DType> narrow = fj::bf16)
+      : last(steps), autocast(narrow), net(network) {
     run.add("net", net).add("opt", opt).add("schedule", schedule);
     run.numbers["epoch"] = 0;
   }
   std::int64_t last;
   std::optional<fj::DType> autocast;
-  fj::models::ResNet net = fj::models::resnet18(10);
+  fj::models::ResNet net;
   fj::optim::SGD opt{net.parameters(), {.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4}};
   fj::optim::CosineAnnealingLR schedule{opt, last};
   fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step =
@@ -81,7 +82,7 @@ int main(int argc, char** argv) try {
   fj::data::DataLoader train = loader(argv[1], true), test = loader(argv[1], false);
 
   fj::manual_seed(1);
-  Training training(epochs * train.size());
+  Training training(fj::models::resnet18(10), epochs * train.size());
   if (std::filesystem::exists(path)) training.run.load(path);
   for (std::int64_t& epoch = training.run.numbers["epoch"]; epoch < epochs;) {
     train.set_epoch(epoch);

@@ -81,9 +81,9 @@ std::pair<fj::Tensor, fj::Tensor> stripes(std::int64_t n) {
   return {image, label};
 }
 
-// The network, and what trains it: a moving average of its values is what is served.
+// A network, and what trains it: a moving average of its values is what is served.
 struct Training {
-  nn::Sequential net = mobilenet_v3(4);
+  nn::Sequential net;
   fj::optim::RMSprop opt{net.parameters(), {.lr = 2e-3, .momentum = 0.9}};
   fj::optim::AveragedModel average{net, {.decay = 0.9, .use_buffers = true}};
   fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
@@ -99,7 +99,7 @@ int main(int argc, char** argv) try {
   if (error != std::errc() || stop != text.data() + text.size() || steps < 1)
     throw std::invalid_argument("STEPS is '" + text + "', it must be a whole number above 0");
   fj::manual_seed(1);
-  Training training;
+  Training training{mobilenet_v3(4)};
   for (int i = 1; i <= steps; ++i) {
     const auto [x, y] = stripes(16);
     const float loss = training.step(x, y).item<float>();

@@ -30,7 +30,7 @@ def record(folder):
     for name, twin in (_TWINS | {"serve_onnx": lambda: serve_onnx.record(folder)}).items():
         arrays = twin()
         for label, value in arrays.items():
-            if label.endswith(("meant", "tolerance", "f64")):
+            if label.endswith(("meant", "tolerance", "f64", "f64_tolerance")):
                 print(f"{name}.{label}: {value.reshape(len(value), -1)[[0, -1]].tolist()}")
         arrays["torch_version"] = version_numbers(torch.__version__)
         write_npz(folder / "examples" / f"{name}.npz", arrays)

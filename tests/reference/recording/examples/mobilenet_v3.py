@@ -1,7 +1,7 @@
 """The twin of examples/mobilenet_v3.cpp: [20,2], losses, and the mean of what the moving average gives for the batch.
 
 RMSprop divides by gradients of which some are hardly more than rounding, so f32 runs part soon. `f64` is sharp to the
-end: images of noise, which both sides make to the bit.
+end: on images of noise, which both sides make to the bit.
 """
 
 import numpy as np
@@ -112,4 +112,4 @@ def train(run, batch=lambda generator, i: stripes(generator, 16)):
 
 
 def record():
-    return twin.curve(train) | {"f64": train(twin.Run(torch.float64), noise)}
+    return twin.curve(train) | twin.curve_in_f64(lambda run: train(run, noise))

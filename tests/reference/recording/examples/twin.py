@@ -39,25 +39,36 @@ class Run:
         return network
 
     def moved(self, label, values):
-        """f32 values in this dtype; in a nudged run each differs by at most its last bit."""
+        """f32 values in this dtype; in a nudged run each differs by at most the last bit of that."""
         values = torch.tensor(values).to(self.dtype)
         if self.nudged is None:
             return values
         noise = torch.tensor(uniform(f"{label} {self.nudged}", list(values.shape), -1, 1)).to(self.dtype)
-        return values * (1 + 2.0**-23 * noise)
+        return values * (1 + torch.finfo(self.dtype).eps * noise)
 
 
 def nudged_runs():
     return [Run(torch.float32, nudged) for nudged in (None, *range(_NUDGED_RUNS))]
 
 
-def curve(train):
-    """train(run) gives an array [STEPS,...] of what is compared. In f64: `meant`; `tolerance` [STEPS,...] is four times
-    what f32 strayed up to each step, over runs whose weights and images differ in the last bit, plus 1e-6."""
-    meant = train(Run(torch.float64))
-    runs = [train(run) for run in nudged_runs()]
+def tolerance(meant, runs, least):
+    """[STEPS,...]: four times what any run strayed up to each step, but `least`."""
     strayed = np.max([np.abs(run - meant) for run in runs], axis=0)
-    return {"meant": meant, "tolerance": 1e-6 + 4 * np.maximum.accumulate(strayed, axis=0)}
+    return least + 4 * np.maximum.accumulate(strayed, axis=0)
+
+
+def curve(train):
+    """train(run) gives an array [STEPS,...] of what is compared. In f64: `meant`; `tolerance` is that of runs in f32, whose
+    weights and images differ in the last bit."""
+    meant = train(Run(torch.float64))
+    return {"meant": meant, "tolerance": tolerance(meant, [train(run) for run in nudged_runs()], 1e-6)}
+
+
+def curve_in_f64(train):
+    """`f64`, and `f64_tolerance` of runs in f64 that differ in its last bit."""
+    meant = train(Run(torch.float64))
+    runs = [train(Run(torch.float64, nudged)) for nudged in range(_NUDGED_RUNS)]
+    return {"f64": meant, "f64_tolerance": tolerance(meant, runs, 1e-9)}
 
 
 def rows_of(values):
