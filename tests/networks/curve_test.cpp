@@ -105,11 +105,11 @@ TEST_P(AutocastCurve, AgreesWithPyTorchs) {
   const auto batch = static_cast<std::int64_t>(recorded_array(file, "batch")[0]);
   nn::Sequential net = resnet18_of(static_cast<std::int64_t>(recorded_array(file, "width")[0]));
   set_initial_values(net);
-  optim::SGD opt(net.parameters(), {.lr = 0.001, .momentum = 0.9});
+  optim::SGD opt(net.parameters(), {.lr = recorded_array(file, "lr")[0], .momentum = 0.9});
   TrainStepOptions options{.autocast = dtype == "bf16" ? bf16 : f16};
   std::vector<double> scales;  // after each step
   if (dtype == "f16") {        // begins where two updates overflow
-    options.scaler = GradScaler({.init_scale = 0x1p20, .backoff_factor = 0x1p-4, .growth_interval = 150});
+    options.scaler = GradScaler({.init_scale = 0x1p19, .backoff_factor = 0x1p-4, .growth_interval = 150});
     scales = recorded_array(file, "scale");
   }
   auto step = train_step(

@@ -1,15 +1,16 @@
 """resnet18_bf16_curve.npz, resnet18_f16_curve.npz: 200 losses of ResNet-18 in mixed precision, as PyTorch trains it.
 
-Images, initial values and optimiser are those of resnet_curve.py, batches of 32. In f16 batches of 16 and a quarter of
-the channels, since a step of the whole network takes PyTorch ten seconds: its f16 convolutions are not made for
-processors. `torch.autocast("cpu", dtype)` around network and loss; in f16 a GradScaler (SCALER), whose scale after each
-step is `scale`. It begins so high that two updates surely overflow and are left out, then stands where none does: a
-scale at the edge would make a question of rounding of whether there is an update.
+Images and initial values are those of resnet_curve.py, batches of 32; SGD at a rate at which rounding is not amplified
+so much that another momentum would go unseen. In f16 batches of 16 and a quarter of the channels, since a step of the
+whole network takes PyTorch ten seconds: its f16 convolutions are not made for processors. Network and loss are within
+`torch.autocast("cpu", dtype)`; in f16 there is a GradScaler (SCALER), whose scale after each step is `scale`. It begins
+so high that two updates surely overflow and are left out, then stands where none does: at the edge it would be a
+question of rounding whether there is an update.
 
 How far two right implementations may be apart is what PyTorch's own runs are: its run in f32 (`loss_f32`), which leaves
 the same updates out and whose distance is that of everything that is rounded, and runs in autocast whose initial
-weights differ in the last bit of their f32. `tolerance` is four times what any of them strayed from `loss` up to that step, `window_tolerance` four times
-what the means of 20 losses each did up to that window.
+weights differ in the last bit of their f32. `tolerance` is four times what any of them strayed from `loss` up to that
+step, `window_tolerance` four times what the means of 20 losses each did up to that window.
 """
 
 from concurrent.futures import ProcessPoolExecutor
@@ -19,12 +20,13 @@ import torch
 import torch.nn.functional as F
 
 from .npz import version_numbers, write_npz
-from .resnet_curve import HYPER, batches, initial_network
+from .resnet_curve import batches, initial_network
 
 STEPS, WINDOW, NUDGED_RUNS = 200, 20, 2
 BATCH = {"bf16": 32, "f16": 16}
 WIDTH = {"bf16": 64, "f16": 16}
-SCALER = {"init_scale": 2.0**20, "backoff_factor": 2.0**-4, "growth_interval": 150}
+HYPER = {"lr": 5e-5, "momentum": 0.9}
+SCALER = {"init_scale": 2.0**19, "backoff_factor": 2.0**-4, "growth_interval": 150}
 LEFT_OUT = {"bf16": 0, "f16": 2}
 DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16}
 
@@ -69,6 +71,7 @@ def _curve(name, data):
         "window_tolerance": 4 * np.maximum.accumulate(np.abs(windows[1:] - windows[0]).max(axis=0)),
         "batch": np.array(BATCH[name]),
         "width": np.array(WIDTH[name]),
+        **{name: np.array(value) for name, value in HYPER.items()},
         "torch_version": version_numbers(torch.__version__),
     }
     if name == "f16":

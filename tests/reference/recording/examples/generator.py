@@ -1,5 +1,5 @@
-"""fusejit's default generator and the draws of its data loaders (docs/ops.md, sections 11 and 15; docs/data.md), written
-a second time: the examples draw their images from it, and so do their twins."""
+"""fusejit's default generator and the draws of its data loaders (docs/ops.md, sections 11 and 15; docs/data.md) for a
+second time: the examples draw their images from it, and so do their twins."""
 
 import numpy as np
 

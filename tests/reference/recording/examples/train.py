@@ -1,4 +1,4 @@
-"""The twin of examples/train.cpp: three epochs of seven batches, and rows (training_steps.py) of what net.npz ends with.
+"""The twin of examples/train.cpp: three epochs of seven batches, and rows (training_steps.py) of what net.npz has then.
 
 The program seeds the generator with 1 and draws its own weights. C++ leaves open which argument of Sequential(…) is
 made first: `convolution_first.*` and `linear_first.*` are what comes of either.

@@ -58,8 +58,8 @@ def tolerance(meant, runs, least):
 
 
 def curve(train):
-    """train(run) gives an array [STEPS,...] of what is compared. In f64: `meant`; `tolerance` is that of runs in f32, whose
-    weights and images differ in the last bit."""
+    """train(run) gives an array [STEPS,...] of what is compared: `meant` in f64, and the `tolerance` of runs in f32, of
+    which weights and images differ in the last bit."""
     meant = train(Run(torch.float64))
     return {"meant": meant, "tolerance": tolerance(meant, [train(run) for run in nudged_runs()], 1e-6)}
 
