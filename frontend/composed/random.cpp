@@ -72,7 +72,8 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dt
   FJ_CHECK(!__builtin_sub_overflow(high, low, &count), "randint: more than 2^63 numbers (low: {}, high: {})", low,
            high);
   const CalledAs called("randint");
-  Tensor word = times(bits24(shape), 1 << 24) + bits24(shape);
+  const Tensor upper = times(bits24(shape), 1 << 24);  // the first draw, whatever a compiler evaluates first
+  Tensor word = upper + bits24(shape);
   if (count > 1 << 24) word = times(word, 1 << 24) + bits24(shape);  // wraps: 64 bits
   return (remainder(word, count) + low).to(dtype);
 }
