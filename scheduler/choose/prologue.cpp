@@ -2,6 +2,7 @@
 
 #include "ir/node.h"
 #include "scheduler/choose/choose.h"
+#include "scheduler/choose/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -14,8 +15,9 @@ bool computes_second(const Schedule& schedule) {
 
 }  // namespace
 
-bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target) {
+bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside) {
   if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;
+  const bool few = anchor.op == ir::Op::conv2d_weight_grad && anchor.type.shape[1] < tuning::kFewChannels;
   const std::vector<ir::Contraction> contractions = ir::contractions_of(anchor);
   // The other operand may be computed or not.
   const auto in_panel = [&](const ir::Contraction& contraction) {
@@ -27,6 +29,7 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
       (first ? fused.computes_b : fused.computes_a) = other;
       const Schedule schedule = candidates(contraction, target, fused).front();
       if (first ? schedule.winograd == 0 && schedule.panel_a.empty() : !computes_second(schedule)) return false;
+      if (first && few && !from_outside && schedule.dot.empty()) return false;
     }
     return true;
   };
