@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -43,6 +44,27 @@ double accuracy(fj::models::ResNet& net, fj::data::DataLoader& images) {
   return static_cast<double>(right) / static_cast<double>(all);
 }
 
+// A network, what trains it for so many steps, and all of it as a checkpoint.
+struct Training {
+  Training(fj::models::ResNet network, std::int64_t steps, std::optional<fj::DType> narrow = fj::bf16)
+      : last(steps), autocast(narrow), net(network) {
+    run.add("net", net).add("opt", opt).add("schedule", schedule);
+    run.numbers["epoch"] = 0;
+  }
+  std::int64_t last;
+  std::optional<fj::DType> autocast;
+  fj::models::ResNet net;
+  fj::optim::SGD opt{net.parameters(), {.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4}};
+  fj::optim::CosineAnnealingLR schedule{opt, last};
+  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step =
+      fj::train_step(net, opt,
+                     [net = net](const fj::Tensor& x, const fj::Tensor& y) {
+                       return fj::cross_entropy(net(x), y, {.label_smoothing = 0.1});
+                     },
+                     {.autocast = autocast});
+  fj::Checkpoint run;
+};
+
 int epochs_of(const std::string& text) {
   int epochs = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), epochs);
@@ -60,31 +82,22 @@ int main(int argc, char** argv) try {
   fj::data::DataLoader train = loader(argv[1], true), test = loader(argv[1], false);
 
   fj::manual_seed(1);
-  fj::models::ResNet net = fj::models::resnet18(10);
-  fj::optim::SGD opt(net.parameters(), {.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4});
-  fj::optim::CosineAnnealingLR schedule(opt, epochs * train.size());
-  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
-      net, opt, [net](fj::Tensor x, fj::Tensor y) { return fj::cross_entropy(net(x), y, {.label_smoothing = 0.1}); },
-      {.autocast = fj::bf16});
-
-  fj::Checkpoint run;
-  run.add("net", net).add("opt", opt).add("schedule", schedule);
-  run.numbers["epoch"] = 0;
-  if (std::filesystem::exists(path)) run.load(path);
-  for (std::int64_t& epoch = run.numbers["epoch"]; epoch < epochs;) {
+  Training training(fj::models::resnet18(10), epochs * train.size());
+  if (std::filesystem::exists(path)) training.run.load(path);
+  for (std::int64_t& epoch = training.run.numbers["epoch"]; epoch < epochs;) {
     train.set_epoch(epoch);
     fj::data::Progress progress("epoch " + std::to_string(epoch + 1) + "/" + std::to_string(epochs),
                                 128 * train.size());
     std::int64_t done = 0;
     for (auto [x, y] : train) {
-      const fj::Tensor loss = step(x, y);
-      schedule.step();
+      const fj::Tensor loss = training.step(x, y);
+      training.schedule.step();
       progress.show(done += 128, loss.item<float>());
     }
     progress.finish();
     ++epoch;
-    run.save(path);
-    std::cout << "accuracy on test images " << accuracy(net, test) << ", saved " << path << '\n';
+    training.run.save(path);
+    std::cout << "accuracy on test images " << accuracy(training.net, test) << ", saved " << path << '\n';
   }
   if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written");
 } catch (const std::exception& error) {

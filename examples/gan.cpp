@@ -45,6 +45,20 @@ fj::Tensor surprise(const fj::Tensor& logits, bool real) {
   return fj::binary_cross_entropy_with_logits(logits, fj::full(logits.shape(), real ? 0.9 : 0.0));
 }
 
+// Two networks that learn from each other. A step of one computes through the other and leaves it as it is.
+struct Training {
+  nn::Sequential make = generator(), judge = discriminator();
+  fj::optim::Adam makes{make.parameters(), {.lr = 1e-3, .beta1 = 0.5}};
+  fj::optim::Adam judges{judge.parameters(), {.lr = 5e-4, .beta1 = 0.5}};
+  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> judge_step =
+      fj::train_step(judge, judges, [make = make, judge = judge](const fj::Tensor& real, const fj::Tensor& noise) {
+        return surprise(judge(real), true) + surprise(judge(make(noise).detach()), false);
+      });
+  fj::Step<fj::Tensor(fj::Tensor)> make_step = fj::train_step(
+      make, makes,
+      [make = make, judge = judge](const fj::Tensor& noise) { return surprise(judge(make(noise)), true); });
+};
+
 int steps_of(const std::string& text) {
   int steps = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
@@ -58,22 +72,17 @@ int steps_of(const std::string& text) {
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? steps_of(argv[1]) : 600;
   fj::manual_seed(1);
-  nn::Sequential make = generator(), judge = discriminator();
-  fj::optim::Adam makes(make.parameters(), {.lr = 1e-3, .beta1 = 0.5}),
-      judges(judge.parameters(), {.lr = 5e-4, .beta1 = 0.5});
-  auto judge_step = fj::train_step(judge, judges, [&](fj::Tensor real, fj::Tensor noise) {
-    return surprise(judge(real), true) + surprise(judge(make(noise).detach()), false);
-  });
-  auto make_step = fj::train_step(make, makes, [&](fj::Tensor noise) { return surprise(judge(make(noise)), true); });
+  Training training;
   for (int i = 1; i <= steps; ++i) {
-    const float judged = judge_step(squares(32), fj::randn({32, kNoise})).item<float>();
-    const float made = make_step(fj::randn({32, kNoise})).item<float>();
+    const fj::Tensor real = squares(32);
+    const float judged = training.judge_step(real, fj::randn({32, kNoise})).item<float>();
+    const float made = training.make_step(fj::randn({32, kNoise})).item<float>();
     if (i % 100 == 0 || i == steps) std::cout << "step " << i << ": judge " << judged << ", maker " << made << '\n';
   }
 
-  make.eval();
+  training.make.eval();
   const fj::NoGrad off;
-  const std::vector<float> pixels = make(fj::randn({4, kNoise})).to_vector<float>();
+  const std::vector<float> pixels = training.make(fj::randn({4, kNoise})).to_vector<float>();
   for (std::size_t row = 0; row < 16; ++row) {
     for (std::size_t image = 0; image < 4; ++image) {
       for (std::size_t column = 0; column < 16; ++column)

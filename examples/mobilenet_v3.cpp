@@ -81,6 +81,15 @@ std::pair<fj::Tensor, fj::Tensor> stripes(std::int64_t n) {
   return {image, label};
 }
 
+// A network, and what trains it: a moving average of its values is what is served.
+struct Training {
+  nn::Sequential net;
+  fj::optim::RMSprop opt{net.parameters(), {.lr = 2e-3, .momentum = 0.9}};
+  fj::optim::AveragedModel average{net, {.decay = 0.9, .use_buffers = true}};
+  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
+      net, opt, [net = net](const fj::Tensor& x, const fj::Tensor& y) { return fj::cross_entropy(net(x), y); });
+};
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -90,18 +99,15 @@ int main(int argc, char** argv) try {
   if (error != std::errc() || stop != text.data() + text.size() || steps < 1)
     throw std::invalid_argument("STEPS is '" + text + "', it must be a whole number above 0");
   fj::manual_seed(1);
-  nn::Sequential net = mobilenet_v3(4);
-  fj::optim::RMSprop opt(net.parameters(), {.lr = 2e-3, .momentum = 0.9});
-  fj::optim::AveragedModel average(net, {.decay = 0.9, .use_buffers = true});
-  auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::cross_entropy(net(x), y); });
+  Training training{mobilenet_v3(4)};
   for (int i = 1; i <= steps; ++i) {
     const auto [x, y] = stripes(16);
-    const float loss = step(x, y).item<float>();
-    average.update_parameters();
+    const float loss = training.step(x, y).item<float>();
+    training.average.update_parameters();
     if (i % 10 == 0) std::cout << "step " << i << ": loss " << loss << '\n';
   }
   const auto [x, y] = stripes(128);
-  const fj::Frozen serve = average.freeze();
+  const fj::Frozen serve = training.average.freeze();
   std::cout << "right: " << fj::sum(fj::argmax(serve(x), 1) == y).item<std::int64_t>() << " of 128\n";
   if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written");
 } catch (const std::exception& error) {

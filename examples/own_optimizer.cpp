@@ -13,6 +13,7 @@
 namespace {
 
 namespace fj = fusejit;
+namespace nn = fusejit::nn;
 
 // p -= lr * sign(m), m = momentum*m + (1 - momentum)*g: what an optimiser does with one parameter. All of them, and the
 // gradients, are still one plan.
@@ -41,6 +42,16 @@ struct Bars : fj::data::Dataset {
   }
 };
 
+// The network, and what trains it on which images.
+struct Training {
+  nn::Sequential net{nn::Conv2d(1, 8, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(8 * 7 * 7, 2)};
+  fj::optim::Optimizer opt{std::make_shared<SignMomentum>(), {{.parameters = net.parameters()}}, {.lr = 0.002}};
+  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
+      net, opt, [net = net](const fj::Tensor& x, const fj::Tensor& y) { return fj::cross_entropy(net(x), y); });
+  fj::data::DataLoader batches{std::make_shared<Bars>(),
+                               {.batch_size = 32, .shuffle = true, .num_workers = 2, .seed = 1}};
+};
+
 int steps_of(const std::string& text) {
   int steps = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
@@ -54,15 +65,10 @@ int steps_of(const std::string& text) {
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? steps_of(argv[1]) : 60;
   fj::manual_seed(1);
-  fj::nn::Sequential net(fj::nn::Conv2d(1, 8, 3), fj::nn::ReLU(), fj::nn::MaxPool2d(2), fj::nn::Flatten(),
-                         fj::nn::Linear(8 * 7 * 7, 2));
-  fj::optim::Optimizer opt(std::make_shared<SignMomentum>(), {{.parameters = net.parameters()}}, {.lr = 0.002});
-  auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::cross_entropy(net(x), y); });
-
-  fj::data::DataLoader batches(std::make_shared<Bars>(),
-                               {.batch_size = 32, .shuffle = true, .num_workers = 2, .seed = 1});
+  Training training;
+  auto& step = training.step;
   while (step.count() < steps) {
-    for (auto [x, y] : batches) {
+    for (auto [x, y] : training.batches) {
       const float loss = step(x, y).item<float>();
       if (step.count() % 10 == 0) std::cout << "step " << step.count() << ": loss " << loss << '\n';
       if (step.count() == steps) break;

@@ -49,6 +49,16 @@ std::pair<fj::Tensor, fj::Tensor> discs(std::int64_t n) {
   return {image, mask};
 }
 
+// The network, and what trains it.
+struct Training {
+  UNet net;
+  fj::optim::AdamW opt{net.parameters(), {.lr = 3e-3}};
+  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step =
+      fj::train_step(net, opt, [net = net](const fj::Tensor& x, const fj::Tensor& mask) {
+        return fj::binary_cross_entropy_with_logits(net(x), mask);
+      });
+};
+
 int steps_of(const std::string& text) {
   int steps = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
@@ -62,20 +72,17 @@ int steps_of(const std::string& text) {
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? steps_of(argv[1]) : 100;
   fj::manual_seed(1);
-  UNet net;
-  fj::optim::AdamW opt(net.parameters(), {.lr = 3e-3});
-  auto step = fj::train_step(
-      net, opt, [&](fj::Tensor x, fj::Tensor mask) { return fj::binary_cross_entropy_with_logits(net(x), mask); });
+  Training training;
   for (int i = 1; i <= steps; ++i) {
     const auto [x, mask] = discs(16);
-    const float loss = step(x, mask).item<float>();
+    const float loss = training.step(x, mask).item<float>();
     if (i % 10 == 0) std::cout << "step " << i << ": loss " << loss << '\n';
   }
 
-  net.eval();
+  training.net.eval();
   const fj::NoGrad off;
   const auto [x, mask] = discs(64);
-  const fj::Tensor found = net(x) > 0, truth = mask > 0;
+  const fj::Tensor found = training.net(x) > 0, truth = mask > 0;
   const float both = fj::sum(found & truth).to(fj::f32).item<float>();
   const float either = fj::sum(found | truth).to(fj::f32).item<float>();
   std::cout << "intersection over union: " << both / either << '\n';

@@ -57,6 +57,19 @@ std::pair<fj::Tensor, fj::Tensor> examples(std::int64_t n) {
   return {image, label};
 }
 
+// The network, and what trains it for so many steps: a tenth of them warm up.
+struct Training {
+  explicit Training(int steps) : warm_up(steps / 10 + 1), last(steps) {}
+  int warm_up, last;
+  VisionTransformer net;
+  fj::optim::AdamW opt{net.parameters(), {.lr = 2e-3}};
+  fj::optim::LinearLR warm{opt, {.start_factor = 0.1, .total_iters = warm_up}};
+  fj::optim::SequentialLR schedule{opt, {warm, fj::optim::CosineAnnealingLR(opt, last)}, {warm_up}};
+  fj::Step<fj::Tensor(fj::Tensor, fj::Tensor)> step = fj::train_step(
+      net, opt, [net = net](const fj::Tensor& x, const fj::Tensor& y) { return fj::cross_entropy(net(x), y); },
+      {.max_grad_norm = 1});
+};
+
 int steps_of(const std::string& text) {
   int steps = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
@@ -70,23 +83,18 @@ int steps_of(const std::string& text) {
 int main(int argc, char** argv) try {
   const int steps = argc > 1 ? steps_of(argv[1]) : 600;
   fj::manual_seed(1);
-  VisionTransformer net;
-  fj::optim::AdamW opt(net.parameters(), {.lr = 2e-3});
-  const int warm_up = steps / 10 + 1;
-  fj::optim::LinearLR warm(opt, {.start_factor = 0.1, .total_iters = warm_up});
-  fj::optim::SequentialLR schedule(opt, {warm, fj::optim::CosineAnnealingLR(opt, steps)}, {warm_up});
-  auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::cross_entropy(net(x), y); },
-                             {.max_grad_norm = 1});
+  Training training(steps);
   for (int i = 1; i <= steps; ++i) {
     const auto [x, y] = examples(32);
-    const float loss = step(x, y).item<float>();
-    schedule.step();
-    if (i % 50 == 0 || i == steps) std::cout << "step " << i << ": loss " << loss << ", rate " << opt.lr() << '\n';
+    const float loss = training.step(x, y).item<float>();
+    training.schedule.step();
+    if (i % 50 == 0 || i == steps)
+      std::cout << "step " << i << ": loss " << loss << ", rate " << training.opt.lr() << '\n';
   }
-  net.eval();
+  training.net.eval();
   const fj::NoGrad off;
   const auto [x, y] = examples(256);
-  std::cout << "right: " << fj::sum(fj::argmax(net(x), 1) == y).item<std::int64_t>() << " of 256\n";
+  std::cout << "right: " << fj::sum(fj::argmax(training.net(x), 1) == y).item<std::int64_t>() << " of 256\n";
   if (!std::cout.flush()) throw std::runtime_error("standard output cannot be written");
 } catch (const std::exception& error) {
   std::cerr << "vision_transformer: " << error.what() << '\n';

@@ -25,7 +25,8 @@ DLDataType data_type_of(DType dtype) {
   const auto code = [&]() -> DLDataTypeCode {
     if (dtype == DType::boolean) return kDLBool;
     if (dtype == DType::bf16) return kDLBfloat;
-    return is_float(dtype) ? kDLFloat : kDLInt;
+    if (is_float(dtype)) return kDLFloat;
+    return is_signed(dtype) ? kDLInt : kDLUInt;
   };
   return {static_cast<std::uint8_t>(code()), static_cast<std::uint8_t>(bits(dtype)), 1};
 }
@@ -37,13 +38,13 @@ std::string text_of(const DLDataType& type) {
 }
 
 DType dtype_from(const DLDataType& type) {
-  for (const DType dtype : {boolean, i32, i64, f16, bf16, f32, f64}) {
+  for (const DType dtype : {boolean, i8, u8, i16, i32, i64, f16, bf16, f32, f64}) {
     const DLDataType own = data_type_of(dtype);
     if (own.code == type.code && own.bits == type.bits && own.lanes == type.lanes) return dtype;
   }
   throw UserError(
-      fmt::format("from_dlpack: {} is no dtype of tensors (which are bool, int32, int64, float16, bfloat16, "
-                  "float32, float64)",
+      fmt::format("from_dlpack: {} is no dtype of tensors (which are bool, int8, uint8, int16, int32, int64, "
+                  "float16, bfloat16, float32, float64)",
                   text_of(type)));
 }
 

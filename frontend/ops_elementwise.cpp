@@ -1,4 +1,6 @@
 // The element-wise operations of fusejit/ops.h: each says which row it records and how its operands are converted.
+#include <limits>
+
 #include "frontend/record.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
@@ -71,7 +73,14 @@ Tensor ceil(const Tensor& x) { return record(Op::ceil, {x}); }
 Tensor trunc(const Tensor& x) { return record(Op::trunc, {x}); }
 Tensor round(const Tensor& x) { return record(Op::round, {x}); }
 Tensor clamp(const Tensor& x, Number min, Number max) {
-  return record(Op::clamp, {x}, {number_attr("min", min), number_attr("max", max)});
+  // A bound beyond the range of an integer dtype bounds nothing.
+  const auto bound = [&](Number n, double nothing) {
+    const bool is_beyond = x.defined() && is_int(x.dtype()) && n.is_integer && !ir::holds(x.dtype(), n.integer) &&
+                           (n.integer > 0) == (nothing > 0);
+    return is_beyond ? Number(nothing) : n;
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  return record(Op::clamp, {x}, {number_attr("min", bound(min, -infinity)), number_attr("max", bound(max, infinity))});
 }
 
 Tensor eq(const Tensor& a, const Tensor& b) { return record_promoted(Op::eq, {a, b}); }

@@ -96,6 +96,17 @@ Tensor autocast(ir::AutocastRule rule, const Tensor& x) {
   return as_dtype(x, rule == ir::AutocastRule::narrow ? *narrow : f32);
 }
 
+std::vector<Tensor> autocast_to_widest(std::vector<Tensor> tensors) {
+  const auto takes_part = [](const Tensor& t) { return t.defined() && is_float(t.dtype()) && t.dtype() != f64; };
+  std::optional<DType> widest;
+  for (const Tensor& t : tensors)
+    if (takes_part(t)) widest = widest ? *promote(*widest, t.dtype()) : t.dtype();
+  if (!thread_state().autocast) return tensors;
+  for (Tensor& t : tensors)
+    if (takes_part(t)) t = as_dtype(t, *widest);
+  return tensors;
+}
+
 std::string text(const Tensor& tensor) { return tensor.defined() ? tensor.type().str() : "empty"; }
 
 ir::AttrInit number_attr(std::string_view name, Number value) {
@@ -192,9 +203,13 @@ Tensor record_promoted(ir::Op op, std::initializer_list<Input> given, std::vecto
         operands.push_back(converted.emplace_back(as_dtype(*input.tensor, *common)));
       }
     } else if (stays_literal(input.number) || kind(*common) == 0) {
-      operands.push_back(is_float(*common) ? Input(Number(input.number.real)) : input);
+      if (is_float(*common)) {
+        operands.push_back(Number(input.number.real));
+      } else {  // a number wraps as an integer of the tensor's dtype, as PyTorch's does
+        operands.push_back(kind(*common) == 0 ? input : Number(scalar_in(input.number, *common).integer()));
+      }
     } else {
-      const DType dtype = compute_type(*common);
+      const DType dtype = is_float(*common) ? compute_type(*common) : *common;
       operands.push_back(
           converted.emplace_back(tensor_of(leaf(scalar_in(input.number, dtype)), false, 0, std::nullopt)));
       widened |= dtype != *common;

@@ -40,6 +40,9 @@ Tensor record_float(ir::Op op, const Tensor& x, std::vector<ir::AttrInit> attrs 
 
 // An operand as the innermost Autocast of this thread has it for ops of that rule.
 Tensor autocast(ir::AutocastRule rule, const Tensor& x);
+// Operands of a function that takes one dtype, as the innermost Autocast has them: those of f32, bf16 and f16 in the
+// widest of theirs.
+std::vector<Tensor> autocast_to_widest(std::vector<Tensor> tensors);
 // What is computed from no tensor, on `device`.
 Tensor record_on(std::optional<Device> device, ir::Op op, std::vector<ir::Operand> operands,
                  std::vector<ir::AttrInit> attrs);

@@ -37,9 +37,7 @@ std::optional<Scalar> number_as(double number, std::int64_t integer, DType dtype
     if (std::trunc(number) != number || number < -0x1p63 || number >= 0x1p63) return std::nullopt;
     integer = static_cast<std::int64_t>(number);
   }
-  if (dtype == DType::boolean && integer != 0 && integer != 1) return std::nullopt;
-  if (dtype == DType::i32 && integer != static_cast<std::int32_t>(integer)) return std::nullopt;
-  return cast(Scalar::of(integer), dtype);
+  return holds(dtype, integer) ? std::optional(cast(Scalar::of(integer), dtype)) : std::nullopt;
 }
 
 std::string value_text(const Attr& attr, AttrKind kind) {

@@ -89,10 +89,7 @@ void check_numbers(const OpDef& row, std::vector<Operand>& operands) {
     if (!o.is_integer)
       context.fail(
           fmt::format("{} is no integer literal, and the other operand is {}", shortest_text(o.number), name(*dtype)));
-    const bool fits = *dtype == DType::boolean ? o.integer == 0 || o.integer == 1
-                      : *dtype == DType::i32   ? o.integer == static_cast<std::int32_t>(o.integer)
-                                               : true;
-    if (!fits) context.fail(fmt::format("{} is out of range for {}", o.integer, name(*dtype)));
+    if (!holds(*dtype, o.integer)) context.fail(fmt::format("{} is out of range for {}", o.integer, name(*dtype)));
   }
 }
 

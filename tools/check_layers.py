@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "tools": {"ir", "scheduler", "codegen", "runtime", "frontend", "tools"},
     "bench": {"ir", "scheduler", "codegen", "runtime", "frontend", "bench"},  # and tests/support, below
     "examples": {"examples"},
-    "tests": {"ir", "scheduler", "codegen", "runtime", "frontend", "tools", "tests"},
+    "tests": {"ir", "scheduler", "codegen", "runtime", "frontend", "tools", "examples", "tests"},
 }
 PUBLIC = {"ir": "ir/include", "frontend": "frontend/include"}
 

@@ -27,6 +27,8 @@ constexpr bool fj_one_of = (fj_is<A, Bs>::same || ...);
 template <class T>
 constexpr bool fj_is_half = fj_one_of<T, fj_f16, fj_bf16>;
 template <class T>
+constexpr bool fj_is_narrow = fj_one_of<T, signed char, unsigned char, short>;
+template <class T>
 constexpr bool fj_is_float = fj_one_of<T, float, double>;
 
 template <class T>
@@ -141,6 +143,8 @@ FJ_DEVICE To fj_cast(From x) {
     return x;
   } else if constexpr (fj_is_half<From>) {
     return fj_cast<To>(fj_widen(x));
+  } else if constexpr (fj_is_narrow<From>) {
+    return fj_cast<To>(static_cast<int>(x));
   } else if constexpr (fj_is<To, bool>::same) {
     return x != From(0);
   } else if constexpr (fj_is<From, bool>::same && !fj_is_half<To>) {

@@ -37,6 +37,12 @@ std::string_view type_name(DType dtype) {
       return "bool";
     case DType::b1:
       return "unsigned char";
+    case DType::i8:
+      return "signed char";
+    case DType::u8:
+      return "unsigned char";
+    case DType::i16:
+      return "short";
     case DType::f16:
       return "fj_f16";
     case DType::bf16:
@@ -65,6 +71,10 @@ std::string literal(ir::Scalar value) {
     case DType::f16:
     case DType::bf16:
       return fmt::format("{}{{{:#06x}}}", type_name(value.dtype), value.bits);
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:  // a number of its own would be an int
+      return fmt::format("static_cast<{}>({})", type_name(value.dtype), value.integer());
     case DType::f32:
     case DType::f64:
       return float_literal(value);

@@ -50,10 +50,9 @@ Tensor arange(Number start, Number stop, Number step, std::optional<DType> dtype
   const std::int64_t count = count_of(start, stop, step);
   if (!is_int(type)) return (arange(count, f64) * Number(in_f64(step)) + Number(in_f64(start))).to(type);
   FJ_CHECK(whole, "arange: {} needs whole numbers ({})", name(type), text(start, stop, step));
-  const auto fits = [type](std::int64_t v) { return type == i64 || v == static_cast<std::int32_t>(v); };
   const std::int64_t last = count == 0 ? start.integer : start.integer + (count - 1) * step.integer;
-  FJ_CHECK(fits(start.integer) && fits(last), "arange: {} cannot hold the numbers ({})", name(type),
-           text(start, stop, step));
+  FJ_CHECK(ir::holds(type, start.integer) && ir::holds(type, last), "arange: {} cannot hold the numbers ({})",
+           name(type), text(start, stop, step));
   return (arange(count) * step + start).to(type);
 }
 

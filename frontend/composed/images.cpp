@@ -190,8 +190,10 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   return linear ? upsample_bilinear2d(x, size, o.align_corners) : upsample_nearest2d(x, size);
 }
 
-Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
-  check_defined("grid_sample", x), check_defined("grid_sample", grid);
+Tensor grid_sample(const Tensor& image, const Tensor& at, const GridSampleOptions& o) {
+  check_defined("grid_sample", image), check_defined("grid_sample", at);
+  const std::vector<Tensor> operands = autocast_to_widest({image, at});
+  const Tensor &x = operands[0], &grid = operands[1];
   FJ_CHECK(x.rank() == 4 && grid.rank() == 4 && grid.size(0) == x.size(0) && grid.size(3) == 2 && is_float(x.dtype()) &&
                grid.dtype() == x.dtype(),
            "grid_sample: x must be [N,C,H,W] and grid [N,P,Q,2], float of one dtype (x: {}, grid: {})", text(x),

@@ -65,16 +65,15 @@ Tensor normal(const Tensor& mean, const Tensor& deviation) {
 
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype) {
   FJ_CHECK(low < high, "randint: low must be less than high (low: {}, high: {})", low, high);
-  const auto fits = [dtype](std::int64_t v) {
-    return dtype == boolean ? v == 0 || v == 1 : dtype != i32 || v == static_cast<std::int32_t>(v);
-  };
+  const auto fits = [dtype](std::int64_t v) { return is_float(dtype) || ir::holds(dtype, v); };
   FJ_CHECK(is_tensor_dtype(dtype) && fits(low) && fits(high - 1), "randint: {} cannot hold the numbers {} to {}",
            name(dtype), low, high - 1);
   std::int64_t count = 0;
   FJ_CHECK(!__builtin_sub_overflow(high, low, &count), "randint: more than 2^63 numbers (low: {}, high: {})", low,
            high);
   const CalledAs called("randint");
-  Tensor word = times(bits24(shape), 1 << 24) + bits24(shape);
+  const Tensor upper = times(bits24(shape), 1 << 24);  // the first draw, whatever a compiler evaluates first
+  Tensor word = upper + bits24(shape);
   if (count > 1 << 24) word = times(word, 1 << 24) + bits24(shape);  // wraps: 64 bits
   return (remainder(word, count) + low).to(dtype);
 }

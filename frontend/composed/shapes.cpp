@@ -142,8 +142,8 @@ Tensor triu(const Tensor& x, std::int64_t diagonal) { return triangle("triu", x,
 Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
   const int axis = axis_of("index_select", x, dim);
   check_defined("index_select", index);
-  FJ_CHECK(is_int(index.dtype()) && index.rank() == 1,
-           "index_select: index must be a list of i32 or i64 (x: {}, index: {})", x.type().str(), index.type().str());
+  FJ_CHECK(is_int(index.dtype()) && index.rank() == 1, "index_select: index must be a list of ints (x: {}, index: {})",
+           x.type().str(), index.type().str());
   const CalledAs called("index_select");
   Dims shape(static_cast<std::size_t>(x.rank()), 1);
   shape[static_cast<std::size_t>(axis)] = index.size(0);
@@ -155,8 +155,7 @@ Tensor index_select(const Tensor& x, int dim, const Tensor& index) {
 
 Tensor take(const Tensor& x, const Tensor& index) {
   check_defined("take", x), check_defined("take", index);
-  FJ_CHECK(is_int(index.dtype()), "take: index must be i32 or i64 (x: {}, index: {})", x.type().str(),
-           index.type().str());
+  FJ_CHECK(is_int(index.dtype()), "take: index must be int (x: {}, index: {})", x.type().str(), index.type().str());
   const CalledAs called("take");
   const Tensor wide = index.to(i64);  // a tensor may have more elements than i32 counts
   const Tensor place = where(wide < 0, wide + x.elements(), wide);
@@ -180,14 +179,16 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value) {
   return where(mask, value.to(x.dtype()), x);
 }
 
-Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src) {
-  const int axis = axis_of("scatter_add", x, dim);
-  check_defined("scatter_add", index), check_defined("scatter_add", src);
+Tensor scatter_add(const Tensor& to, int dim, const Tensor& index, const Tensor& from) {
+  const int axis = axis_of("scatter_add", to, dim);
+  check_defined("scatter_add", index), check_defined("scatter_add", from);
+  const std::vector<Tensor> operands = autocast_to_widest({to, from});
+  const Tensor &x = operands[0], &src = operands[1];
   bool fits = is_int(index.dtype()) && src.dtype() == x.dtype() && index.rank() == x.rank() && src.rank() == x.rank();
   for (int a = 0; fits && a < x.rank(); ++a)
     fits = index.size(a) <= src.size(a) && (a == axis || index.size(a) <= x.size(a));
   FJ_CHECK(fits,
-           "scatter_add: index must be i32 or i64, no larger than src, nor than x but for dim {}, and src of x's dtype "
+           "scatter_add: index must be int, no larger than src, nor than x but for dim {}, and src of x's dtype "
            "(x: {}, index: {}, src: {})",
            axis, x.type().str(), index.type().str(), src.type().str());
   const CalledAs called("scatter_add");

@@ -25,8 +25,9 @@ Tensor root(const Tensor& x) {
 
 }  // namespace
 
-Tensor norm(const Tensor& x, double p, const Dims& dim, bool keepdim) {
-  check_float("norm", x);
+Tensor norm(const Tensor& given, double p, const Dims& dim, bool keepdim) {
+  check_float("norm", given);
+  const Tensor x = autocast(ir::AutocastRule::wide, given);
   const Dims axes = axes_of("norm", x, dim);
   const CalledAs called("norm");
   if (p == 1) return sum(abs(wide(x)), axes, keepdim).to(x.dtype());
@@ -46,8 +47,9 @@ Tensor std(const Tensor& x, const Dims& dim, std::int64_t correction, bool keepd
 }
 
 // The largest element is taken off, where it is finite. It is a constant to the gradient: it drops out of the value.
-Tensor logsumexp(const Tensor& x, const Dims& dim, bool keepdim) {
-  check_defined("logsumexp", x);
+Tensor logsumexp(const Tensor& given, const Dims& dim, bool keepdim) {
+  check_defined("logsumexp", given);
+  const Tensor x = autocast(ir::AutocastRule::wide, given);
   const Dims axes = axes_of("logsumexp", x, dim);
   const CalledAs called("logsumexp");
   const DType dtype = is_float(x.dtype()) ? x.dtype() : f32;
@@ -63,8 +65,9 @@ Tensor logsumexp(const Tensor& x, const Dims& dim, bool keepdim) {
 }
 
 // Hillis and Steele 1986: after the round of s every place holds the sum of the last 2s elements up to it.
-Tensor cumsum(const Tensor& x, int dim) {
-  const int axis = axis_of("cumsum", x, dim);
+Tensor cumsum(const Tensor& given, int dim) {
+  const int axis = axis_of("cumsum", given, dim);
+  const Tensor x = autocast(ir::AutocastRule::wide, given);
   const CalledAs called("cumsum");
   const std::int64_t extent = x.size(axis);
   const DType dtype = is_float(x.dtype()) ? x.dtype() : i64;
@@ -86,8 +89,10 @@ Tensor outer(const Tensor& a, const Tensor& b) {
   return unsqueeze(a, 1) * b;
 }
 
-Tensor dot(const Tensor& a, const Tensor& b) {
-  check_defined("dot", a), check_defined("dot", b);
+Tensor dot(const Tensor& left, const Tensor& right) {
+  check_defined("dot", left), check_defined("dot", right);
+  const std::vector<Tensor> operands = autocast_to_widest({left, right});
+  const Tensor &a = operands[0], &b = operands[1];
   FJ_CHECK(a.rank() == 1 && a.shape() == b.shape() && a.dtype() == b.dtype() && a.dtype() != boolean,
            "dot: both operands must have one axis, of the same extent and dtype, no bool (a: {}, b: {})",
            a.type().str(), b.type().str());

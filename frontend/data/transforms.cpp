@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "frontend/random.h"
+#include "fusejit/ops.h"
 #include "ir/base/check.h"
 
 namespace fusejit::data {
@@ -128,6 +129,22 @@ Normalize::Normalize(std::vector<double> mean, std::vector<double> deviation)
              "Normalize: mean {} and deviation {} of channel {}", mean_[c], deviation_[c], c);
 }
 
+Tensor Normalize::operator()(const Tensor& images) const {
+  FJ_CHECK(images.defined() && images.rank() == 4 && (images.dtype() == u8 || is_float(images.dtype())),
+           "Normalize: the images must be u8 or float [N,C,H,W] (images: {})",
+           images.defined() ? images.type().str() : "empty");
+  const auto given = static_cast<std::int64_t>(mean_.size());
+  FJ_CHECK(given == 1 || given == images.size(1), "Normalize: {} means for {} channels (images: {})", given,
+           images.size(1), images.type().str());
+  const auto of_channels = [&](const std::vector<double>& numbers) {
+    const std::vector<float> values(numbers.begin(), numbers.end());
+    return from_host(values, {given, 1, 1}).to(images.device());
+  };
+  const Tensor wide = images.to(f32);
+  const Tensor x = images.dtype() == u8 ? wide / 255 : wide;
+  return (x - of_channels(mean_)) / of_channels(deviation_);
+}
+
 Compose::Compose(std::vector<Transform> transforms) {
   bool has_tensor = false;
   for (Transform& transform : transforms) {
@@ -137,10 +154,13 @@ Compose::Compose(std::vector<Transform> transforms) {
       FJ_CHECK(*step, "Compose: transform {} is an empty function", steps_.size());
       steps_.push_back(std::move(*step));
     } else if (auto* normalize = std::get_if<Normalize>(&transform)) {
+      FJ_CHECK(!keeps_bytes_, "Compose: nothing comes after PILToTensor; Normalize is called on the batch");
       normalize_.push_back(std::move(*normalize));
     } else {
+      FJ_CHECK(!keeps_bytes_, "Compose: nothing comes after PILToTensor; Normalize is called on the batch");
       FJ_CHECK(!has_tensor, "Compose: ToTensor is there twice");
       has_tensor = true;
+      keeps_bytes_ = std::holds_alternative<PILToTensor>(transform);
     }
   }
 }

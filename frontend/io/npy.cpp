@@ -16,13 +16,16 @@ struct Description {
   std::string_view text;
   DType dtype;
 };
-constexpr std::array<Description, 7> kDescriptions = {{{"|b1", DType::boolean},
-                                                       {"<i4", DType::i32},
-                                                       {"<i8", DType::i64},
-                                                       {"<f2", DType::f16},
-                                                       {"<u2", DType::bf16},
-                                                       {"<f4", DType::f32},
-                                                       {"<f8", DType::f64}}};
+constexpr std::array<Description, 10> kDescriptions = {{{"|b1", DType::boolean},
+                                                        {"|i1", DType::i8},
+                                                        {"|u1", DType::u8},
+                                                        {"<i2", DType::i16},
+                                                        {"<i4", DType::i32},
+                                                        {"<i8", DType::i64},
+                                                        {"<f2", DType::f16},
+                                                        {"<u2", DType::bf16},
+                                                        {"<f4", DType::f32},
+                                                        {"<f8", DType::f64}}};
 
 std::string_view description_of(DType dtype) {
   for (const Description& d : kDescriptions) {
@@ -207,8 +210,8 @@ NamedArray read_npy(const ReadBytes& read, std::uint64_t total, const std::strin
   for (const Description& d : kDescriptions) {
     if (d.text == header.description || (d.dtype == DType::boolean && header.description == "?")) dtype = d.dtype;
   }
-  FJ_CHECK(dtype, "{}: arrays of dtype {} are not read (only |b1 <i4 <i8 <f2 <f4 <f8, and <u2 for bf16)", source,
-           shown(header.description));
+  FJ_CHECK(dtype, "{}: arrays of dtype {} are not read (only |b1 |i1 |u1 <i2 <i4 <i8 <f2 <f4 <f8, and <u2 for bf16)",
+           source, shown(header.description));
   NamedArray array{.name = name, .dtype = *dtype, .shape = {}, .bytes = {}};
   try {
     array.shape = Shape(std::span<const std::int64_t>(header.shape));

@@ -21,13 +21,16 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kLengthBytes = 8, kMostHeader = 100'000'000;
 constexpr std::string_view kMetadata = "__metadata__";
 
-constexpr std::array<std::pair<std::string_view, DType>, 7> kDTypes = {{{"BOOL", DType::boolean},
-                                                                        {"I32", DType::i32},
-                                                                        {"I64", DType::i64},
-                                                                        {"F16", DType::f16},
-                                                                        {"BF16", DType::bf16},
-                                                                        {"F32", DType::f32},
-                                                                        {"F64", DType::f64}}};
+constexpr std::array<std::pair<std::string_view, DType>, 10> kDTypes = {{{"BOOL", DType::boolean},
+                                                                         {"I8", DType::i8},
+                                                                         {"U8", DType::u8},
+                                                                         {"I16", DType::i16},
+                                                                         {"I32", DType::i32},
+                                                                         {"I64", DType::i64},
+                                                                         {"F16", DType::f16},
+                                                                         {"BF16", DType::bf16},
+                                                                         {"F32", DType::f32},
+                                                                         {"F64", DType::f64}}};
 
 std::string_view word_of(DType dtype) {
   for (const auto& [word, known] : kDTypes) {
@@ -93,8 +96,8 @@ class HeaderReader : public nlohmann::json_sax<Json> {
     if (at_ != At::entry || member_ != kDType) misplaced("a string");
     const auto* found = std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& d) { return d.first == text; });
     FJ_CHECK(found != kDTypes.end(),
-             "{}: array {} has dtype {}, which is not read (only BOOL I32 I64 F16 BF16 F32 F64)", source_, shown(name_),
-             shown(text));
+             "{}: array {} has dtype {}, which is not read (only BOOL I8 U8 I16 I32 I64 F16 BF16 F32 F64)", source_,
+             shown(name_), shown(text));
     header_.entries.back().array.dtype = found->second;
     return true;
   }

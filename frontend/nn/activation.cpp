@@ -17,8 +17,9 @@ std::int64_t checked(std::int64_t num_parameters) {
 PReLU::PReLU(std::int64_t num_parameters, double init)
     : weight_(parameter("weight", filled({checked(num_parameters)}, static_cast<float>(init)))) {}
 
-Tensor PReLU::forward(const Tensor& x) const {
-  Tensor weight = weight_.value();
+Tensor PReLU::forward(const Tensor& given) const {
+  const Tensor x = autocast(ir::AutocastRule::narrow, given);
+  Tensor weight = autocast(ir::AutocastRule::narrow, weight_.value());
   const std::int64_t count = weight.shape()[0];
   FJ_CHECK(x.defined() && x.dtype() == weight.dtype() && (count == 1 || (x.rank() >= 2 && x.shape()[1] == count)),
            "PReLU: x must be {} of {} channels along axis 1 (x: {}, weight: {})", name(weight.dtype()),

@@ -45,7 +45,7 @@ Embedding::Embedding(std::int64_t num_embeddings, std::int64_t embedding_dim, Em
 }
 
 Tensor Embedding::forward(const Tensor& x) const {
-  FJ_CHECK(x.defined() && is_int(x.dtype()), "Embedding: x must hold i32 or i64 numbers of rows (x: {})", text(x));
+  FJ_CHECK(x.defined() && is_int(x.dtype()), "Embedding: x must hold ints, numbers of rows (x: {})", text(x));
   const Tensor table = weight_.value();
   const std::int64_t count = x.elements(), width = table.shape()[1];
   const Tensor index = expand(reshape(x, {count, 1}), {count, width});

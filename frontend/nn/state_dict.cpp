@@ -28,8 +28,8 @@ std::vector<NamedType> types_of(const NamedValues& own) {
   return types;
 }
 
-Unloaded not_loaded(const std::vector<NamedType>& own, const NamedTypes& given) {
-  Unloaded left = unloaded(own, given);
+Unloaded not_loaded(const std::vector<NamedType>& own, const NamedTypes& given, const LoadOptions& options) {
+  Unloaded left = unloaded(own, given, options.convert);
   std::erase_if(left.unexpected, is_passed_over);
   return left;
 }
@@ -57,10 +57,16 @@ Unloaded Module::load_state_dict(const StateDict& values, LoadOptions options) {
   const auto own = named_values();
   NamedTypes types;
   for (const auto& [name, value] : values) types.emplace(name, value.type());
-  Unloaded left = not_loaded(types_of(own), types);
-  if (options.strict) check_complete(left, own.size(), "load_state_dict", "module");
+  Unloaded left = not_loaded(types_of(own), types, options);
+  if (options.strict) check_complete(left, own.size(), "load_state_dict", "module", true);
   StateDict fitting = values;
   for (const Unloaded::Misshapen& m : left.misshapen) fitting.erase(m.name);
+  std::vector<Tensor> rounded;  // all of them in one plan
+  for (const Unloaded::Misshapen& m : left.converted) {
+    Tensor& value = fitting.at(m.name);
+    rounded.push_back(value = value.to(m.own.dtype).detach());
+  }
+  fusejit::eval(rounded);
   set_values(own, fitting);
   return left;
 }
@@ -73,12 +79,14 @@ Unloaded Module::load(const std::string& path, LoadOptions options) {
   for (const io::NamedArray& array : io::describe_arrays(path))
     given.emplace(array.name, Type{array.dtype, array.shape, Layout::standard});
   const std::vector<NamedType> types = types_of(own);
-  Unloaded left = not_loaded(types, given);
-  if (options.strict) check_complete(left, own.size(), path, "module");
+  Unloaded left = not_loaded(types, given, options);
+  if (options.strict) check_complete(left, own.size(), path, "module", true);
   const NamedTypes wanted(types.begin(), types.end());
   const auto is_wanted = [&](const io::NamedArray& described) {
     const auto found = wanted.find(described.name);
-    return found != wanted.end() && fits({described.dtype, described.shape, Layout::standard}, found->second);
+    if (found == wanted.end()) return false;
+    const Type type{described.dtype, described.shape, Layout::standard};
+    return fits(type, found->second) || (options.convert && is_convertible(type, found->second));
   };
   StateDict values;
   for (const io::NamedArray& array : io::read_arrays(path, is_wanted))

@@ -13,8 +13,8 @@ struct DataType {
 };
 // By number.
 const DataType kDataTypes[] = {
-    {"undefined", {}},      {"float", f32},     {"uint8", {}},        {"int8", {}},           {"uint16", {}},
-    {"int16", {}},          {"int32", i32},     {"int64", i64},       {"string", {}},         {"bool", boolean},
+    {"undefined", {}},      {"float", f32},     {"uint8", u8},        {"int8", i8},           {"uint16", {}},
+    {"int16", i16},         {"int32", i32},     {"int64", i64},       {"string", {}},         {"bool", boolean},
     {"float16", f16},       {"double", f64},    {"uint32", {}},       {"uint64", {}},         {"complex64", {}},
     {"complex128", {}},     {"bfloat16", bf16}, {"float8e4m3fn", {}}, {"float8e4m3fnuz", {}}, {"float8e5m2", {}},
     {"float8e5m2fnuz", {}}, {"uint4", {}},      {"int4", {}},         {"float4e2m1", {}},

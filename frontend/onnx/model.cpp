@@ -60,7 +60,9 @@ std::string text_of(const Declared& declared) {
   return fmt::format("{}[{}]", text, fmt::join(extents, ","));
 }
 
+// Other floats go along, and i64 in place of i32 and the other way round: narrower integers would wrap elsewhere.
 bool is_of_kind(DType given, DType declared) {
+  if (is_narrow_int(given) || is_narrow_int(declared)) return given == declared;
   return is_float(declared) ? is_float(given) : is_int(declared) ? is_int(given) : given == declared;
 }
 

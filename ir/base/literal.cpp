@@ -31,13 +31,13 @@ std::optional<Scalar> read_integer(std::string_view text, DType dtype) {
   const bool negative = text.starts_with('-');
   const std::optional<std::uint64_t> magnitude = read_decimal_integer(text.substr(negative ? 1 : 0));
   if (!magnitude) return std::nullopt;
-  const bool has_sign = is_int(dtype);
+  const bool has_sign = is_signed(dtype);
   const int width = dtype == DType::boolean || dtype == DType::b1 ? 1 : static_cast<int>(bits(dtype));
-  const std::uint64_t max = ~std::uint64_t{0} >> (64 - width + (has_sign ? 1 : 0));
+  const std::uint64_t all = ~std::uint64_t{0} >> (64 - width), max = has_sign ? all >> 1 : all;
   const std::uint64_t limit = !negative ? max : has_sign ? max + 1 : 0;
   if (*magnitude > limit) return std::nullopt;
   const std::uint64_t value = negative ? 0 - *magnitude : *magnitude;
-  return Scalar{dtype, bits(dtype) == 32 ? value & 0xffffffffu : value};
+  return Scalar{dtype, value & all};
 }
 
 // The shortest decimal of a 16-bit float: with 1, 2, ... digits, the numbers next below and next above are tried.
@@ -77,10 +77,11 @@ std::string literal_text(Scalar value) {
     case DType::f16:
     case DType::bf16:
       return shortest16(value);
+    case DType::i8:
+    case DType::i16:
     case DType::i32:
-      return std::to_string(value.i32());
     case DType::i64:
-      return std::to_string(value.i64());
+      return std::to_string(value.integer());
     case DType::boolean:
     case DType::b1:
       return value.boolean() ? "1" : "0";

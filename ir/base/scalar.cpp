@@ -78,11 +78,17 @@ Scalar from_integer(std::uint64_t value, bool is_signed, DType to) {
     return float_scalar(negative ? -real : real, to);
   }
   if (to == DType::boolean || to == DType::b1) return {to, value != 0 ? 1u : 0u};
-  return {to, bits(to) == 32 ? value & 0xffffffffu : value};
+  return {to, value & ~std::uint64_t{0} >> (64 - bits(to))};
 }
 
 Scalar from_float(double value, DType to) {
   switch (to) {
+    case DType::i8:
+      return {to, static_cast<std::uint8_t>(saturate<std::int8_t>(value))};
+    case DType::u8:
+      return {to, saturate<std::uint8_t>(value)};
+    case DType::i16:
+      return {to, static_cast<std::uint16_t>(saturate<std::int16_t>(value))};
     case DType::i32:
       return Scalar::of(saturate<std::int32_t>(value));
     case DType::i64:
@@ -99,14 +105,14 @@ Scalar from_float(double value, DType to) {
   }
 }
 
-// Any integer, bool or b1 scalar widened to 64 bits.
-std::uint64_t integer_bits(Scalar s) {
-  if (s.dtype == DType::i32) return static_cast<std::uint64_t>(static_cast<std::int64_t>(s.i32()));
-  if (s.dtype == DType::boolean || s.dtype == DType::b1) return s.boolean() ? 1 : 0;
-  return s.bits;
-}
-
 }  // namespace
+
+std::int64_t Scalar::integer() const {
+  if (dtype == DType::boolean || dtype == DType::b1) return boolean() ? 1 : 0;
+  if (!is_signed(dtype)) return static_cast<std::int64_t>(bits);
+  const std::int64_t unused = 64 - fusejit::bits(dtype);  // at the top: the sign is shifted into them
+  return static_cast<std::int64_t>(bits << unused) >> unused;
+}
 
 double Scalar::as_double() const {
   switch (dtype) {
@@ -118,10 +124,12 @@ double Scalar::as_double() const {
       return f32();
     case DType::f64:
       return f64();
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:
     case DType::i32:
-      return i32();
     case DType::i64:
-      return static_cast<double>(i64());
+      return static_cast<double>(integer());
     case DType::u32:
     case DType::u64:
       return static_cast<double>(bits);
@@ -136,7 +144,13 @@ Scalar cast(Scalar value, DType to) {
   if (value.dtype == to) return value;
   if (value.dtype == DType::f32 && to == DType::bf16) return {to, f32_to_bf16(value.f32())};
   if (is_float(value.dtype)) return from_float(value.as_double(), to);
-  return from_integer(integer_bits(value), is_int(value.dtype), to);
+  return from_integer(static_cast<std::uint64_t>(value.integer()), is_signed(value.dtype), to);
+}
+
+Scalar end_of_range(DType dtype, bool largest) {
+  if (dtype == DType::boolean || dtype == DType::b1) return {dtype, largest ? 1u : 0u};
+  return from_float(largest ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity(),
+                    dtype);
 }
 
 std::uint16_t f32_to_bf16(float value) {

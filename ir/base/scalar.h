@@ -31,6 +31,8 @@ struct Scalar {
   std::uint32_t u32() const { return static_cast<std::uint32_t>(bits); }
   bool boolean() const { return bits != 0; }
 
+  // An integer's value, of u64 its bits; a bool is 0 or 1.
+  std::int64_t integer() const;
   // The value as f64, exact for every dtype but i64/u64 beyond 2^53.
   double as_double() const;
   friend bool operator==(const Scalar&, const Scalar&) = default;
@@ -38,6 +40,10 @@ struct Scalar {
 
 // ops.md §4 cast, rounding once: float to int toward zero, saturating, NaN to 0; to bool is x != 0; ints wrap.
 Scalar cast(Scalar value, DType to);
+// Is the integer one of the dtype, an int or bool?
+inline bool holds(DType dtype, std::int64_t value) { return cast(Scalar::of(value), dtype).integer() == value; }
+// The least and the largest value of the dtype: -inf and inf, false and true.
+Scalar end_of_range(DType dtype, bool largest);
 
 std::uint16_t f32_to_bf16(float value);   // nearest even, quiet NaN, denormals kept
 std::uint16_t f64_to_bf16(double value);  // rounded once

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "ir/base/check.h"
 
@@ -45,36 +44,6 @@ static_assert(rows_in_order());
 
 const Row& row(Combiner combiner) { return kRows[static_cast<std::size_t>(combiner)]; }
 
-template <class T>
-Scalar end_of_range(bool largest) {
-  using Limits = std::numeric_limits<T>;
-  if constexpr (Limits::has_infinity)
-    return Scalar::of(largest ? Limits::infinity() : -Limits::infinity());
-  else
-    return Scalar::of(largest ? Limits::max() : Limits::min());
-}
-
-Scalar end_of_range(DType dtype, bool largest) {
-  switch (dtype) {
-    case DType::f32:
-      return end_of_range<float>(largest);
-    case DType::f64:
-      return end_of_range<double>(largest);
-    case DType::i32:
-      return end_of_range<std::int32_t>(largest);
-    case DType::i64:
-      return end_of_range<std::int64_t>(largest);
-    case DType::u32:
-      return end_of_range<std::uint32_t>(largest);
-    case DType::u64:
-      return end_of_range<std::uint64_t>(largest);
-    case DType::boolean:
-      return Scalar::of(largest);
-    default:
-      throw InternalError(fmt::format("nothing is combined in {}", name(dtype)));
-  }
-}
-
 bool takes(Takes kind, DType dtype) {
   const bool is_number = dtype == compute_type(dtype) && dtype != DType::boolean;
   switch (kind) {
@@ -83,7 +52,7 @@ bool takes(Takes kind, DType dtype) {
     case Takes::truth:
       return dtype == DType::boolean;
     case Takes::integer:
-      return is_int(dtype) || is_unsigned(dtype);
+      return is_number && !is_float(dtype);
     case Takes::floating:
       return is_number && is_float(dtype);
   }

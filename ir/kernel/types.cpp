@@ -35,6 +35,9 @@ bool allowed(const OpDef& row, DType t) {
   switch (t) {
     case DType::b1:
       return false;
+    case DType::i8:
+    case DType::u8:
+    case DType::i16:
     case DType::f16:
     case DType::bf16:
       return row.copies_bits;

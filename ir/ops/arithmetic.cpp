@@ -407,9 +407,11 @@ constexpr OpDef kRows[] = {
      .dtype_rule = DTypeRule::numeric,
      .no_gradient = true,
      .expand =
-         [](std::span<const Operand> o, const Attrs&, const Type&) {
-           return apply(Op::where,
-                        {apply(Op::gt, {o[0], 0}), 1, apply(Op::where, {apply(Op::lt, {o[0], 0}), -1, o[0]})});
+         [](std::span<const Operand> o, const Attrs&, const Type& type) {
+           const bool has_sign = type.dtype != DType::u8;
+           const Operand& x = o[0];
+           const Operand rest = has_sign ? Operand(apply(Op::where, {apply(Op::lt, {x, 0}), -1, x})) : x;
+           return apply(Op::where, {apply(Op::gt, {x, 0}), 1, rest});
          },
      .eval = [](Args a, const Attrs&) { return unary(a, [](auto x) { return sign_of(x); }); },
      .fragment_f32 = fragments::kSignF32,

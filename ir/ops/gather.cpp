@@ -12,7 +12,7 @@ namespace fusejit::ir {
 namespace {
 
 void require_index(const InferContext& c, std::size_t i) {
-  if (!is_int(c.type(i).dtype)) c.fail(fmt::format("index must be i32 or i64, it is {}", name(c.type(i).dtype)));
+  if (!is_int(c.type(i).dtype)) c.fail(fmt::format("index must be int, it is {}", name(c.type(i).dtype)));
 }
 
 // index has the rank of `shape` and sizes within it but for `dim`.
@@ -95,9 +95,10 @@ void evaluate_one_hot(const EvalContext& c) {
 
 // What was dropped has no gradient, where a plain gather would read NaN.
 std::vector<Value> grad_gather_grad(const GradContext& g) {
-  const Value& index = g.x(1);
   const std::int64_t dim = g.y->attrs.integer("dim");
   const std::int64_t size = g.y.type().shape[static_cast<int>(dim)];
+  const Value& given = g.x(1);
+  const Value index = holds(given.type().dtype, size) ? given : build(Op::cast, {given}, {{"dtype", DType::i64}});
   const Value low = build(Op::ge, {index, 0}), high = build(Op::lt, {index, size});
   const Value read = build(Op::gather, {g.dy, index}, {{"dim", dim}});
   return {build(Op::where, {build(Op::logical_and, {low, high}), read, 0.0}), Value()};

@@ -36,7 +36,7 @@ Type infer_classes(const InferContext& context) {
   require_float(context, 0);
   require_rank_at_least(context, 0, 2);
   const Type &x = context.type(0), &target = context.type(1);
-  if (!is_int(target.dtype)) context.fail(fmt::format("target must be i32 or i64, it is {}", name(target.dtype)));
+  if (!is_int(target.dtype)) context.fail(fmt::format("target must be int, it is {}", name(target.dtype)));
   if (target.shape != target_shape(x.shape))
     context.fail(fmt::format("target must have the shape {}, that of x without dim 1", target_shape(x.shape).str()));
   return {x.dtype, reduces(context.attrs) ? Shape{} : target.shape};
@@ -48,15 +48,15 @@ Type infer_cross_entropy(const InferContext& context) {
   return infer_classes(context);
 }
 
-// Targets with the room that ignore_index needs, and where they are ignored.
+// Targets with the room that ignore_index and the number of any class need, and where they are ignored.
 struct Targets {
   Value index, ignored;
 };
 
 Targets targets(const Operand& target, const Attrs& attrs) {
   const std::int64_t ignore = attrs.integer("ignore_index");
-  const bool narrow = ignore != static_cast<std::int32_t>(ignore);
-  const Value index = narrow ? cast_to(target.value, DType::i64) : target.value;
+  const DType room = holds(DType::i32, ignore) ? compute_type(target.value.type().dtype) : DType::i64;
+  const Value index = cast_to(target.value, room);
   return {index, call(Op::eq, index, ignore)};
 }
 

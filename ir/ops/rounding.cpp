@@ -30,6 +30,8 @@ T nearest_even(T x) {
   return std::copysign(std::fmod(down, T(2)) == 0 ? down : down + 1, x);
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // A bound of clamp in the type of x; ints know -inf and inf as "no bound".
 template <class T>
 T bound(const Attr& attr) {
@@ -55,8 +57,10 @@ Type infer_clamp(const InferContext& c) {
   if (is_float(type.dtype)) return {type.dtype, type.shape};
   for (std::size_t i = 0; i < 2; ++i) {
     const Attr& attr = c.attrs[i];
-    if (!std::isinf(attr.number) && !attr.in(type.dtype))
-      c.fail("min and max of an int must be integers within its range, or infinite");
+    const bool bounds_nothing = attr.number == (i == 0 ? -kInfinity : kInfinity);
+    const bool fits =
+        std::isinf(attr.number) ? bounds_nothing || !is_narrow_int(type.dtype) : attr.in(type.dtype).has_value();
+    if (!fits) c.fail("min and max of an int must be integers within its range, or infinite");
   }
   return {type.dtype, type.shape};
 }
@@ -65,12 +69,8 @@ Type infer_clamp(const InferContext& c) {
 std::optional<Operand> bound_operand(const Attr& attr, DType dtype, double nothing) {
   if (attr.number == nothing) return std::nullopt;
   if (is_float(dtype)) return Operand(attr.number);
-  const bool low = attr.number < 0;
   if (!std::isinf(attr.number)) return Operand(attr.in(DType::i64)->i64());
-  if (dtype == DType::i64)
-    return Operand(low ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max());
-  return Operand(
-      std::int64_t{low ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int32_t>::max()});
+  return Operand(end_of_range(dtype, attr.number > 0).integer());
 }
 
 constexpr AttrDef kClamp[] = {{"min", AttrKind::number, "-inf"}, {"max", AttrKind::number, "inf"}};

@@ -75,14 +75,18 @@ Value flip_of_flip(const Site& s) {
 bool widens(DType from, DType to) {
   if (from == to || from == DType::boolean) return true;
   if (to == DType::f64) return from != DType::i64;
-  if (to == DType::f32) return from == DType::f16 || from == DType::bf16;
-  return from == DType::i32 && to == DType::i64;
+  if (to == DType::f32) return from == DType::f16 || from == DType::bf16 || is_narrow_int(from);
+  if (is_float(to)) return from == DType::i8 || from == DType::u8;  // 8 significant bits
+  return is_int(from) && is_int(to) && promote(from, to) == to;
 }
 
 Value cast_of_cast(const Site& s) {
   if (!made_by(s[0], Op::cast)) return {};
   const Operand& x = inner(s[0]);
-  if (!widens(x.value.type().dtype, s[0].value.type().dtype)) return {};
+  const DType from = x.value.type().dtype, to = s.node.type.dtype;
+  if (!widens(from, s[0].value.type().dtype)) return {};
+  // An int that does not fit another wraps, but saturates on the way through a float.
+  if (is_float(s[0].value.type().dtype) && is_int(from) && is_int(to) && !widens(from, to)) return {};
   const Value value = itself(s, x);
   return value ? value : made(s, Op::cast, {x}, {{"dtype", s.node.type.dtype}});
 }
@@ -199,8 +203,11 @@ constexpr Rule kRules[] = {
     {Op::minimum, "min(x, x) = x, min(min(x, c), c) = min(x, c)", extremum_again},
     {Op::neg, "-(-x) = x", [](const Site& s) { return twice(s, Op::neg); }},
     {Op::abs, "||x|| = |x|", [](const Site& s) { return made_by(s[0], Op::abs) ? itself(s, s[0]) : Value(); }},
-    {Op::abs, "|-x| = |x|",
-     [](const Site& s) { return made_by(s[0], Op::neg) ? made(s, Op::abs, {inner(s[0])}) : Value(); }},
+    {Op::abs, "|-x| = |x| (not u8)",
+     [](const Site& s) {
+       const bool has_sign = s.node.type.dtype != DType::u8;
+       return has_sign && made_by(s[0], Op::neg) ? made(s, Op::abs, {inner(s[0])}) : Value();
+     }},
     {Op::logical_not, "!!b = b (bool)", [](const Site& s) { return twice(s, Op::logical_not); }},
     {Op::logical_not, "!(a = b) = a != b", [](const Site& s) { return not_of_comparison(s, Op::eq, Op::ne); }},
     {Op::logical_not, "!(a != b) = a = b", [](const Site& s) { return not_of_comparison(s, Op::ne, Op::eq); }},

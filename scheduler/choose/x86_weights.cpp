@@ -36,7 +36,7 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    const bool in_panel = dot || (fused_.computes_a && !few);
+    const bool in_panel = dot || fused_.computes_a;
     // Tasks that share out outputs and channels where those are many, else outputs and images.
     const std::optional<Shares> shares =
         !few && groups == 1 && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
@@ -73,7 +73,8 @@ class TilesOfWeights : X86Chooser {
     // writing the tile is little beside it.
     const std::int64_t row_bytes = extent(q) * (few ? s_.block() : std::min<std::int64_t>(s_.block(), 2 * s_.lanes)) *
                                    (dot ? 2 : bytes(fused_.compute)),
-                       least = few && dot && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
+                       least =
+                           few && in_panel && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
         wanted = std::max<std::int64_t>(
             least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
     const bool shares_rows = rows_of_task < extent(p);  // then blocks of them fill those of a task
@@ -100,7 +101,7 @@ class TilesOfWeights : X86Chooser {
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
-      if ((dot || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
+      if ((in_panel || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
     } else {
       for (const int d : taps) add_if_any(s_.outer, d);
       const std::int64_t width = width_of(channels_of_task, most);

@@ -1,7 +1,8 @@
 // Which values are kept in memory. Everything else is computed again wherever it is used (R1, R8, R10).
 //
 // Stored are results, anchors, reductions, operands that an anchor reads many times, per-channel and scalar work that a
-// larger space uses (it would be repeated for every element), and whatever moves fewer bytes stored than recomputed.
+// larger space uses (it would be repeated for every element), what several gathers read, and whatever moves fewer bytes
+// stored than recomputed.
 #include "scheduler/fuse/choose_stored.h"
 
 #include <algorithm>
@@ -76,6 +77,12 @@ class Chooser {
   static std::size_t at(int v) { return static_cast<std::size_t>(v); }
   void store(int v) { stored_[at(v)] = true; }
   static bool is_view(const ir::Node& node) { return ir::op_def(node.op).family == ir::Family::view; }
+  // Terms that are added up for an element: what each has to be compared with.
+  static std::int64_t terms(const ir::Node& node) {
+    if (node.op != ir::Op::gather_grad) return 0;
+    const std::int64_t extent = node.operands[0].value.type().shape[static_cast<int>(node.attrs.integer("dim"))];
+    return extent > 1 ? std::min<std::int64_t>(extent, kMostOps) : 0;
+  }
   void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
     refusals_.push_back({producer,
                          consumer,
@@ -110,7 +117,7 @@ class Chooser {
     }
     cost.views += is_view(node);
     const bool copies = is_view(node) || row.family == ir::Family::source;
-    cost.ops += copies && node.op != ir::Op::rand ? 0 : row.cost;
+    cost.ops += copies && node.op != ir::Op::rand ? static_cast<int>(terms(node)) : row.cost;
     ++cost.length;
   }
 
@@ -127,6 +134,7 @@ class Chooser {
     const int operand = graph_.operands(v)[i];
     if (stored_[at(operand)]) return;
     if (runs_in_library(graph_, target_, v)) return store(operand);
+    if (row.op == ir::Op::gather && i == 0 && is_work_for_many_gathers(operand)) return store(operand);
     const int under = under_views(graph_, stored_, operand);
     if (stored_[at(under)]) {
       // Views of stored values are read in place, except where an image is read by a tile.
@@ -159,6 +167,19 @@ class Chooser {
            std::all_of(cost.leaves.begin(), cost.leaves.end(), [&](int leaf) { return leaf < parameters; });
   }
 
+  // Each gather would find an element at a place of its own, and compute it there.
+  bool is_work_for_many_gathers(int operand) const {
+    const std::vector<int>& users = users_[at(operand)];
+    const auto reads = [&](int user) {
+      return graph_.value(user)->op == ir::Op::gather && graph_.operands(user)[0] == operand;
+    };
+    if (std::count_if(users.begin(), users.end(), reads) < 2) return false;
+    bool gathers = false;
+    for (int v = operand; !stored_[at(v)] && is_view(*graph_.value(v)); v = graph_.operands(v)[0])
+      gathers |= graph_.operands(v).size() > 1 && graph_.value(v)->op != ir::Op::concat;
+    return gathers || costs_[at(operand)].ops > kMostRepeatedOps;
+  }
+
   // R6: the anchor computes the operand while it copies it to a panel. That moves fewer bytes where no kernel could
   // have stored it while it computes what the operand comes from: all of that is from outside, or is needed as a whole
   // before, as by the sums of a normalisation.
@@ -166,15 +187,16 @@ class Chooser {
     const Cost& cost = costs_[at(operand)];
     const Type& type = graph_.value(operand).type();
     if (cost.ops > kMostPrologueOps || !rules_.has(Rule::prologue)) return false;
-    bool any = false;
+    bool any = false, from_outside = true;
     for (const int leaf : cost.leaves) {
       if (graph_.value(leaf).type().elements() * 2 <= type.elements()) continue;
+      from_outside = from_outside && leaf < static_cast<int>(graph_.parameters().size());
       if (!is_needed_before(leaf, cost.leaves)) return false;
       any = true;
     }
     const auto users = static_cast<std::int64_t>(users_[at(operand)].size());
     const std::int64_t read = leaf_bytes(cost), once = read + (1 + users) * type.bytes();
-    return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_);
+    return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_, from_outside);
   }
   // The value comes from outside, or others of these are computed from it, or it is computed again, as it is for those
   // who read it in the backward pass.
@@ -218,7 +240,7 @@ class Chooser {
     const auto users = static_cast<std::int64_t>(users_[at(v)].size());
     if (!rules_.has(Rule::chain) && cost.ops > 0 && !is_view(node)) return store(v);
     if (cost.ops > kMostOps || cost.length > kMostLength / 2 ||
-        (users > 1 && cost.ops > kMostRepeatedOps && !is_view(node))) {
+        (users > 1 && cost.ops > kMostRepeatedOps && (!is_view(node) || terms(node) > 0))) {
       store(v);
       if (users > 1) {
         refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],

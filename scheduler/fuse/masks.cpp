@@ -48,7 +48,7 @@ class MaskKeeper {
     const std::vector<int> readers = groups_with(grouping_, users_, mask);
     const int home = home_of(mask, accesses, readers);
     if (home < 0) return;
-    const bool as_bits = can_be_bits(home, type);
+    const bool as_bits = can_be_bits(home, type, readers);
     const std::int64_t bytes = as_bits ? fusejit::bytes(DType::b1, type.elements()) : type.bytes();
 
     std::int64_t saved = -bytes;
@@ -119,10 +119,14 @@ class MaskKeeper {
     return groups > 1 && !is_depthwise && channels / groups % 8 != 0;
   }
 
-  // Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector.
-  bool can_be_bits(int home, const Type& type) const {
+  // Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector. A tile finds what it
+  // reads by every dim, also where there is one element along the last.
+  bool can_be_bits(int home, const Type& type, const std::vector<int>& readers) const {
     const int last = innermost_dim(type);
     if (last < 0 || type.shape[last] % 8 != 0) return false;
+    const bool by_tile =
+        std::any_of(readers.begin(), readers.end(), [&](int g) { return grouping_.groups[at(g)].anchor >= 0; });
+    if (by_tile && physical_dims(type).back() % 8 != 0) return false;
     const int anchor = grouping_.groups[at(home)].anchor;
     if (target_.isa == Isa::cuda) return anchor < 0;
     if (anchor >= 0 && divides_bytes(*graph_.value(anchor))) return false;

@@ -81,6 +81,12 @@ TEST_F(HeaderExamples, Transforms) {
   EXPECT_EQ(ready.pixels.size(), 224u * 224 * 3);
 }
 
+TEST_F(HeaderExamples, NormalizeOfBytes) {
+  fj::data::Normalize normalize({0.5}, {0.25});
+  fj::Tensor x = normalize(fj::tensor<std::uint8_t>({0, 255}).reshape({1, 1, 1, 2}));  // f32: -2, 2
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{-2, 2}));
+}
+
 TEST_F(HeaderExamples, DatasetOfOnesOwn) {
   fj::data::DataLoader loader(std::make_shared<Squares>(), {.batch_size = 30});
   const fj::data::Batch batch = *loader.begin();

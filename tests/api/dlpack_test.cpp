@@ -151,9 +151,10 @@ TEST_F(Dlpack, RefusesInOneSentenceAndGivesBack) {
     std::string sentence;
   } cases[] = {
       {[](auto& p) {
-         p.tensor.dtype = {kDLUInt, 8, 1};
+         p.tensor.dtype = {kDLUInt, 16, 1};
        },
-       "from_dlpack: uint8 is no dtype of tensors (which are bool, int32, int64, float16, bfloat16, float32, float64)"},
+       "from_dlpack: uint16 is no dtype of tensors (which are bool, int8, uint8, int16, int32, int64, float16, "
+       "bfloat16, float32, float64)"},
       {[](auto& p) {
          p.tensor.dtype = {kDLFloat, 32, 4};
        },
@@ -227,8 +228,10 @@ TEST_F(Dlpack, EveryDtypeGoesThereAndBack) {
   const struct {
     DType dtype;
     DLDataType type;
-  } cases[] = {{boolean, {kDLBool, 8, 1}}, {i32, {kDLInt, 32, 1}},   {i64, {kDLInt, 64, 1}},  {f16, {kDLFloat, 16, 1}},
-               {bf16, {kDLBfloat, 16, 1}}, {f32, {kDLFloat, 32, 1}}, {f64, {kDLFloat, 64, 1}}};
+  } cases[] = {{boolean, {kDLBool, 8, 1}}, {i8, {kDLInt, 8, 1}},       {u8, {kDLUInt, 8, 1}},
+               {i16, {kDLInt, 16, 1}},     {i32, {kDLInt, 32, 1}},     {i64, {kDLInt, 64, 1}},
+               {f16, {kDLFloat, 16, 1}},   {bf16, {kDLBfloat, 16, 1}}, {f32, {kDLFloat, 32, 1}},
+               {f64, {kDLFloat, 64, 1}}};
   const std::int64_t before = memory::allocated();
   for (const auto& c : cases) {
     const Tensor x = from_host(Floats{0, 1, -2.5f, 3}, {2, 2}).to(c.dtype);

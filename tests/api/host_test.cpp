@@ -76,7 +76,7 @@ TEST_F(Host, CopiesAnyStrides) {
     EXPECT_TRUE(x.evaluated()) << l.name;
     EXPECT_EQ(x.to_vector<float>(), walked(first, l.shape, l.strides)) << l.name;
   }
-  for (const DType dtype : {boolean, bf16, i32, f64}) {  // elements of one, two, four and eight bytes
+  for (const DType dtype : {boolean, u8, bf16, i16, i32, f64}) {  // elements of one, two, four and eight bytes
     const Tensor wide = arange(6, i64).to(dtype).reshape({2, 3});
     std::vector<char> bytes(static_cast<std::size_t>(wide.bytes()));
     wide.copy_to(bytes.data());

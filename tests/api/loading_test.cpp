@@ -61,7 +61,8 @@ TEST_F(Loading, SaysWhatDoesNotFitInOneSentence) {
   values["9.extra"] = ones({1});
   const std::string wrong =
       "of the module's 6 values 1 is missing ('1.bias'), 1 is unknown ('9.extra'), 2 are misshapen "
-      "('0.weight' is f32[2,4] and should be f32[2,3], '0.bias' is f64[2] and should be f32[2])";
+      "('0.weight' is f32[2,4] and should be f32[2,3], '0.bias' is f64[2] and should be f32[2]); "
+      "{.convert = true} rounds floats of another dtype, as '0.bias' from f64 to f32";
   EXPECT_EQ(error_of([&] { net.load_state_dict(values); }), "load_state_dict: " + wrong);
   save(values, path_);
   EXPECT_EQ(error_of([&] { net.load(path_); }), path_ + ": " + wrong);
@@ -115,6 +116,58 @@ TEST_F(Loading, WithoutStrictnessLoadsWhatFits) {
   }
 }
 
+// f32 values for a module in a narrow type: refused, or rounded where that is asked for.
+TEST_F(Loading, ConvertsFloatsOnRequest) {
+  const nn::Sequential source = linear_and_norm();
+  const StateDict values = source.state_dict();
+  for (const DType narrow : {bf16, f16, f64}) {
+    for (const std::string& file : {std::string(), path_, folder_ / "values.safetensors"}) {
+      if (!file.empty()) source.save(file);
+      nn::Sequential net = linear_and_norm();
+      net.to(narrow);
+      const Values before = values_of(net.state_dict());
+      const auto load = [&](nn::LoadOptions options) {
+        return file.empty() ? net.load_state_dict(values, options) : net.load(file, options);
+      };
+      const std::string refused = error_of([&] { load({}); }), type(name(narrow));
+      EXPECT_NE(refused.find("'0.weight' is f32[2,3] and should be " + type + "[2,3]"), std::string::npos) << refused;
+      EXPECT_NE(refused.find("; {.convert = true} rounds floats of another dtype, as '0.weight' from f32 to " + type),
+                std::string::npos)
+          << refused;
+      EXPECT_EQ(load({.strict = false}).misshapen.size(), 6u);
+      EXPECT_EQ(values_of(net.state_dict()), before);
+
+      const nn::Unloaded report = load({.convert = true});
+      EXPECT_TRUE(report.empty());
+      ASSERT_EQ(report.converted.size(), 6u);
+      EXPECT_EQ(report.converted[0].name, "0.weight");
+      EXPECT_EQ(report.converted[0].given.dtype, f32);
+      EXPECT_EQ(report.converted[0].own.dtype, narrow);
+      for (const auto& [name, value] : net.state_dict()) {
+        EXPECT_EQ(value.dtype(), narrow) << name;
+        EXPECT_EQ(value.to_vector<float>(), values.at(name).to(narrow).to_vector<float>()) << name;
+      }
+      EXPECT_TRUE(load({.convert = true}).converted.size() == 6u) << "of what is given, not of what is there";
+    }
+  }
+}
+
+// What is no float, or of another shape, is not what convert is for.
+TEST_F(Loading, ConvertsFloatsAlone) {
+  nn::Linear layer(3, 2);
+  layer.to(bf16);
+  EXPECT_EQ(error_of([&] {
+              layer.load_state_dict({{"weight", ones({2, 4})}, {"bias", zeros({2}, i64)}}, {.convert = true});
+            }),
+            "load_state_dict: of the module's 2 values 2 are misshapen ('weight' is f32[2,4] and should be bf16[2,3], "
+            "'bias' is i64[2] and should be bf16[2])");
+  const nn::Unloaded report = layer.load_state_dict({{"weight", ones({2, 3})}}, {.strict = false, .convert = true});
+  EXPECT_EQ(report.missing, (std::vector<std::string>{"bias"}));
+  EXPECT_EQ(report.converted.size(), 1u);
+  EXPECT_EQ(layer.weight().value().to_vector<float>(), std::vector<float>(6, 1));
+  EXPECT_TRUE(layer.weight().value().needs_grad());
+}
+
 // The caller's tensors stay the caller's, and the parameters ones to train.
 TEST_F(Loading, LeavesTheGivenTensorsAlone) {
   nn::Linear layer(2, 1);
@@ -153,7 +206,9 @@ TEST_F(Loading, SafetensorsLoadAsArchivesDo) {
                 ": of the module's 14 values 10 are missing ('2.weight', '2.bias', '3.weight', '3.bias', '4.weight' "
                 "and 5 more), 2 are unknown ('1.running_mean', '1.running_var'), 4 are misshapen ('0.weight' is "
                 "bf16[2,3] and should be f32[2,3], '0.bias' is bf16[2] and should be f32[2], '1.weight' is bf16[2] "
-                "and should be f32[2,3], '1.bias' is bf16[2] and should be f32[2])");
+                "and should be f32[2,3], '1.bias' is bf16[2] and should be f32[2]); {.convert = true} rounds floats of "
+                "another "
+                "dtype, as '0.weight' from bf16 to f32");
   const nn::Unloaded left = wider.load(path, {.strict = false});
   EXPECT_EQ(left.missing.size() + left.unexpected.size() + left.misshapen.size(), 16u);
   EXPECT_EQ(error_of([&] { save(ones({2}), path); }),

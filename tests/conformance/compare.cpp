@@ -19,9 +19,12 @@ std::vector<Buffer> random_arguments(const ir::Graph& graph, std::uint64_t seed,
     Buffer buffer = Buffer::allocate(type);
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       const double u = static_cast<double>(random() >> 11) * 0x1p-53;
+      // Narrow integers are from their whole range, so that they wrap.
+      const std::int64_t low = is_narrow_int(type.dtype) ? ir::end_of_range(type.dtype, false).integer() : 0,
+                         count = is_narrow_int(type.dtype) ? std::int64_t{1} << bits(type.dtype) : integer_bound;
       const ir::Scalar scalar = is_float(type.dtype)
                                     ? ir::Scalar::of(2 * u - 1)
-                                    : ir::Scalar::of(static_cast<std::int64_t>(u * static_cast<double>(integer_bound)));
+                                    : ir::Scalar::of(low + static_cast<std::int64_t>(u * static_cast<double>(count)));
       ir::store_element(buffer.data(), type.dtype, i, ir::cast(scalar, type.dtype));
     }
     arguments.push_back(buffer);

@@ -58,7 +58,11 @@ std::string compare_cuda(const ir::Graph& graph, const std::vector<Buffer>& argu
 
 std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Tolerance tolerance, std::int64_t integer_bound,
                             bool kernel_interpreter) {
-  const std::vector<Buffer> arguments = random_arguments(graph, seed, integer_bound);
+  return compare_engines(graph, random_arguments(graph, seed, integer_bound), tolerance, kernel_interpreter);
+}
+
+std::string compare_engines(const ir::Graph& graph, const std::vector<Buffer>& arguments, Tolerance tolerance,
+                            bool kernel_interpreter) {
   const auto run = [&](runtime::SessionOptions options) {
     return runtime::Session(std::move(options)).run(graph, arguments);
   };

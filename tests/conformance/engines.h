@@ -15,4 +15,8 @@ namespace fusejit::testing {
 std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Tolerance tolerance = {},
                             std::int64_t integer_bound = 4, bool kernel_interpreter = true);
 
+// The same of these arguments.
+std::string compare_engines(const ir::Graph& graph, const std::vector<runtime::Buffer>& arguments,
+                            Tolerance tolerance = {}, bool kernel_interpreter = true);
+
 }  // namespace fusejit::testing

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/conformance/graphs.h"
+#include "tests/conformance/graphs_of_bytes.h"
 
 namespace fusejit {
 namespace {
@@ -17,7 +17,7 @@ TEST_P(Engines, Agree) {
   EXPECT_EQ(testing::compare_engines(graph, 1), "") << GetParam().text;
 }
 
-INSTANTIATE_TEST_SUITE_P(Graphs, Engines, ::testing::ValuesIn(testing::kGraphCases),
+INSTANTIATE_TEST_SUITE_P(Graphs, Engines, ::testing::ValuesIn(testing::every_graph_case()),
                          [](const ::testing::TestParamInfo<GraphCase>& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "frontend/io/npz.h"
+#include "ir/base/check.h"
 
 namespace fusejit::test {
 namespace {
@@ -26,6 +27,13 @@ std::uint64_t hashed(std::uint64_t seed, std::uint64_t i) {
 }
 
 }  // namespace
+
+std::vector<double> recorded_array(const std::string& file, const std::string& name) {
+  const auto arrays = io::read_npz(std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/" + file,
+                                   [&](std::string_view n) { return n == name; });
+  FJ_CHECK(arrays.size() == 1, "{}: there is no array '{}'", file, name);
+  return from_host(arrays[0].bytes.data(), arrays[0].shape, arrays[0].dtype).to_vector<double>();
+}
 
 std::vector<float> uniform_of(const std::string& label, std::int64_t count, double low, double high) {
   const std::uint64_t seed = crc32(label);

@@ -11,6 +11,8 @@
 
 namespace fusejit::test {
 
+// An array of a recorded file, such as "resnet18_curve.npz".
+std::vector<double> recorded_array(const std::string& file, const std::string& name);
 // f32 values in [low, high), of a sequence that `label` picks.
 std::vector<float> uniform_of(const std::string& label, std::int64_t count, double low, double high);
 // f32; every parameter and running statistic of a network by its name.

@@ -7,6 +7,7 @@
     python make_references.py layers         the layers of torch.nn: tests/reference/layers/*.npz
     python make_references.py networks       one step of whole networks: tests/reference/networks/*.npz
     python make_references.py curves         the loss curves; reads Fashion-MNIST (--data FOLDER)
+    python make_references.py examples       the programs in examples/: tests/reference/examples/*.npz
 
 Images are apart, since they need Pillow and no PyTorch: python recording/images.py
 
@@ -61,8 +62,8 @@ def main():
     parser.add_argument(
         "parts",
         nargs="*",
-        default=["ops", "composed", "optimisers", "layers", "networks", "curves"],
-        help="ops, composed, optimisers, layers, networks, curves (default: all)",
+        default=["ops", "composed", "optimisers", "layers", "networks", "curves", "examples"],
+        help="ops, composed, optimisers, layers, networks, curves, examples (default: all)",
     )
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
     arguments = parser.parse_args()
@@ -86,10 +87,15 @@ def main():
 
         training_steps.record(HERE / "networks")
     if "curves" in arguments.parts:
-        from recording import resnet_curve, s4_curves
+        from recording import autocast_curves, resnet_curve, s4_curves
 
         s4_curves.record(HERE, pathlib.Path(arguments.data))
         resnet_curve.record(HERE, pathlib.Path(arguments.data))
+        autocast_curves.record(HERE, pathlib.Path(arguments.data))
+    if "examples" in arguments.parts:
+        from recording import examples
+
+        examples.record(HERE)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 #include "tests/support/composed_cases.h"
 
+#include <cstring>
 #include <limits>
 
 #include "frontend/io/npz.h"
+#include "frontend/state.h"
 #include "fusejit/composed.h"
+#include "fusejit/grad.h"
 
 namespace fusejit::test {
 namespace {
@@ -143,6 +146,65 @@ const std::map<std::string, ComposedFunction>& composed_cases() {
       {"grid_sample_corners", one([](In in) { return grid_sample(in[0], in[1], {.align_corners = true}); })},
       {"grid_sample_border", one([](In in) { return grid_sample(in[0], in[1], {.padding_mode = "border"}); })},
       {"grid_sample_nearest", one([](In in) { return grid_sample(in[0], in[1], {.mode = "nearest"}); })},
+      {"edge_stack_alone", one([](In in) { return stack(in, -2); })},
+      {"edge_stack_scalars", one([](In in) { return stack(in); })},
+      {"edge_split_beyond", [](In in) { return split(in[0], 9, -1); }},
+      {"edge_chunk_beyond", [](In in) { return chunk(in[0], 9, -2); }},
+      {"edge_unbind_one", [](In in) { return unbind(in[0], -1); }},
+      {"edge_diagonal_row", one([](In in) { return diagonal(in[0], 2, -2, -1); })},
+      {"edge_tril_row", one([](In in) { return tril(in[0], 1); })},
+      {"edge_triu_nan", one([](In in) { return triu(in[0], 1); })},
+      {"edge_index_select_none", one([](In in) { return index_select(in[0], 1, in[1]); })},
+      {"edge_index_select_one", one([](In in) { return index_select(in[0], -2, in[1]); })},
+      {"edge_take_none", one([](In in) { return take(in[0], in[1]); })},
+      {"edge_take_ends", one([](In in) { return take(in[0], in[1]); })},
+      {"edge_masked_fill_scalar", one([](In in) { return masked_fill(in[0], in[1], kInf); })},
+      {"edge_scatter_add_none", one([](In in) { return scatter_add(in[0], 0, in[1], in[2]); })},
+      {"edge_scatter_add_same", one([](In in) { return scatter_add(in[0], -1, in[1], in[2]); })},
+      {"edge_sort_one", [](In in) { return both(sort(in[0], 1)); }},
+      {"edge_sort_zeros", [](In in) { return both(sort(in[0])); }},
+      {"edge_sort_zeros_descending", [](In in) { return both(sort(in[0], -1, true)); }},
+      {"edge_sort_none", [](In in) { return both(sort(in[0], 0)); }},
+      {"edge_argsort_ties", one([](In in) { return argsort(in[0], -2, true); })},
+      {"edge_topk_whole", [](In in) { return both(topk(in[0], 3, -2)); }},
+      {"edge_topk_special", one([](In in) { return topk(in[0], 3).values; })},
+      {"edge_topk_special_smallest", one([](In in) { return topk(in[0], 5, -1, false).values; })},
+      {"edge_topk_one", [](In in) { return both(topk(in[0], 1)); }},
+      {"edge_norm_none", one([](In in) { return norm(in[0], 2, {0}); })},
+      {"edge_norm_special", one([](In in) { return norm(in[0], 2, {0}); })},
+      {"edge_norm_inf_nan", one([](In in) { return norm(in[0].detach(), kInf); })},
+      {"edge_norm_inf_ties", one([](In in) { return norm(in[0], kInf, {0}); })},
+      {"edge_norm_1_zero", one([](In in) { return norm(in[0], 1, {-1}); })},
+      {"edge_std_one", one([](In in) { return fusejit::std(in[0]); })},
+      {"edge_logsumexp_special", one([](In in) { return logsumexp(in[0], {0}); })},
+      {"edge_logsumexp_nan", one([](In in) { return logsumexp(in[0], {0}); })},
+      {"edge_logsumexp_one", one([](In in) { return logsumexp(in[0], {-2}); })},
+      {"edge_cumsum_one", one([](In in) { return cumsum(in[0], 1); })},
+      {"edge_cumsum_special", one([](In in) { return cumsum(in[0], 0); })},
+      {"edge_cumsum_none", one([](In in) { return cumsum(in[0], -1); })},
+      {"edge_dot_none", one([](In in) { return dot(in[0], in[1]); })},
+      {"edge_outer_one", one([](In in) { return outer(in[0], in[1]); })},
+      {"edge_einsum_scalars", einsum_of(",->")},
+      {"edge_einsum_none", einsum_of("ij,jk->ik")},
+      {"edge_einsum_everything", einsum_of("bij->")},
+      {"edge_conv1d_one", one([](In in) { return conv1d(in[0], in[1], {.padding = 1}); })},
+      {"edge_conv1d_stride", one([](In in) { return conv1d(in[0], in[1], {.stride = 11}); })},
+      {"edge_pixel_shuffle_alone", one([](In in) { return pixel_shuffle(in[0], 1); })},
+      {"edge_interpolate_of_one",
+       one([](In in) { return interpolate(in[0], {.size = Pair(3, 2), .mode = "bilinear"}); })},
+      {"edge_interpolate_to_one",
+       one([](In in) { return interpolate(in[0], {.size = 1, .mode = "bilinear", .align_corners = true}); })},
+      {"edge_interpolate_factor",
+       one([](In in) { return interpolate(in[0], {.scale_factor = Scale(1.3, 1.5), .mode = "bilinear"}); })},
+      {"edge_interpolate_area_larger",
+       one([](In in) { return interpolate(in[0], {.size = Pair(7, 9), .mode = "area"}); })},
+      {"edge_interpolate_same", one([](In in) { return interpolate(in[0], {.scale_factor = 1, .mode = "bilinear"}); })},
+      {"edge_grid_sample_cell", one([](In in) { return grid_sample(in[0], in[1]); })},
+      {"edge_grid_sample_cell_corners",
+       one([](In in) { return grid_sample(in[0], in[1], {.padding_mode = "border", .align_corners = true}); })},
+      {"edge_grid_sample_points", one([](In in) { return grid_sample(in[0], in[1], {.align_corners = true}); })},
+      {"edge_grid_sample_points_nearest",
+       one([](In in) { return grid_sample(in[0], in[1], {.mode = "nearest", .padding_mode = "border"}); })},
       {"arange", one([](In) { return arange(-3, 8, 4); })},
       {"arange_down", one([](In) { return arange(2.5, -1, -0.7); })},
       {"linspace", one([](In) { return linspace(-1, 2.2, 9); })},
@@ -173,6 +235,38 @@ Tensors composed_arrays(const std::string& name, const std::string& what) {
     found[i] = at->second;
   }
   return found;
+}
+
+Tensor in_form(const Tensor& x, DType dtype, Layout layout) {
+  Tensor y = is_float(x.dtype()) ? x.to(dtype) : x;
+  if (layout == Layout::standard || y.rank() != 4 || y.elements() == 0) return y.eval();
+  const Tensor rows = permute(y, {0, 2, 3, 1}).eval();
+  const runtime::Buffer memory = runtime::Buffer::allocate({y.dtype(), y.shape(), layout});
+  const runtime::Buffer from = attachment(value_of(rows).get())->buffer;
+  std::memcpy(memory.data(), from.data(), static_cast<std::size_t>(memory.bytes()));
+  return tensor_of(memory);
+}
+
+Tensors WithGradients::all() const {
+  Tensors both = results;
+  both.insert(both.end(), gradients.begin(), gradients.end());
+  return both;
+}
+
+WithGradients with_gradients(const std::string& name, Tensors inputs) {
+  Tensors wanted, differentiable, cotangents;
+  for (Tensor& x : inputs)
+    if (is_float(x.dtype())) wanted.push_back(x.requires_grad());
+  WithGradients made{composed_cases().at(name)(inputs), {}};
+  const Tensors recorded = composed_arrays(name, "d_out");
+  for (std::size_t i = 0; i < made.results.size(); ++i) {
+    const Tensor& y = made.results[i];
+    if (!y.needs_grad()) continue;
+    differentiable.push_back(y);
+    cotangents.push_back(recorded.at(i).to(y.dtype()).eval());
+  }
+  if (!differentiable.empty()) made.gradients = grad(differentiable, cotangents, wanted);
+  return made;
 }
 
 }  // namespace fusejit::test

@@ -21,4 +21,13 @@ const std::map<std::string, Tensor>& recorded_composed();
 // Those called `<name>.<what>0`, `<name>.<what>1`, ...; empty where one is missing but a later one is there.
 Tensors composed_arrays(const std::string& name, const std::string& what);
 
+// A recorded input: of floats in that dtype, images also in that layout; evaluated.
+Tensor in_form(const Tensor& x, DType dtype, Layout layout);
+// What the function gives of these inputs, with its gradients in the float ones behind: of the recorded cotangents.
+struct WithGradients {
+  Tensors results, gradients;
+  Tensors all() const;
+};
+WithGradients with_gradients(const std::string& name, Tensors inputs);
+
 }  // namespace fusejit::test

@@ -47,7 +47,7 @@ inline std::string node(const std::string& op, const std::vector<std::string>& i
   return field(1, all(text, field(4, op), attributes));
 }
 
-constexpr int kFloat = 1, kUint8 = 2, kInt64 = 7, kBool = 9;
+constexpr int kFloat = 1, kUint16 = 4, kInt64 = 7, kBool = 9;
 
 // An initializer of these bytes, as a field of a graph.
 inline std::string initializer(const std::string& name, const std::vector<std::int64_t>& dims, int type,

@@ -12,8 +12,8 @@
 namespace fusejit::test {
 namespace {
 
-const DType kDtypes[] = {DType::f32, DType::f64,     DType::i32, DType::i64, DType::u32,
-                         DType::u64, DType::boolean, DType::f16, DType::bf16};
+const DType kDtypes[] = {DType::f32,     DType::f64, DType::i32,  DType::i64, DType::u32, DType::u64,
+                         DType::boolean, DType::f16, DType::bf16, DType::i8,  DType::u8,  DType::i16};
 
 // One definition on whole buffers.
 struct Piece {

@@ -14,7 +14,7 @@ double special(std::mt19937_64& random) {
 
 ir::Scalar random_scalar(DType dtype, Values values, std::mt19937_64& random) {
   if (dtype == DType::boolean) return ir::Scalar::of(random() % 2 == 0);
-  if (!is_float(dtype)) return {dtype, bits(dtype) == 32 ? random() & 0xffffffff : random()};
+  if (!is_float(dtype)) return {dtype, random() & ~std::uint64_t{0} >> (64 - bits(dtype))};
   const bool odd = values == Values::special && random() % 4 == 0;
   return ir::cast(ir::Scalar::of(odd ? special(random) : std::normal_distribution<double>()(random)), dtype);
 }

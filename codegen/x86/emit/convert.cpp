@@ -109,17 +109,17 @@ Value* int_to_f64_odd(Builder& b, Value* x, bool is_signed) {
 
 Value* float_to_int(Builder& b, Value* x, DType to) {
   Type* type = lanes(x, value_type(b.getContext(), to));
-  const auto id = is_unsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
+  const auto id = is_signed(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
   return b.CreateIntrinsic(id, {type, x->getType()}, {x});
 }
 
 Value* int_to_float(Builder& b, const MachineFacts& facts, Value* x, DType from, DType to) {
-  const bool is_signed = is_int(from);
+  const bool has_sign = is_signed(from);
   if (to == DType::f16 || to == DType::bf16) {
-    return narrow16(b, facts, f64_to_f32_odd(b, int_to_f64_odd(b, x, is_signed)), to);
+    return narrow16(b, facts, f64_to_f32_odd(b, int_to_f64_odd(b, x, has_sign)), to);
   }
   Type* type = lanes(x, value_type(b.getContext(), to));
-  return is_signed ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
+  return has_sign ? b.CreateSIToFP(x, type) : b.CreateUIToFP(x, type);
 }
 
 Value* float_to_float(Builder& b, const MachineFacts& facts, Value* x, DType from, DType to) {
@@ -140,6 +140,10 @@ Type* value_type(llvm::LLVMContext& context, DType dtype) {
     case DType::boolean:
     case DType::b1:
       return Type::getInt1Ty(context);
+    case DType::i8:
+    case DType::u8:
+      return Type::getInt8Ty(context);
+    case DType::i16:
     case DType::f16:
     case DType::bf16:
       return Type::getInt16Ty(context);
@@ -194,7 +198,7 @@ Value* cast(Builder& b, const MachineFacts& facts, Value* x, DType from, DType t
   }
   if (is_float(from)) return is_float(to) ? float_to_float(b, facts, x, from, to) : float_to_int(b, x, to);
   if (is_float(to)) return int_to_float(b, facts, x, from, to);
-  return is_int(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
+  return is_signed(from) ? b.CreateSExtOrTrunc(x, type) : b.CreateZExtOrTrunc(x, type);
 }
 
 Value* bits_of(Builder& b, Value* x, DType from) {

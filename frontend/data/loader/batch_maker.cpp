@@ -20,18 +20,13 @@ class Column {
     FJ_CHECK(is_whole && image.pixels.size() == static_cast<std::size_t>(image.height * image.width * image.channels),
              "the image has {} x {} pixels with {} channels and {} bytes", image.height, image.width, image.channels,
              image.pixels.size());
-    auto* to = static_cast<float*>(row(place, {f32, {image.channels, image.height, image.width}, layout_}));
+    const Shape shape{image.channels, image.height, image.width};
+    if (transform.keeps_bytes())
+      return write(static_cast<std::uint8_t*>(row(place, {u8, shape, layout_})), image,
+                   [](std::size_t, std::uint8_t byte) { return byte; });
+    auto* to = static_cast<float*>(row(place, {f32, shape, layout_}));
     if (values_.empty()) values_ = transform.values_of_bytes(image.channels);
-    const auto channels = static_cast<std::size_t>(image.channels);
-    const std::size_t area = image.pixels.size() / channels;
-    const bool is_apart = layout_ == Layout::standard;
-    for (std::size_t c = 0; c < channels; ++c) {
-      const float* values = &values_[c * 256];
-      const std::uint8_t* from = &image.pixels[c];
-      float* plane = to + (is_apart ? c * area : c);
-      const std::size_t step = is_apart ? 1 : channels;
-      for (std::size_t i = 0; i < area; ++i) plane[i * step] = values[from[i * channels]];
-    }
+    write(to, image, [&](std::size_t channel, std::uint8_t byte) { return values_[channel * 256 + byte]; });
   }
   void put(std::size_t place, const Tensor& tensor) {
     FJ_CHECK(tensor.defined(), "a tensor is empty");
@@ -43,6 +38,19 @@ class Column {
   runtime::Buffer buffer() const { return buffer_; }
 
  private:
+  // The elements `of(channel, byte)` of an image, in the batch's layout.
+  template <class T, class Of>
+  void write(T* to, const Image& image, const Of& of) const {
+    const auto channels = static_cast<std::size_t>(image.channels);
+    const std::size_t area = image.pixels.size() / channels;
+    const bool is_apart = layout_ == Layout::standard;
+    for (std::size_t c = 0; c < channels; ++c) {
+      const std::uint8_t* from = &image.pixels[c];
+      T* plane = to + (is_apart ? c * area : c);
+      const std::size_t step = is_apart ? 1 : channels;
+      for (std::size_t i = 0; i < area; ++i) plane[i * step] = of(c, from[i * channels]);
+    }
+  }
   // Where an example of this type goes.
   void* row(std::size_t place, const Type& type) {
     if (!buffer_) {

@@ -1,4 +1,4 @@
-// A batch from examples, in host memory: images are written where they stay, already as f32.
+// A batch from examples, in host memory: images are written where they stay, as f32 or as bytes.
 #pragma once
 
 #include <atomic>

@@ -17,7 +17,8 @@ namespace fusejit {
 
 // While one lives, operations recorded on this thread take their f32, bf16 and f16 operands as docs/ops.md section 2
 // says, after PyTorch's lists: convolutions and products in `dtype`; exp, log, pow, softmax, losses, sums, layer and
-// group norm in f32; all others as they are, promoted where they meet. Batch norm computes in f32 whatever its input
+// group norm in f32; dot, grid_sample, scatter_add and concat of mixed ones in the widest of theirs; all others as they
+// are, promoted where they meet. Batch norm computes in f32 whatever its input
 // is. f64 and integers are left alone. The innermost one counts; dtype f32 is none at all. Gradients are those of what
 // was recorded, so a loop of one's own leaves the scope before it asks for them, or not: it is the same.
 //   fj::Tensor x = fj::ones({2, 8}), w = fj::ones({3, 8});

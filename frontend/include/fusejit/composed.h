@@ -60,7 +60,7 @@ Tensor triu(const Tensor& x, std::int64_t diagonal = 0);
 // Gradients, and scatter_add(), compare each place of x along `dim` (take(): each element) with each index there, since
 // no kernel scatters: time is the product of the two.
 
-// The slices of x along `dim` that `index` names, [L] i32 or i64. A place outside gives NaN, in integer tensors 0.
+// The slices of x along `dim` that `index` names, [L] ints. A place outside gives NaN, in integer tensors 0.
 //
 //   fj::index_select(fj::tensor<float>({5, 6, 7}), 0, fj::tensor<int>({2, 2, 0})).to_vector<float>();  // 7, 7, 5
 Tensor index_select(const Tensor& x, int dim, const Tensor& index);
@@ -73,16 +73,17 @@ Tensor take(const Tensor& x, const Tensor& index);
 //   fj::masked_fill(fj::tensor<float>({1, 2}), fj::tensor<int>({1, 0}) > 0, 9).to_vector<float>();  // 9, 2
 Tensor masked_fill(const Tensor& x, const Tensor& mask, Number value);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value);
-// x with each element of src added at the place that index names along `dim`. index: i32 or i64 of x's rank, no larger
+// x with each element of src added at the place that index names along `dim`. index: ints of x's rank, no larger
 // than src, nor, elsewhere, than x; x and src of one dtype. Sums in row-major order; a place outside is dropped.
 //
 //   fj::scatter_add(fj::zeros({3}), 0, fj::tensor<int>({0, 2, 2}), fj::ones({3})).to_vector<float>();  // 1, 0, 2
 Tensor scatter_add(const Tensor& x, int dim, const Tensor& index, const Tensor& src);
 
 // ---- order ----------------------------------------------------------------------------------------------------------
-// Along `dim`, any dtype; NaN stands above all numbers, and equal elements keep their order. Every element is compared
-// with every other one, so time grows with the square of the extent: meant for classes and scores, not for 10^5
-// numbers.
+// Along `dim`, any dtype; NaN stands above all numbers, and equal elements keep their order. Up to 256 elements are
+// compared with each other; of more, runs are, and then merged: extent*log^2(extent) work in all, in some
+// log^2(extent)/4 kernels, so that the first call of a new extent compiles for a while. topk() of at most 256 merges no
+// more than k.
 
 // Elements in order, and where each of them was along the axis.
 struct Sorted {

@@ -23,7 +23,8 @@ namespace fusejit::data {
 
 // Examples side by side.
 struct Batch {
-  Tensor images;  // x of the examples: f32 [N,C,H,W] of images, [N,...] of arrays [...] with their dtype
+  // x of the examples: f32 [N,C,H,W] of images, u8 after PILToTensor; [N,...] of arrays [...] with their dtype
+  Tensor images;
   Tensor labels;  // y: i64 [N] of labels, else as x
 };
 
@@ -33,7 +34,7 @@ struct DataLoaderOptions {
   bool drop_last = false;                  // leave out an incomplete last batch
   int num_workers = 0;                     // threads that make batches ahead; 0: they are made when they are asked for
   int prefetch_factor = 2;                 // batches ahead, for each worker
-  Compose transform = {};                  // of images; the last step is always ToTensor
+  Compose transform = {};                  // of images; the last step is ToTensor unless it is PILToTensor
   Layout layout = Layout::standard;        // of the memory of images; the shape is [N,C,H,W] in any case
   std::optional<std::uint64_t> seed = {};  // of orders and transforms; left out: drawn from the default generator
 };

@@ -9,7 +9,8 @@
 
 namespace fusejit::data {
 
-// Rows from the top, the channels of a pixel together. No Tensor: there are no tensors of bytes.
+// Rows from the top, the channels of a pixel together. A Tensor of them is from_host(pixels, {height, width,
+// channels}).
 struct Image {
   std::int64_t height = 0, width = 0;
   std::int64_t channels = 0;         // 1: grey, 2: grey and alpha, 3: RGB, 4: RGB and alpha

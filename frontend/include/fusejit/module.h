@@ -50,13 +50,20 @@ class Parameter {
 };
 
 struct LoadOptions {
-  bool strict = true;  // false: what does not fit is left as it is
+  bool strict = true;    // false: what does not fit is left as it is
+  bool convert = false;  // floats of another dtype are rounded to the module's; otherwise they do not fit
 };
 
-// What was not loaded, by names in the module's order, unknown ones in alphabetical order.
+// What was not loaded, and what was as another dtype, by names in the module's order, unknown ones in alphabetical
+// order.
 //   fj::nn::Linear head(512, 10);
 //   fj::nn::Unloaded left = head.load_state_dict({{"weight", fj::ones({1000, 512})}}, {.strict = false});
 //   std::cout << left.misshapen[0].given.shape[0] << ' ' << left.missing[0];  // 1000 bias
+// f32 values for a module in bf16:
+//   fj::nn::Linear half(512, 10);
+//   half.to(fj::bf16);
+//   fj::nn::Unloaded report = half.load(path, {.convert = true});
+//   std::cout << report.converted[0].name << ' ' << report.converted[0].given.str();  // weight f32[10,512]
 struct Unloaded {
   // A value that is not of the type of its own.
   struct Misshapen {
@@ -66,6 +73,7 @@ struct Unloaded {
   std::vector<std::string> missing;     // the module's, not given
   std::vector<std::string> unexpected;  // given, not the module's
   std::vector<Misshapen> misshapen;     // of another shape or dtype than the module's
+  std::vector<Misshapen> converted;     // loaded, but rounded to the module's dtype: with LoadOptions::convert alone
   bool empty() const { return missing.empty() && unexpected.empty() && misshapen.empty(); }
 };
 
@@ -106,7 +114,8 @@ class Module {
   StateDict state_dict() const;
   // Sets every value to the one of its name. All of it or nothing: one UserError that counts what is missing, unknown,
   // or of another shape or dtype, and names the first five of each. With strict = false, sets what fits and returns the
-  // rest. Entries called num_batches_tracked, which PyTorch writes, are passed over.
+  // rest. With convert = true, floats of another dtype fit too: they are rounded to nearest even (beyond f16's range to
+  // infinity), and returned as converted. Entries called num_batches_tracked, which PyTorch writes, are passed over.
   Unloaded load_state_dict(const StateDict& values, LoadOptions options = {});
   // state_dict() as a file, and back: .npz, or .safetensors if the name ends so. Errors as in io.h.
   void save(const std::string& path) const;

@@ -250,10 +250,10 @@ Tensor pad(const Tensor& x, const Dims& low, const Dims& high, Number value = 0)
 // float).
 Tensor concat(const std::vector<Tensor>& tensors, int dim = 0);
 Tensor flip(const Tensor& x, const Dims& dims);
-// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`. index: i32 or i64 of x's rank, no larger than x elsewhere.
+// out[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`. index: ints of x's rank, no larger than x elsewhere.
 // A place outside gives NaN, in integer tensors 0.
 Tensor gather(const Tensor& x, int dim, const Tensor& index);
-// index: [...] i32 or i64 -> [..., num_classes], 1 where the class is; a class outside [0, num_classes) gives zeros.
+// index: [...] ints -> [..., num_classes], 1 where the class is; a class outside [0, num_classes) gives zeros.
 Tensor one_hot(const Tensor& index, std::int64_t num_classes, DType dtype = i64);
 
 // ---- convolutions, products, pools ----------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ struct ClassLossOptions {
   double label_smoothing = 0;        // cross_entropy only: this share of each target goes to all classes alike
   Tensor weight = {};                // [C], of each class: counts its losses so often, and in the mean
 };
-// -logp[n, target[n, ...], ...]. logp: [N,C,...] log-probabilities, target: [N,...] i32 or i64, classes 0 .. C - 1; any
+// -logp[n, target[n, ...], ...]. logp: [N,C,...] log-probabilities, target: [N,...] ints, classes 0 .. C - 1; any
 // other target that is not ignore_index makes the loss NaN.
 Tensor nll_loss(const Tensor& logp, const Tensor& target, const ClassLossOptions& options = {});
 // nll_loss(log_softmax(x, 1), target). x: [N,C,...]. Or target: float, of x's shape, the probability of each class

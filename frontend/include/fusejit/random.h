@@ -49,7 +49,7 @@ Tensor normal(Number mean, Number deviation, const Shape& shape, DType dtype = f
 Tensor normal(const Tensor& mean, const Tensor& deviation);
 // Whole numbers from low to high, that one left out: the rest of a word of 48 bits divided by high - low, of one of 64
 // bits where there are more than 2^24 of them. Up to 2^40 of them are as probable as each other but for one part in
-// 2^24. Any dtype; i32 and bool must hold the numbers, floats round them. UserError unless low < high.
+// 2^24. Any dtype; ints and bool must hold the numbers, floats round them. UserError unless low < high.
 //
 //   fj::Tensor dice = fj::randint(1, 7, {10});
 Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, DType dtype = i64);

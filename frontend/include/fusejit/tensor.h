@@ -130,7 +130,7 @@ class Tensor {
   std::shared_ptr<TensorState> state_;
 };
 
-// The dtype of a C++ element type: float -> f32, bool -> boolean, std::int64_t -> i64, ...
+// The dtype of a C++ element type: float -> f32, bool -> boolean, std::uint8_t -> u8, std::int64_t -> i64, ...
 template <class T>
 constexpr DType dtype_of() {
   if constexpr (std::is_same_v<T, float>) {
@@ -139,6 +139,12 @@ constexpr DType dtype_of() {
     return f64;
   } else if constexpr (std::is_same_v<T, bool>) {
     return boolean;
+  } else if constexpr (std::is_same_v<T, std::int8_t>) {
+    return i8;
+  } else if constexpr (std::is_same_v<T, std::uint8_t>) {
+    return u8;
+  } else if constexpr (std::is_same_v<T, std::int16_t>) {
+    return i16;
   } else if constexpr (std::is_integral_v<T> && sizeof(T) == 4) {
     return i32;
   } else {

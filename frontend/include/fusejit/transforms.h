@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fusejit/image.h"
+#include "fusejit/tensor.h"
 
 namespace fusejit::data {
 
@@ -101,14 +102,24 @@ class RandomHorizontalFlip {
   double p_;
 };
 
-// Bytes become 0 .. 1, as byte / 255. A batch is made so in any case.
+// Bytes become 0 .. 1, as byte / 255. A batch is made so unless PILToTensor comes last.
 struct ToTensor {};
+
+// Bytes stay bytes: a batch is u8 [N,C,H,W], a quarter of f32, and what reads it converts (Normalize on a tensor).
+struct PILToTensor {};
 
 // (value - mean) / deviation of each channel, in f32; one of each is for all channels. UserError for other numbers of
 // both, or values that are not finite, or deviations of zero.
+//
+//   fj::data::Normalize normalize({0.5}, {0.25});
+//   fj::Tensor x = normalize(fj::tensor<std::uint8_t>({0, 255}).reshape({1, 1, 1, 2}));  // f32: -2, 2
 class Normalize {
  public:
   Normalize(std::vector<double> mean, std::vector<double> deviation);
+  // Of a batch [N,C,H,W]: u8 is read as byte / 255, floats as they are; f32, to the bit what a batch holds that was
+  // made by ToTensor and Normalize. Recorded, so that it is done where the batch is read: no f32 copy of it is made.
+  // UserError for other dtypes and ranks, and unless there are C means or one.
+  Tensor operator()(const Tensor& images) const;
   const std::vector<double>& mean() const { return mean_; }
   const std::vector<double>& deviation() const { return deviation_; }
 
@@ -119,21 +130,25 @@ class Normalize {
 // A transform of one's own: what becomes of an image, with the random numbers of its example.
 using ImageTransform = std::function<Image(Image image, Draws& draws)>;
 // Any of the above, or a function of one's own.
-using Transform = std::variant<ImageTransform, ToTensor, Normalize>;
+using Transform = std::variant<ImageTransform, ToTensor, PILToTensor, Normalize>;
 
-// One after the other; ToTensor and Normalize, if they are there, come last and in this order, else UserError.
+// One after the other; ToTensor and Normalize, if they are there, come last and in this order, or PILToTensor does,
+// else UserError.
 class Compose {
  public:
   Compose() = default;
   Compose(std::vector<Transform> transforms);
-  // What comes before ToTensor.
+  // What comes before ToTensor or PILToTensor.
   Image operator()(Image image, Draws& draws) const;
   // Of `byte` of each channel: [channels, 256]. UserError if Normalize is for another number of channels.
   std::vector<float> values_of_bytes(std::int64_t channels) const;
+  // PILToTensor is there: batches are u8.
+  bool keeps_bytes() const { return keeps_bytes_; }
 
  private:
   std::vector<ImageTransform> steps_;
   std::vector<Normalize> normalize_;  // one or none
+  bool keeps_bytes_ = false;
 };
 
 }  // namespace fusejit::data

@@ -18,10 +18,11 @@ bool rounds_up(const Call& c) {
 Tensors max_pooled(const Call& c) {
   const Tensor x = c.tensor(0), image = as_image(x);
   const Window w = window_of(c, image, nullptr);
+  const Tensor wide = is_narrow_int(x.dtype()) ? image.to(f32) : image;  // which holds all of them
   const Tensor y =
-      max_pool2d(image, w.kernels(),
+      max_pool2d(wide, w.kernels(),
                  {.stride = w.strides(), .padding = w.padding(), .dilation = w.dilations(), .ceil_mode = rounds_up(c)});
-  return {as_before(y, x)};
+  return {as_before(y.to(x.dtype()), x)};
 }
 
 Tensors average_pooled(const Call& c) {

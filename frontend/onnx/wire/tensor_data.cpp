@@ -95,8 +95,8 @@ void put_listed(const TensorValue& value, DType dtype, std::byte* to) {
   if (dtype == f64) return put<double>(value.double_data(), to);
   if (dtype == i64) return put<std::int64_t>(value.int64_data(), to);
   if (dtype == i32) return put<std::int32_t>(value.int32_data(), to);
-  if (dtype == boolean) return put<std::uint8_t>(value.int32_data(), to);
-  put<std::uint16_t>(value.int32_data(), to);  // f16 and bf16: their bits
+  if (bytes(dtype) == 1) return put<std::uint8_t>(value.int32_data(), to);
+  put<std::uint16_t>(value.int32_data(), to);  // of f16 and bf16 their bits
 }
 
 }  // namespace

@@ -184,7 +184,7 @@ class Machine {
         result = load_as<std::uint16_t>(s.base, at);
         break;
       default:
-        result = load_element(s.base, s.dtype, at).bits != 0;
+        result = load_element(s.base, s.dtype, at).bits;
         break;
     }
   }

@@ -139,6 +139,14 @@ Word either(Word a, Word b, Word) { return a | b; }
 Word negation(Word a, Word, Word) { return a ^ 1; }
 Word copy(Word a, Word, Word) { return a; }
 Word low32(Word a, Word, Word) { return a & 0xffffffffu; }
+template <class T>
+Word extended(Word a, Word, Word) {
+  return put<std::int32_t>(static_cast<T>(a));
+}
+template <class T>
+Word low(Word a, Word, Word) {
+  return static_cast<T>(a);
+}
 
 struct Entry {
   Op op;
@@ -265,6 +273,11 @@ ScalarFn direct_cast(DType from, DType to) {
   if (from == D::u64 && (to == D::i32 || to == D::u32)) return low32;
   if (from == D::u32 && (to == D::i32 || to == D::i64 || to == D::u64)) return copy;
   if (from == D::i32 && to == D::u32) return copy;
+  if (from == D::u8 && to == D::i32) return copy;
+  if (from == D::i8 && to == D::i32) return extended<std::int8_t>;
+  if (from == D::i16 && to == D::i32) return extended<std::int16_t>;
+  if (from == D::i32 && (to == D::i8 || to == D::u8)) return low<std::uint8_t>;
+  if (from == D::i32 && to == D::i16) return low<std::uint16_t>;
   if (from == D::bf16 && to == D::f32) return from_bf16;
   if (from == D::f32 && to == D::bf16) return to_bf16;
   if (from == D::f16 && to == D::f32) return from_f16;

@@ -55,7 +55,8 @@ class Definitions {
       if (leaf.kind == AtomKind::variable) return use(variables_, leaf.id, "loop variable");
       use(values_, leaf.id, "value");
       const DType t = k_.values[static_cast<std::size_t>(leaf.id)];
-      if (!is_int(t)) broken(at_, "V8", fmt::format("a value in an index is i32 or i64, not {}", name(t)));
+      if (!is_int(t) || is_narrow_int(t))
+        broken(at_, "V8", fmt::format("a value in an index is i32 or i64, not {}", name(t)));
     });
   }
   void block(const Block& b, const ForStmt* loop = nullptr) {

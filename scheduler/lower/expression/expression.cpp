@@ -87,6 +87,8 @@ Arg Expression::convert(Arg value, DType to) {
   return from == to ? value : Arg(builder_.def(Op::cast, {value}, to));
 }
 
+Arg Expression::rounded(Arg value, DType dtype) { return convert(convert(value, dtype), compute_type(dtype)); }
+
 Arg Expression::value(int node, const LogicalIndex& at) {
   for (const Known& known : memo_) {
     if (known.node == node && known.at == at) return known.value;
@@ -182,6 +184,29 @@ Arg Expression::of_other_elements(const ir::Node& node, const LogicalIndex& at) 
                   ir::name(node.op), node.type.str()));
 }
 
+namespace {
+
+// Narrow integers are computed as i32. Of these ops the result, of operands in range, is in range; others wrap.
+bool stays_in_range(Op op) {
+  switch (op) {
+    case Op::maximum:
+    case Op::minimum:
+    case Op::fmod:
+    case Op::floor:
+    case Op::ceil:
+    case Op::trunc:
+    case Op::round:
+    case Op::bitwise_and:
+    case Op::bitwise_or:
+    case Op::bitwise_xor:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
   const ir::OpDef& row = ir::op_def(node.op);
   // The type that the operands meet in: the promotion of all but the condition of `where`.
@@ -211,8 +236,7 @@ Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
 
   switch (node.op) {  // the odd ones; every other row is one definition
     case Op::cast: {
-      const Arg from = get(0, type);
-      return convert(convert(from, node.type.dtype), result);  // f16 and bf16 must round here
+      return rounded(get(0, type), node.type.dtype);
     }
     case Op::detach:
       return get(0, result);
@@ -251,7 +275,9 @@ Arg Expression::elementwise(const ir::Node& node, const LogicalIndex& at) {
   }
   std::vector<Arg> args;
   for (std::size_t i = 0; i < node.operands.size(); ++i) args.push_back(get(i, type));
-  return def(node.op, args, row.dtype_rule == ir::DTypeRule::to_bool ? DType::boolean : result);
+  if (row.dtype_rule == ir::DTypeRule::to_bool) return def(node.op, args, DType::boolean);
+  const Arg value = def(node.op, args, result);
+  return is_narrow_int(node.type.dtype) && !stays_in_range(node.op) ? rounded(value, node.type.dtype) : value;
 }
 
 Index Expression::as_index(Arg integer) {

@@ -75,6 +75,8 @@ class Expression {
   double flop() const { return flop_; }
   // Conversion between compute types and to a storage dtype.
   ir::Arg convert(ir::Arg value, DType to);
+  // A value as `dtype` holds it, in the compute type again: f16 and bf16 round, narrow integers wrap.
+  ir::Arg rounded(ir::Arg value, DType dtype);
   ir::KernelBuilder& builder() { return builder_; }
   struct Run;  // average.cpp
 

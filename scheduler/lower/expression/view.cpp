@@ -126,7 +126,7 @@ Arg Expression::source(const ir::Node& node, const LogicalIndex& at) {
       return node.attrs.number_in("value", type);
     case Op::iota: {
       const Index along = at[static_cast<std::size_t>(node.attrs.integer("dim"))];
-      return convert(convert(builder_.index(resolve(along), type), node.type.dtype), type);
+      return rounded(builder_.index(resolve(along), type), node.type.dtype);
     }
     case Op::rand:
       return random(node, at);

@@ -2,11 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 
 #include "tests/api/engines.h"
+#include "tests/support/composed_cases.h"
 
 namespace fusejit {
 namespace {
+
+using test::Tensors;
 
 Tensor numbers(const Shape& shape, int seed) {
   std::vector<double> values(static_cast<std::size_t>(shape.elements()));
@@ -32,6 +36,42 @@ class ComposedGradients : public ::testing::TestWithParam<testing::EngineCase> {
   testing::Strictly strictly_;
 };
 INSTANTIATE_TEST_SUITE_P(Engines, ComposedGradients, ::testing::ValuesIn(testing::kEachKindOfEngine), testing::name_of);
+
+// Every recorded case whose inputs are no kinks; sums of its float results. On the interpreter of graphs alone: that
+// engines agree on these graphs is conformance's.
+TEST(ComposedCases, HaveGradientsThatDifferencesShow) {
+  set_options({.engine = "graph_interpreter"});
+  const std::set<std::string> kinks{"norm_rows", "std_rows"};  // a row of zeros, a row of equals
+  int checked = 0;
+  for (const auto& [name, function] : test::composed_cases()) {
+    if (name.starts_with("edge_") || kinks.contains(name) || name.find("special") != std::string::npos) continue;
+    Tensors given = test::composed_arrays(name, "in"), floats;
+    for (const Tensor& x : given)
+      if (is_float(x.dtype())) floats.push_back(x.to(f64).eval());
+    const Tensors cotangents = test::composed_arrays(name, "d_out");
+    if (floats.empty() || cotangents.empty()) continue;
+    ++checked;
+    expect_right(
+        name.c_str(),
+        [&, &of = function](const Tensors& in) {
+          Tensors all = given;
+          std::size_t next = 0;
+          for (Tensor& x : all)
+            if (is_float(x.dtype())) x = in[next++];
+          const Tensors results = of(all);
+          Tensor y;
+          for (std::size_t i = 0; i < results.size(); ++i) {
+            if (!is_float(results[i].dtype())) continue;
+            const Tensor part = sum(square(results[i]) * cotangents[i].to(f64));
+            y = y.defined() ? y + part : part;
+          }
+          return y;
+        },
+        floats);
+  }
+  EXPECT_GT(checked, 55);
+  set_options({});
+}
 
 TEST_P(ComposedGradients, Shapes) {
   const std::vector<Tensor> x{numbers({2, 3, 3}, 1)};
@@ -90,6 +130,42 @@ TEST_P(ComposedGradients, Sums) {
       "cumsum", [](const auto& in) { return square(cumsum(in[0], -1)); }, x);
   expect_right("outer", [](const auto& in) { return outer(in[0], in[1]) + dot(in[1], in[1]); },
                {numbers({3}, 7), numbers({4}, 8)});
+}
+
+TEST_P(ComposedGradients, Order) {
+  const Tensor weights = arange(0, 12).to(f64);
+  expect_right("sort", [&](const auto& in) { return sort(in[0], 1, true).values * square(in[0]); },
+               {numbers({2, 5, 2}, 1)});
+  expect_right("topk", [&](const auto& in) { return square(topk(in[0], 3, -1, false).values); }, {numbers({3, 7}, 2)});
+  expect_right("take", [&](const auto& in) { return gather(in[0], 0, argsort(in[1])) * weights; },
+               {numbers({12}, 3), numbers({12}, 4)});
+}
+
+// So many that they are merged, where a gradient is read from where an element went. Differences of each would be slow.
+TEST_P(ComposedGradients, OrderOfMany) {
+  constexpr std::int64_t kMany = 300, kFirst = 290;
+  Tensor x = numbers({2, kMany}, 1).requires_grad();
+  const Sorted order = topk(x, kFirst);
+  const Tensor weights = numbers({2, kFirst}, 2);
+  const Tensor d = grad(sum(square(order.values) * weights), {x})[0], dd = grad(sum(d * d), {x})[0];
+  const std::vector<double> got = d.to_vector<double>(), in = x.to_vector<double>(), w = weights.to_vector<double>();
+  const std::vector<std::int64_t> places = order.indices.to_vector<std::int64_t>();
+  std::vector<double> wanted(got.size(), 0);
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (std::size_t k = 0; k < kFirst; ++k) {
+      const std::size_t from = row * kMany + static_cast<std::size_t>(places[row * kFirst + k]);
+      wanted[from] = 2 * in[from] * w[row * kFirst + k];
+    }
+  }
+  EXPECT_EQ(got, wanted);
+  // And once more.
+  const std::vector<double> second = dd.to_vector<double>();
+  for (std::size_t row = 0; row < 2; ++row) {
+    for (std::size_t k = 0; k < kFirst; ++k) {
+      const std::size_t from = row * kMany + static_cast<std::size_t>(places[row * kFirst + k]);
+      EXPECT_NEAR(second[from], 8 * in[from] * w[row * kFirst + k] * w[row * kFirst + k], 1e-12);
+    }
+  }
 }
 
 TEST_P(ComposedGradients, Einsum) {

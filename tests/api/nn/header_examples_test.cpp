@@ -33,6 +33,17 @@ TEST_F(HeaderExamples, Unloaded) {
   EXPECT_EQ(printed_.str(), "1000 bias");
 }
 
+TEST_F(HeaderExamples, LoadConverts) {
+  const fusejit::test::CacheFolder folder;
+  const std::string path = folder.path("weights.npz");
+  fj::nn::Linear(512, 10).save(path);
+  fj::nn::Linear half(512, 10);
+  half.to(fj::bf16);
+  fj::nn::Unloaded report = half.load(path, {.convert = true});
+  std::cout << report.converted[0].name << ' ' << report.converted[0].given.str();  // weight f32[10,512]
+  EXPECT_EQ(printed_.str(), "weight f32[10,512]");
+}
+
 TEST_F(HeaderExamples, Layers) {
   fj::nn::Sequential net(fj::nn::Conv2d(1, 8, 3, {.padding = "same"}), fj::nn::ReLU(), fj::nn::Flatten(),
                          fj::nn::Linear(8 * 4 * 4, 10));

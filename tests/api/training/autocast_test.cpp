@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "fusejit/fusejit.h"
 
@@ -42,7 +43,11 @@ TEST(Autocast, TypesAreThoseOfPyTorchsLists) {
          return einsum("ij,jk->ik", {a, ones({4, 5})});
        },
        true},
+      {"prelu", [&](auto& i, auto&) { return nn::PReLU(4)(i); }, true},
       {"exp", [&](auto&, auto& a) { return exp(a); }, false},
+      {"norm", [&](auto&, auto& a) { return norm(a); }, false},
+      {"logsumexp", [&](auto&, auto& a) { return logsumexp(a, {1}); }, false},
+      {"cumsum", [&](auto&, auto& a) { return cumsum(a, 1); }, false},
       {"log", [&](auto&, auto& a) { return log(a); }, false},
       {"pow", [&](auto&, auto& a) { return pow(a, 1.5); }, false},
       {"rsqrt", [&](auto&, auto& a) { return rsqrt(a); }, false},
@@ -85,6 +90,57 @@ TEST(Autocast, TypesAreThoseOfPyTorchsLists) {
     EXPECT_EQ(linear(m, ones({5, 4})).dtype(), narrow);
   }
   EXPECT_EQ(linear(m, ones({5, 4})).dtype(), f32);
+}
+
+// What joins tensors of one dtype takes mixed ones in the widest of theirs, as PyTorch's list of promotions says; it
+// computes what it computes of operands that were cast by hand, and gradients have the dtypes of what was given.
+TEST(Autocast, WhatJoinsTensorsTakesTheWidest) {
+  manual_seed(2);
+  const Tensor image = rand({1, 2, 3, 3}).eval(), grid = (rand({1, 2, 2, 2}) * 2 - 1).eval(), row = rand({3}).eval();
+  const Tensor places = tensor<std::int64_t>({2, 0, 2});
+  struct Row {
+    const char* name;
+    std::function<Tensor(const Tensor&, const Tensor&)> f;
+    Tensor a, b;
+  };
+  const Row rows[] = {
+      {"dot", [](auto& a, auto& b) { return dot(a, b); }, row, row + 1},
+      {"scatter_add", [&](auto& a, auto& b) { return scatter_add(a, 0, places, b); }, row, row + 1},
+      {"grid_sample", [](auto& a, auto& b) { return grid_sample(a, b); }, image, grid},
+      {"concat",
+       [](auto& a, auto& b) {
+         return concat({a, b});
+       },
+       row, row + 1},
+      {"stack",
+       [](auto& a, auto& b) {
+         return stack({a, b});
+       },
+       row, row + 1},
+  };
+  for (const Row& r : rows) {
+    for (const auto& [left, right, widest] :
+         {std::tuple{f32, bf16, f32}, {f16, f32, f32}, {bf16, bf16, bf16}, {f16, bf16, f32}, {f64, f64, f64}}) {
+      const std::string what =
+          std::string(r.name) + " of " + std::string(name(left)) + " and " + std::string(name(right));
+      Tensor a = r.a.to(left), b = r.b.to(right);
+      a.eval(), a.requires_grad(), b.eval(), b.requires_grad();
+      Tensor y;
+      {
+        const Autocast scope(bf16);
+        y = r.f(a, b);
+      }
+      EXPECT_EQ(y.dtype(), widest) << what;
+      EXPECT_EQ(y.to_vector<float>(), r.f(a.to(widest), b.to(widest)).to_vector<float>()) << what;
+      const std::vector<Tensor> d = grad(sum(y), {a, b});
+      EXPECT_EQ(d[0].dtype(), left) << what;
+      EXPECT_EQ(d[1].dtype(), right) << what;
+    }
+    if (std::string(r.name) == "stack") continue;  // promotes at all times
+    EXPECT_THROW(r.f(r.a, r.b.to(bf16)), UserError) << r.name << " without an Autocast";
+  }
+  const Autocast scope(f16);
+  EXPECT_THROW(dot(row.to(f64), row), UserError) << "f64 is nobody's to cast";
 }
 
 struct Network : nn::ModuleOf<Network> {

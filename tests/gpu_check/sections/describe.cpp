@@ -8,7 +8,7 @@
 #include "runtime/cudnn/library/library.h"
 #include "runtime/session.h"
 #include "tests/conformance/compare.h"
-#include "tests/conformance/graphs.h"
+#include "tests/conformance/graphs_of_bytes.h"
 #include "tests/gpu_check/sections.h"
 #include "tests/random/generate/graph_generator.h"
 
@@ -144,7 +144,7 @@ void check_conformance(Machine& machine, Report& report) {
   machine.device();
   Tally tally;
   int number = 0;
-  for (const testing::GraphCase& c : testing::kGraphCases) {
+  for (const testing::GraphCase& c : testing::every_graph_case()) {
     if (machine.toy() && number++ % 6 != 0) continue;
     if (clock.over()) throw Skipped("out of time; graphs after this one were not run: " + std::string(c.name));
     const ir::Graph graph = ir::parse_graph(c.text);

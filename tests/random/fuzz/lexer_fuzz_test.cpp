@@ -104,8 +104,8 @@ TEST(LexerFuzz, LongTextsTakeLinearTime) {
 // Numbers from any characters that numbers are made of: a value or nothing, and a value prints and reads back.
 TEST(NumberFuzz, ReadsOrRefuses) {
   constexpr std::string_view kCharacters = "0123456789.eEpPxX+-abcf";
-  constexpr DType kDTypes[] = {DType::f16, DType::bf16, DType::f32, DType::f64,    DType::i32,
-                               DType::i64, DType::u32,  DType::u64, DType::boolean};
+  constexpr DType kDTypes[] = {DType::f16, DType::bf16, DType::f32,     DType::f64, DType::i32, DType::i64,
+                               DType::u32, DType::u64,  DType::boolean, DType::i8,  DType::u8,  DType::i16};
   std::mt19937 random(22);
   int read = 0;
   for (int i = 0; i < 200000; ++i) {

@@ -21,6 +21,7 @@ class Generator {
     for (int i = 0; i < 2; ++i)
       fresh({options_.dtype,
              rank4 ? Shape{2, 1 + below(4), 3 + below(4), 3 + below(4)} : Shape{2 + below(3), 1 + below(5)}});
+    if (!options_.smooth && chance(40)) fresh({integer(), parameters_[0].type().shape});
     for (int made = 0, tries = 0; made < options_.nodes && tries < 2000; ++tries) {
       Value value;
       try {
@@ -41,6 +42,10 @@ class Generator {
  private:
   std::uint64_t pick(std::uint64_t n) { return random_() % n; }
   std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(pick(static_cast<std::uint64_t>(n))); }
+  DType integer() {
+    static constexpr DType kInts[] = {DType::i32, DType::i8, DType::u8, DType::i16};
+    return kInts[pick(std::size(kInts))];
+  }
   bool chance(int percent) { return pick(100) < static_cast<std::uint64_t>(percent); }
 
   Value fresh(Type type) {
@@ -88,7 +93,7 @@ class Generator {
     const OpDef& row = row_of(Family::elementwise);
     if (options_.smooth && kRough.contains(row.name)) return {};
     if (row.op == Op::exp) return build(Op::exp, {build(Op::tanh, {floating()})});
-    if (row.op == Op::cast) return build(Op::cast, {any()}, {{"dtype", chance(50) ? options_.dtype : DType::i32}});
+    if (row.op == Op::cast) return build(Op::cast, {any()}, {{"dtype", chance(50) ? options_.dtype : integer()}});
     if (row.op == Op::clamp) return build(Op::clamp, {floating()}, {{"min", -0.5}, {"max", 1.0}});
     if (row.op == Op::where) {
       const Value a = floating();
@@ -122,7 +127,7 @@ class Generator {
 
   Value reduction() {
     const OpDef& row = row_of(Family::reduce);
-    const Value x = floating();
+    const Value x = options_.smooth || chance(70) ? floating() : any();
     const int rank = x.type().shape.rank();
     if (rank == 0 || row.op == Op::prod) return {};
     if (options_.smooth && row.no_gradient) return {};

@@ -84,6 +84,10 @@ double distance_to_kink(const Graph& recorded, const std::vector<Array>& argumen
         if (std::isfinite(at)) want(node->operands[0], at);
       }
     }
+    // A step: at whole numbers, or, of round, half-way between them.
+    if (node->op == Op::floor || node->op == Op::ceil || node->op == Op::trunc)
+      want(node->operands[0], build(Op::round, {node->operands[0]}));
+    if (node->op == Op::round) want(node->operands[0], build(Op::add, {build(Op::floor, {node->operands[0]}), 0.5}));
     const bool is_head = node->op == Op::amax && node.type().shape.rank() == 2 && node->attrs.ints("dim").size() == 2;
     if (node->op == Op::max_pool2d || is_head) {
       wanted.push_back(node->operands[0].value);

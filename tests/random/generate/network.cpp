@@ -10,17 +10,20 @@
 namespace fusejit::testing {
 namespace {
 
-constexpr std::array<std::string_view, 15> kKinds = {"plain", "residual",  "pre_activation", "bottleneck", "inverted",
-                                                     "dense", "separable", "shuffle",        "split",      "transposed",
-                                                     "unet",  "gate",      "pooling",        "attention",  "mixer"};
-constexpr std::array<std::string_view, 7> kNorms = {"none",     "batch", "frozen",  "layer",
-                                                    "channels", "group", "instance"};
+constexpr std::array<std::string_view, 23> kKinds = {
+    "plain",    "residual",   "pre_activation", "bottleneck", "inverted",  "dense",     "separable",  "shuffle",
+    "split",    "transposed", "unet",           "gate",       "pooling",   "attention", "mixer",      "bordered",
+    "subpixel", "sampled",    "sequence",       "scanned",    "strongest", "gram",      "conditioned"};
+constexpr std::array<std::string_view, 8> kNorms = {"none",     "batch", "frozen",   "layer",
+                                                    "channels", "group", "instance", "unit"};
 constexpr std::array<std::string_view, 16> kActivations = {
     "none", "relu", "relu6",    "leaky_relu",  "elu",       "selu", "gelu",    "gelu_tanh",
     "silu", "mish", "softplus", "hardsigmoid", "hardswish", "tanh", "sigmoid", "prelu"};
 constexpr std::array<std::string_view, 5> kPoolings = {"max", "max_padded", "average", "average_inside", "adaptive"};
-constexpr std::array<std::string_view, 4> kUps = {"nearest", "bilinear", "corners", "transposed"};
-constexpr std::array<std::string_view, 5> kHeads = {"mean", "maximum", "adaptive", "flatten", "pixels"};
+constexpr std::array<std::string_view, 8> kUps = {"nearest", "bilinear",       "corners", "transposed",
+                                                  "factor",  "factor_nearest", "area",    "shuffled"};
+constexpr std::array<std::string_view, 7> kHeads = {"mean",   "maximum",   "adaptive", "flatten",
+                                                    "pixels", "strongest", "logsumexp"};
 constexpr std::array<std::string_view, 7> kLosses = {"cross_entropy", "smoothed", "nll", "mse", "l1",
                                                      "smooth_l1",     "binary"};
 
@@ -47,7 +50,8 @@ class Drawing {
   int channels() { return chance(40) ? 8 * between(1, 5) : between(1, 40); }
 
   BlockKind kind() {
-    return chance(30) ? static_cast<BlockKind>(below(4)) : any<BlockKind>();  // residual networks are most common
+    if (chance(25)) return static_cast<BlockKind>(below(4));  // residual networks are most common
+    return chance(12) ? BlockKind::unet : any<BlockKind>();   // of which there are many kinds
   }
   Block block(BlockKind kind) {
     Block b;
@@ -62,7 +66,7 @@ class Drawing {
     b.activation = chance(35) ? Activation::relu : any<Activation>();
     b.pooling = any<Pooling>();
     b.up = any<Up>();
-    b.bias = chance(30), b.gated = chance(50), b.dropout = chance(8);
+    b.bias = chance(30), b.gated = chance(50), b.dropout = chance(8), b.whole_channels = b.dropout && chance(40);
     if (b.groups > 1) b.channels = (b.channels + b.groups - 1) / b.groups * b.groups;
     return b;
   }
@@ -76,11 +80,14 @@ class Drawing {
     n.batch = between(1, 4), n.channels = chance(60) ? 3 : channels();
     n.height = between(5, 20), n.width = chance(30) ? n.height : between(5, 20);
     n.head = any<Head>();
-    if (n.dtype == DType::bf16 && n.head == Head::maximum) n.head = Head::mean;  // whose place rounding moves
+    const bool has_places = n.head == Head::maximum || n.head == Head::strongest;  // which rounding to 16 bits moves
+    if (n.dtype == DType::bf16 && has_places) n.head = Head::mean;
     n.loss = any<Loss>(), n.classes = between(2, 10), n.optimizer = chance(60) ? Optimizer::none : any<Optimizer>();
     const int wanted = between(1, options.most_blocks);
     for (int i = 0; i < wanted; ++i) {
-      const BlockKind next = kind();
+      BlockKind next = kind();
+      if (n.dtype == DType::bf16 && (next == BlockKind::strongest || next == BlockKind::sampled))
+        next = BlockKind::gram;
       for (int tries = 0; tries < 8 && static_cast<int>(n.blocks.size()) <= i; ++tries) {
         n.blocks.push_back(block(next));
         if (!can_be_built(n, options)) n.blocks.pop_back();
@@ -134,7 +141,8 @@ std::vector<Network> simpler(const Network& network) {
     offer_block([](Block& b) { b.activation = Activation::none; });
     offer_block([](Block& b) { b.activation = b.activation == Activation::none ? b.activation : Activation::relu; });
     offer_block([](Block& b) { b.gated = false; });
-    offer_block([](Block& b) { b.dropout = false; });
+    offer_block([](Block& b) { b.dropout = b.whole_channels = false; });
+    offer_block([](Block& b) { b.whole_channels = false; });
     offer_block([](Block& b) { b.bias = false; });
     offer_block([](Block& b) { b.groups = 1; });
     offer_block([](Block& b) { b.dilation = 1; });
@@ -180,7 +188,10 @@ std::string Block::str() const {
   if (activation != Activation::none) text += " " + std::string(name(activation));
   if (kind == BlockKind::pooling || kind == BlockKind::unet) text += " " + std::string(name(pooling));
   if (kind == BlockKind::unet) text += " up:" + std::string(name(up));
-  return text + (bias ? " bias" : "") + (gated ? " gated" : "") + (dropout ? " dropout" : "");
+  return text + (bias ? " bias" : "") + (gated ? " gated" : "") +
+         (whole_channels ? " dropout2d"
+          : dropout      ? " dropout"
+                         : "");
 }
 
 std::string Network::str() const {

@@ -25,11 +25,20 @@ enum class BlockKind : std::uint8_t {
   unet,            // down, convolution, up again, beside the input or added to it, convolution
   gate,            // squeeze-and-excitation alone
   pooling,         //
-  attention,       // layer norm, heads of self-attention over the pixels, added; then two linear layers, added
+  attention,       // layer norm, heads of self-attention over the pixels (strided: causal), added; two linear layers
   mixer,           // depthwise, layer norm over channels, two linear layers, scaled, added (ConvNeXt)
+  // What the functions of fusejit/composed.h and layers record:
+  bordered,     // convolution of an image with edges that are reflected, replicated or circular
+  subpixel,     // cells to channels, or a convolution and channels to cells
+  sampled,      // the image at points that are computed from it (spatial transformer)
+  sequence,     // conv1d over the pixels in a row
+  scanned,      // cumulative sums along an axis
+  strongest,    // the largest channels of each pixel
+  gram,         // products of channels with channels, their softmax times the image, added (dual attention)
+  conditioned,  // scaled and shifted by the rows of a table that labels name
   count_
 };
-enum class Norm : std::uint8_t { none, batch, frozen, layer, channels, group, instance, count_ };
+enum class Norm : std::uint8_t { none, batch, frozen, layer, channels, group, instance, unit, count_ };
 enum class Activation : std::uint8_t {
   none,
   relu,
@@ -50,8 +59,8 @@ enum class Activation : std::uint8_t {
   count_
 };
 enum class Pooling : std::uint8_t { max, max_padded, average, average_inside, adaptive, count_ };
-enum class Up : std::uint8_t { nearest, bilinear, corners, transposed, count_ };
-enum class Head : std::uint8_t { mean, maximum, adaptive, flatten, pixels, count_ };
+enum class Up : std::uint8_t { nearest, bilinear, corners, transposed, factor, factor_nearest, area, shuffled, count_ };
+enum class Head : std::uint8_t { mean, maximum, adaptive, flatten, pixels, strongest, logsumexp, count_ };
 enum class Loss : std::uint8_t { cross_entropy, smoothed, nll, mse, l1, smooth_l1, binary, count_ };
 enum class Optimizer : std::uint8_t { none, descent, momentum, adam, count_ };
 
@@ -69,12 +78,12 @@ struct Block {
   BlockKind kind = BlockKind::plain;
   int channels = 1;  // of the result, or what dense adds twice
   int kernel = 1, stride = 1, dilation = 1, groups = 1;
-  int width = 1;  // of what is inside, as a multiple (inverted, mixer, attention)
+  int width = 1;  // of what is inside, as a multiple (inverted, mixer, attention); which edges, axis, form of attention
   Norm norm = Norm::none;
   Activation activation = Activation::none;
   Pooling pooling = Pooling::max;
   Up up = Up::nearest;
-  bool bias = false, gated = false, dropout = false;
+  bool bias = false, gated = false, dropout = false, whole_channels = false;
   std::string str() const;
   friend bool operator==(const Block&, const Block&) = default;
 };

@@ -13,6 +13,7 @@
 #include "runtime/arrays.h"
 #include "runtime/session.h"
 #include "tests/random/generate/graph_generator.h"
+#include "tests/random/generate/network_layers.h"
 
 namespace fusejit::testing {
 namespace {
@@ -210,7 +211,9 @@ std::vector<Array> network_arguments(const Graph& wide, const Graph& graph, std:
     if (name.ends_with("gamma") || name.ends_with("var") || name == "rate") low = 0.5, high = 1.5;
     if (name.ends_with("_w"))
       high = std::sqrt(4.0 * static_cast<double>(type.shape[0]) / static_cast<double>(type.elements())), low = -high;
-    const int classes = name.starts_with("class_of_") ? std::stoi(name.substr(9)) : 2;
+    if (const std::optional<double> number = number_in_name(name)) low = high = *number;
+    const std::size_t of = name.find("class_of_");
+    const int classes = of == std::string::npos ? 2 : std::stoi(name.substr(of + 9));
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
       // Class 0 is there: where every target is ignored, the loss is NaN.

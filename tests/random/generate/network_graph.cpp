@@ -1,7 +1,9 @@
 // From the description of a network to its training graph, written as a front end would record it.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "fusejit/composed.h"
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
 #include "ir/passes/grad.h"
@@ -38,14 +40,28 @@ Value attention(Layers& l, const Value& x, const Block& b) {
   Value rows =
       build(Op::permute, {build(Op::reshape, {x}, {{"shape", {images, channels, tokens}}})}, {{"dims", {0, 2, 1}}});
   const Value inner = l.rows_norm(rows);
+  // Projected one by one, or at once and taken apart, as nn::MultiheadAttention does.
+  const Value packed = b.width == 2 ? l.linear(inner, 3 * channels, b.bias) : Value();
+  std::int64_t part = 0;
   const auto headed = [&](const Dims& order) {
-    const Value v =
-        build(Op::reshape, {l.linear(inner, channels, b.bias)}, {{"shape", {images, tokens, heads, channels / heads}}});
+    const Value own = packed ? build(Op::slice, {packed},
+                                     {{"starts", {0, 0, part * channels}},
+                                      {"stops", {images, tokens, (part + 1) * channels}},
+                                      {"steps", {1, 1, 1}}})
+                             : l.linear(inner, channels, b.bias);
+    ++part;
+    const Value v = build(Op::reshape, {own}, {{"shape", {images, tokens, heads, channels / heads}}});
     return build(Op::permute, {v}, {{"dims", list(order)}});
   };
   const Value q = headed({0, 2, 1, 3}), k = headed({0, 2, 3, 1}), v = headed({0, 2, 1, 3});
   const double scale = 1 / std::sqrt(static_cast<double>(channels / heads));
-  const Value share = build(Op::softmax, {build(Op::mul, {build(Op::matmul, {q, k}), scale})}, {{"dim", 3}});
+  Value scores = build(Op::mul, {build(Op::matmul, {q, k}), scale});
+  if (b.stride > 1) {  // no pixel attends to later ones
+    scores = l.recorded({scores}, [&](const auto& in) {
+      return masked_fill(in[0], triu(ones({tokens, tokens}), 1) > 0, -std::numeric_limits<double>::infinity());
+    });
+  }
+  const Value share = build(Op::softmax, {scores}, {{"dim", 3}});
   Value y = build(Op::permute, {build(Op::matmul, {share, v})}, {{"dims", {0, 2, 1, 3}}});
   y = l.linear(build(Op::reshape, {y}, {{"shape", {images, tokens, channels}}}), channels, b.bias);
   rows = build(Op::add, {rows, y});
@@ -79,6 +95,8 @@ Value unet(Layers& l, const Value& x, Block b) {
     Block up = b;
     up.groups = up.dilation = 1, up.kernel = b.stride + 1, up.bias = false;
     y = l.transposed(y, b.channels, up, size);
+  } else if (b.up >= Up::factor) {
+    y = composed_up(l, y, b, size);
   } else if (b.up == Up::nearest) {
     y = build(Op::upsample_nearest2d, {y}, {{"output_size", list(size)}});
   } else {
@@ -162,10 +180,9 @@ Value block(Layers& l, const Value& x, const Block& b) {
       return attention(l, x, b);
     case BlockKind::mixer:
       return mixer(l, x, b);
-    case BlockKind::count_:
-      break;
+    default:
+      return finish(composed_block(l, x, b));
   }
-  return x;
 }
 
 // [N,classes], or [N,classes,H,W] of pixels.
@@ -176,6 +193,13 @@ Value head(Layers& l, const Value& x, Head head, int classes) {
       return l.pointwise(x, classes, 1, true);
     case Head::maximum:
       return l.linear(build(Op::amax, {x}, {{"dim", {2, 3}}}), classes);
+    case Head::strongest: {
+      const std::int64_t k = std::min<std::int64_t>(3, s[2] * s[3]);
+      const Value y = l.recorded({x}, [k](const auto& in) { return topk(flatten(in[0], 2), k).values; });
+      return l.linear(build(Op::flatten, {y}, {{"start_dim", 1}}), classes);
+    }
+    case Head::logsumexp:
+      return l.linear(l.recorded({x}, [](const auto& in) { return logsumexp(in[0], {2, 3}); }), classes);
     case Head::flatten:
       return l.linear(build(Op::flatten, {x}, {{"start_dim", 1}}), classes);
     case Head::adaptive: {
@@ -226,14 +250,14 @@ TrainingGraph training_graph(const Network& network) {
   for (std::size_t i = 0; i < network.blocks.size(); ++i) {
     layers.enter("b" + std::to_string(i) + "_");
     y = block(layers, y, network.blocks[i]);
-    if (network.blocks[i].dropout) y = layers.dropout(y);
+    if (network.blocks[i].dropout) y = network.blocks[i].whole_channels ? layers.dropout2d(y) : layers.dropout(y);
   }
   layers.enter("head_");
   const Value logits = head(layers, y, network.head, network.classes);
   std::vector<Value> trained = layers.parameters();
   std::erase_if(trained, [](const Value& p) {
     return !is_float(p.type().dtype) || p->name.find("running") != std::string::npos || p->name.ends_with("_mean") ||
-           p->name.ends_with("_var");
+           p->name.ends_with("_var") || number_in_name(p->name);
   });
   const Value loss = loss_of(layers, logits, network);
   const Value one =

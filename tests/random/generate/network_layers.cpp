@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusejit/composed.h"
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
 
@@ -39,12 +40,18 @@ Value Layers::dropout(const Value& v) {
   return build(Op::dropout, {v, seed_}, {{"p", 0.25}, {"stream", stream_++}});
 }
 
-Value Layers::convolution(const Value& v, std::int64_t outputs, const Block& b) {
+Value Layers::dropout2d(const Value& v) {
+  const Dims channels{v.type().shape[0], v.type().shape[1], 1, 1};
+  const Value ones = build(Op::full, {}, {{"shape", list(channels)}, {"value", 1}, {"dtype", v.type().dtype}});
+  return build(Op::mul, {v, dropout(ones)});
+}
+
+Value Layers::convolution(const Value& v, std::int64_t outputs, const Block& b, bool padded) {
   const std::int64_t k = b.kernel, reach = b.dilation * (k - 1), low = reach / 2, high = reach - low;
   FJ_CHECK(v.type().shape[1] % b.groups == 0 && outputs % b.groups == 0, "channels are not in {} groups", b.groups);
   const Value w = fresh("w", {outputs, v.type().shape[1] / b.groups, k, k});
   // An even window is padded on one side; a strided one also goes without.
-  const Dims padding = b.bias && b.stride > 1 ? Dims{0, 0, 0, 0} : Dims{low, low, high, high};
+  const Dims padding = !padded || (b.bias && b.stride > 1) ? Dims{0, 0, 0, 0} : Dims{low, low, high, high};
   return biased(build(Op::conv2d, {v, w},
                       {{"stride", {b.stride, b.stride}},
                        {"padding", list(padding)},
@@ -131,6 +138,9 @@ Value Layers::norm(const Value& v, Norm norm) {
     case Norm::instance:
       need(s[2] * s[3]);
       return affine(Op::instance_norm, one, {}, v);
+    case Norm::unit:  // each pixel's channels as a vector of length 1
+      need(s[1]);
+      return recorded({v}, [](const auto& in) { return in[0] / (fusejit::norm(in[0], 2, {1}, true) + 0.125); });
   }
   return v;
 }

@@ -36,6 +36,20 @@ _MASK = booleans("composed mask", [2, 1, 4])
 _SPECIAL = np.array([1, np.nan, -_INF, 0, _INF, np.nan, -1], dtype=np.float32)
 _SEQUENCE = _row("sequence", 2, 4, 9)
 _ODD, _EVEN = _row("odd image", 2, 3, 7, 5), _row("even image", 2, 3, 6, 8)
+_ONE = _row("one", 1)
+_ZEROS = np.array([0.0, -0.0, -1, 0.0, -0.0, 1], dtype=np.float32)
+_CELL = _row("cell", 2, 3, 1, 1)
+# The centres of cells, their edges, the image's edges and beyond; halves of cells for the nearest one.
+_CORNERS = np.array([-1, 1, 0, 0.5, -0.5, 0.8, -2, 1.25], dtype=np.float32)
+_POINTS = np.stack([np.tile(_CORNERS, 2), np.tile(_CORNERS[::-1], 2)], 1).reshape(2, 2, 4, 2)
+
+
+def _empty(*shape):
+    return np.zeros(shape, dtype=np.float32)
+
+
+def _no_places(*shape):
+    return np.zeros(shape, dtype=np.int64)
 
 
 def _std(x, **options):
@@ -159,6 +173,73 @@ CASES = {
     "grid_sample_nearest": (
         lambda x, g: F.grid_sample(x, g, mode="nearest", align_corners=False),
         (_IMAGES, _GRID),
+    ),
+    # Edges: extents of 1 and 0, k of the whole extent, negative axes, ties, infinities and NaN, points on cells.
+    "edge_stack_alone": (lambda x: torch.stack([x], -2), (_A,)),
+    "edge_stack_scalars": (lambda x, y: torch.stack([x, y]), (_row("scalar"), _row("scalar too"))),
+    "edge_split_beyond": (lambda x: torch.split(x, 9, -1), (_A,)),
+    "edge_chunk_beyond": (lambda x: torch.chunk(x, 9, -2), (_A,)),
+    "edge_unbind_one": (lambda x: torch.unbind(x, -1), (_row("column", 3, 1),)),
+    "edge_diagonal_row": (lambda x: torch.diagonal(x, 2, -2, -1), (_row("flat", 2, 1, 4),)),
+    "edge_tril_row": (lambda x: torch.tril(x, 1), (_row("flat", 2, 1, 4),)),
+    "edge_triu_nan": (lambda x: torch.triu(x, 1), (np.full((3, 3), np.nan, dtype=np.float32),)),
+    "edge_index_select_none": (lambda x, i: torch.index_select(x, 1, i), (_A, _no_places(0))),
+    "edge_index_select_one": (lambda x, i: torch.index_select(x, -2, i), (_row("flat", 2, 1, 4), _no_places(3))),
+    "edge_take_none": (lambda x, i: torch.take(x, i), (_A, _no_places(2, 0))),
+    "edge_take_ends": (lambda x, i: torch.take(x, i), (_A, np.array([-24, 23, 0, -1]))),
+    "edge_masked_fill_scalar": (lambda x, m: x.masked_fill(m, _INF), (_row("scalar"), np.array(True))),
+    "edge_scatter_add_none": (lambda x, i, s: x.scatter_add(0, i, s), (_A, _no_places(0, 3, 4), _empty(0, 3, 4))),
+    "edge_scatter_add_same": (lambda x, i, s: x.scatter_add(-1, i, s), (_A, _no_places(2, 3, 4), _A)),
+    "edge_sort_one": (lambda x: torch.sort(x, 1), (_row("flat", 2, 1, 4),)),
+    "edge_sort_zeros": (lambda x: torch.sort(x, stable=True), (_ZEROS,)),
+    "edge_sort_zeros_descending": (lambda x: torch.sort(x, dim=-1, descending=True, stable=True), (_ZEROS,)),
+    "edge_sort_none": (lambda x: torch.sort(x, 0), (_empty(0, 3),)),
+    "edge_argsort_ties": (lambda x: torch.argsort(x, dim=-2, descending=True, stable=True), (_places("ties", (9, 3), 0, 3),)),
+    "edge_topk_whole": (lambda x: torch.topk(x, 3, -2), (_A,)),
+    "edge_topk_special": (lambda x: torch.topk(x, 3)[0], (_SPECIAL,)),
+    "edge_topk_special_smallest": (lambda x: torch.topk(x, 5, largest=False)[0], (_SPECIAL,)),
+    "edge_topk_one": (lambda x: torch.topk(x, 1), (_ONE,)),
+    "edge_norm_none": (lambda x: torch.norm(x, dim=0), (_empty(0, 3),)),
+    "edge_norm_special": (lambda x: torch.norm(x, dim=0), (_SPECIAL[[0, 2, 4]],)),
+    "edge_norm_inf_nan": (lambda x: torch.norm(x.detach(), _INF), (_SPECIAL,)),  # sign(NaN) differs
+    "edge_norm_inf_ties": (lambda x: torch.norm(x, _INF, dim=0), (np.array([[2, 1], [-2, 0.5]], dtype=np.float32),)),
+    "edge_norm_1_zero": (lambda x: torch.norm(x, 1, dim=-1), (_WITH_ZEROS,)),
+    "edge_std_one": (lambda x: _std(x), (_ONE,)),
+    "edge_logsumexp_special": (lambda x: torch.logsumexp(x, 0), (_SPECIAL[[0, 2, 3]],)),
+    "edge_logsumexp_nan": (lambda x: torch.logsumexp(x, 0), (_SPECIAL,)),
+    "edge_logsumexp_one": (lambda x: torch.logsumexp(x, -2), (_row("flat", 2, 1, 4),)),
+    "edge_cumsum_one": (lambda x: torch.cumsum(x, 1), (_row("flat", 2, 1, 4),)),
+    "edge_cumsum_special": (lambda x: torch.cumsum(x, 0), (np.array([1, _INF, 2, -_INF, 3], dtype=np.float32),)),
+    "edge_cumsum_none": (lambda x: torch.cumsum(x, -1), (_empty(2, 0),)),
+    "edge_dot_none": (lambda x, y: torch.dot(x, y), (_empty(0), _empty(0))),
+    "edge_outer_one": (lambda x, y: torch.outer(x, y), (_ONE, _LIST)),
+    "edge_einsum_scalars": _einsum(",->", _row("scalar"), _row("scalar too")),
+    "edge_einsum_none": _einsum("ij,jk->ik", _empty(2, 0), _empty(0, 3)),
+    "edge_einsum_everything": _einsum("bij->", _A),
+    "edge_conv1d_one": (lambda x, w: F.conv1d(x, w, padding=1), (_row("short", 2, 3, 1), _row("w of 3", 4, 3, 3))),
+    "edge_conv1d_stride": (lambda x, w: F.conv1d(x, w, stride=11), (_SEQUENCE, _row("w of 2", 1, 4, 2))),
+    "edge_pixel_shuffle_alone": (lambda x: F.pixel_shuffle(x, 1), (_IMAGES,)),
+    "edge_interpolate_of_one": (lambda x: F.interpolate(x, size=(3, 2), mode="bilinear"), (_CELL,)),
+    "edge_interpolate_to_one": (
+        lambda x: F.interpolate(x, size=(1, 1), mode="bilinear", align_corners=True),
+        (_IMAGES,),
+    ),
+    # The last row lies behind the centre of the last cell.
+    "edge_interpolate_factor": (
+        lambda x: F.interpolate(x, scale_factor=(1.3, 1.5), mode="bilinear"),
+        (_row("rows", 1, 2, 7, 3),),
+    ),
+    "edge_interpolate_area_larger": (lambda x: F.interpolate(x, size=(7, 9), mode="area"), (_IMAGES,)),
+    "edge_interpolate_same": (lambda x: F.interpolate(x, scale_factor=1, mode="bilinear"), (_IMAGES,)),
+    "edge_grid_sample_cell": (lambda x, g: F.grid_sample(x, g, align_corners=False), (_CELL, _GRID)),
+    "edge_grid_sample_cell_corners": (
+        lambda x, g: F.grid_sample(x, g, padding_mode="border", align_corners=True),
+        (_CELL, _GRID),
+    ),
+    "edge_grid_sample_points": (lambda x, g: F.grid_sample(x, g, align_corners=True), (_IMAGES, _POINTS)),
+    "edge_grid_sample_points_nearest": (
+        lambda x, g: F.grid_sample(x, g, mode="nearest", padding_mode="border", align_corners=False),
+        (_row("even", 2, 3, 4, 4), _POINTS),
     ),
     "arange": (lambda: torch.arange(-3, 8, 4), ()),
     "arange_down": (lambda: torch.arange(2.5, -1, -0.7, dtype=torch.float64), ()),

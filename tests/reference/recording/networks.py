@@ -55,14 +55,14 @@ class Bottleneck(_Residual):
 
 
 class ResNet(nn.Module):
-    def __init__(self, block, blocks, classes):
+    def __init__(self, block, blocks, classes, first_width=64):
         super().__init__()
-        self.conv1, self.bn1 = _conv(3, 64, 7, 2), nn.BatchNorm2d(64)
-        inputs = 64
+        self.conv1, self.bn1 = _conv(3, first_width, 7, 2), nn.BatchNorm2d(first_width)
+        inputs = first_width
         for stage, count in enumerate(blocks):
             layer = nn.Sequential()
             for i in range(count):
-                width = 64 << stage
+                width = first_width << stage
                 layer.append(block(inputs, width, width * block.expansion, 2 if i == 0 and stage > 0 else 1))
                 inputs = width * block.expansion
             setattr(self, f"layer{stage + 1}", layer)

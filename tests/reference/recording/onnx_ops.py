@@ -250,6 +250,47 @@ def norms():
     case("LRN", "LRN", x(2, 6, 3, 3), size=3, alpha=0.5, beta=0.6, bias=1.2)
 
 
+def narrow():
+    """int8, uint8 and int16, as far as ONNX Runtime computes with them."""
+    for dtype in (np.int8, np.uint8, np.int16):
+        ends = np.iinfo(dtype)
+        a = np.array([[ends.min, 1, 7, 100], [ends.max, 5, 90, ends.min + 1]], dtype)
+        b = np.array([ends.max, 2, 3, 100], dtype)
+        kind, name = helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), "_" + np.dtype(dtype).name
+        for op in ("Add", "Sub", "Mul", "Div", "Mod", "Equal", "Less", "GreaterOrEqual"):
+            case(op + name, op, a, b)
+        for op in ("BitwiseAnd", "BitwiseOr", "BitwiseXor"):
+            case(op + name, op, a, b, opset=18)
+        case("BitwiseNot" + name, "BitwiseNot", a, opset=18)
+        for op in ("Abs", "Sign", "Flatten") + (() if dtype == np.uint8 else ("Neg",)):
+            case(op + name, op, a)
+        case("Add_number" + name, "Add", a, Const(np.array(100, dtype)))
+        case("Cast_to" + name, "Cast", i64(3, 5, low=-300, high=300), to=kind)
+        case("Cast_floats_to" + name, "Cast", x(3, 5, low=0, high=120), to=kind)
+        case("Cast_from" + name, "Cast", a, to=TensorProto.FLOAT)
+        case("Concat" + name, "Concat", a, a, axis=1)
+        case("Slice" + name, "Slice", a, ints(0), ints(1))
+        case("Gather" + name, "Gather", a, np.array([3, 0]), axis=1)
+        case("GatherElements" + name, "GatherElements", a, np.array([[3, 0], [1, 2]]), axis=1)
+        case("Tile" + name, "Tile", a, ints(2, 1))
+        case("Expand" + name, "Expand", b, ints(3, 4))
+        case("Transpose" + name, "Transpose", a)
+        if dtype == np.int16:
+            continue
+        for op in ("Max", "Min"):
+            case(op + name, op, a, b)
+        for op in ("ReduceMax", "ReduceMin"):
+            case(op + name, op, a, ints(1), opset=18, keepdims=0)
+        for op in ("ArgMax", "ArgMin"):
+            case(op + name, op, a, axis=1)
+        case("Clip" + name, "Clip", a, Const(np.array(2, dtype)), Const(np.array(50, dtype)))
+        case("Where" + name, "Where", flags(2, 1), a, b)
+        case("Pad" + name, "Pad", a, ints(1, 0, 0, 2), Const(np.array(7, dtype)))
+        case("MaxPool" + name, "MaxPool", inputs.integers("pool", (1, 2, 5, 6), int(ends.min), int(ends.max) + 1, dtype),
+             kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1])
+    case("Relu_int8", "Relu", np.array([[-128, -1, 0, 127]], np.int8), opset=14)
+
+
 def model_of(op, operands, opset, results, attributes):
     names, given, constants = [], {}, []
     for i, operand in enumerate(operands):
@@ -281,6 +322,7 @@ def write(folder):
     pools()
     resizes()
     norms()
+    narrow()
     arrays = {"onnxruntime_version": version_numbers(onnxruntime.__version__)}
     failed = []
     for name, op, operands, opset, results, attributes in CASES:

@@ -20,8 +20,16 @@ from .meaning import MEANING, SAME_DTYPE_AS_FIRST
 from .npz import version_numbers, write_npz
 
 FLOATS = ("f16", "bf16", "f32", "f64")
-_NUMPY_NAME = {"float16": "f16", "float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "bool": "bool"}
-_TORCH_NAME = {torch.bool: "bool", torch.int32: "i32", torch.int64: "i64"}
+_TORCH_NAME = {
+    torch.bool: "bool",
+    torch.int8: "i8",
+    torch.uint8: "u8",
+    torch.int16: "i16",
+    torch.int32: "i32",
+    torch.int64: "i64",
+}
+_NUMPY_NAME = {"float16": "f16", "float32": "f32", "float64": "f64"}
+_NUMPY_NAME.update({str(dtype).removeprefix("torch."): name for dtype, name in _TORCH_NAME.items()})
 _NUMPY_TYPE = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 # The first magnitude that a store in this dtype rounds to infinity: the largest number and half a unit more.
 _OVERFLOW = {"f16": 65520.0, "bf16": float(2**128 - 2**119), "f32": float(2**128 - 2**103), "f64": np.inf}

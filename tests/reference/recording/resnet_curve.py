@@ -22,15 +22,17 @@ STEPS, BATCH = 100, 32
 HYPER = {"lr": 0.001, "momentum": 0.9}
 
 
-def _batches(data):
-    pixels = read_idx(data / "train-images-idx3-ubyte.gz")[: STEPS * BATCH]
-    labels = read_idx(data / "train-labels-idx1-ubyte.gz")[: STEPS * BATCH]
-    images = ((pixels / 255.0 - 0.2860) / 0.3530).astype(np.float32).reshape(STEPS, BATCH, 1, 28, 28)
-    return images, labels.astype(np.int64).reshape(STEPS, BATCH)
+def batches(data, steps, batch):
+    """The first training images [steps,batch,1,28,28] and their labels, in file order."""
+    pixels = read_idx(data / "train-images-idx3-ubyte.gz")[: steps * batch]
+    labels = read_idx(data / "train-labels-idx1-ubyte.gz")[: steps * batch]
+    images = ((pixels / 255.0 - 0.2860) / 0.3530).astype(np.float32).reshape(steps, batch, 1, 28, 28)
+    return images, labels.astype(np.int64).reshape(steps, batch)
 
 
-def _losses(dtype, images, labels, nudged=None):
-    network = ResNet(BasicBlock, (2, 2, 2, 2), CLASSES).to(dtype)
+def initial_network(dtype, nudged, width=64):
+    """nudged: the number of a run whose initial values differ by up to the last bit of their dtype, or None."""
+    network = ResNet(BasicBlock, (2, 2, 2, 2), CLASSES, width).to(dtype)
     with torch.no_grad():
         for name, value in values_of(network).items():
             shape = list(value.shape)
@@ -38,6 +40,11 @@ def _losses(dtype, images, labels, nudged=None):
             if nudged is not None:
                 noise = torch.tensor(uniform(f"{name} {nudged}", shape, -1, 1)).to(dtype)
                 value.mul_(1 + torch.finfo(dtype).eps * noise)
+    return network
+
+
+def _losses(dtype, images, labels, nudged=None):
+    network = initial_network(dtype, nudged)
     steps = torch.optim.SGD(network.parameters(), **HYPER)
     losses = []
     for x, target in zip(images, labels):
@@ -51,7 +58,7 @@ def _losses(dtype, images, labels, nudged=None):
 
 def record(folder, data):
     torch.set_num_threads(1)
-    images, labels = _batches(data)
+    images, labels = batches(data, STEPS, BATCH)
     arrays = {}
     for label, dtype, nudged_runs, smallest in (("f64", torch.float64, 1, 1e-9), ("f32", torch.float32, 3, 1e-5)):
         losses = arrays[f"loss_{label}"] = _losses(dtype, images, labels)

@@ -14,7 +14,7 @@
 #include "frontend/models/named.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/make_plan.h"
-#include "tests/conformance/graphs.h"
+#include "tests/conformance/graphs_of_bytes.h"
 #include "tests/support/cuda_shim/shim.h"
 #include "tests/support/op_kernels.h"
 #include "tests/support/random_kernel.h"
@@ -43,7 +43,7 @@ struct Lowered {
 
 Lowered graphs() {
   Lowered all;
-  for (const testing::GraphCase& c : testing::kGraphCases)
+  for (const testing::GraphCase& c : testing::every_graph_case())
     all.add(scheduler::make_plan(ir::parse_graph(c.text), {Target::parse("cuda:sm_90"), scheduler::Rules::all, {}, {}}),
             c.name);
   return all;

@@ -137,6 +137,23 @@ TEST(Compose, EndsInTensors) {
             "Compose: after ToTensor comes Normalize or nothing; images are bytes before");
   EXPECT_EQ(error_of([] { Compose({Normalize({0}, {1}), ToTensor()}); }), "Compose: nothing comes after Normalize");
   EXPECT_EQ(error_of([] { Compose({ToTensor(), ToTensor()}); }), "Compose: ToTensor is there twice");
+  for (const Transform& last : {Transform(ToTensor()), Transform(PILToTensor()), Transform(Normalize({0}, {1}))})
+    EXPECT_EQ(error_of([&] {
+                Compose({PILToTensor(), last});
+              }),
+              "Compose: nothing comes after PILToTensor; Normalize is called on the batch");
+  EXPECT_FALSE(Compose({ToTensor()}).keeps_bytes());
+  EXPECT_TRUE(Compose({PILToTensor()}).keeps_bytes());
+  const Normalize two({0, 1}, {1, 2});
+  EXPECT_EQ(error_of([&] { two(zeros({1, 3, 2, 2}, u8)); }), "Normalize: 2 means for 3 channels (images: u8[1,3,2,2])");
+  EXPECT_EQ(error_of([&] {
+              two(zeros({1, 2, 2, 2}, i64));
+            }),
+            "Normalize: the images must be u8 or float [N,C,H,W] (images: i64[1,2,2,2])");
+  EXPECT_EQ(error_of([&] {
+              two(zeros({2, 2, 2}, u8));
+            }),
+            "Normalize: the images must be u8 or float [N,C,H,W] (images: u8[2,2,2])");
   EXPECT_THROW(Compose({ImageTransform()}), UserError);
   EXPECT_THROW(Normalize({0}, {1, 2}), UserError);
   EXPECT_THROW(Normalize({0}, {0}), UserError);

@@ -29,11 +29,14 @@ TEST(FindVariances, TheMeanOfSquaresAroundTheMeanIsTheVariance) {
 
 TEST(FindVariances, OtherMeansStay) {
   for (const char* body :
-       {// of another tensor, over other dims, around something else, of no square
+       {// of another tensor, over other dims, of columns as a column, around something else, of no square
         "%0 = mean(%z) {dim=[1], keepdim=true} : f32[4,1] %1 = sub(%x, %0) : f32[4,6] %2 = square(%1) : f32[4,6] "
         "%3 = mean(%2) {dim=[1], keepdim=true} : f32[4,1] return %3",
         "%0 = mean(%x) {dim=[0], keepdim=true} : f32[1,6] %1 = sub(%x, %0) : f32[4,6] %2 = square(%1) : f32[4,6] "
         "%3 = mean(%2) {dim=[1], keepdim=true} : f32[4,1] return %3",
+        "%s = slice(%x) {starts=[0,0], stops=[4,4], steps=[1,1]} : f32[4,4] %0 = mean(%s) {dim=[0]} : f32[4] "
+        "%1 = reshape(%0) {shape=[4,1]} : f32[4,1] %2 = sub(%s, %1) : f32[4,4] %3 = square(%2) : f32[4,4] "
+        "%4 = mean(%3) {dim=[1]} : f32[4] return %4",
         "%0 = amax(%x) {dim=[1], keepdim=true} : f32[4,1] %1 = sub(%x, %0) : f32[4,6] %2 = square(%1) : f32[4,6] "
         "%3 = mean(%2) {dim=[1], keepdim=true} : f32[4,1] return %3",
         "%0 = mean(%x) {dim=[1], keepdim=true} : f32[4,1] %1 = sub(%x, %0) : f32[4,6] %2 = mul(%1, %x) : f32[4,6] "

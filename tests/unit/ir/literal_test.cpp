@@ -81,9 +81,11 @@ TEST(Literal, EverySixteenBitValueReadsBackAndIsShortest) {
 TEST(Literal, RandomWideValuesReadBack) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 50000; ++i) {
-    for (const Scalar v : {Scalar{DType::f64, random()}, Scalar{DType::f32, random() & 0xffffffffu},
-                           Scalar{DType::f64, random() & 0x800fffffffffffffull}, Scalar{DType::i64, random()},
-                           Scalar{DType::i32, random() & 0xffffffffu}, Scalar{DType::u64, random()}}) {
+    for (const Scalar v :
+         {Scalar{DType::f64, random()}, Scalar{DType::f32, random() & 0xffffffffu},
+          Scalar{DType::f64, random() & 0x800fffffffffffffull}, Scalar{DType::i64, random()},
+          Scalar{DType::i32, random() & 0xffffffffu}, Scalar{DType::u64, random()}, Scalar{DType::i8, random() & 0xff},
+          Scalar{DType::u8, random() & 0xff}, Scalar{DType::i16, random() & 0xffff}}) {
       if (is_float(v.dtype) && std::isnan(v.as_double())) continue;
       const std::optional<Scalar> back = read_literal(literal_text(v), v.dtype);
       ASSERT_TRUE(back);

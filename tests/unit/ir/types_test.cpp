@@ -10,7 +10,7 @@ namespace fusejit {
 namespace {
 
 TEST(DType, NamesReadBack) {
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i <= static_cast<int>(DType::b1); ++i) {
     const auto dtype = static_cast<DType>(i);
     EXPECT_EQ(dtype_named(name(dtype)), dtype);
   }
@@ -30,6 +30,22 @@ TEST(DType, Promotes) {
   EXPECT_EQ(promote(boolean, i32), std::nullopt);
   EXPECT_EQ(promote(DType::u32, i32), std::nullopt);
   EXPECT_EQ(promote(DType::u32, DType::u64), DType::u64);
+}
+
+// torch.promote_types, row by row.
+TEST(DType, PromotesIntegersAsPyTorchDoes) {
+  constexpr DType kInts[] = {i8, u8, i16, i32, i64};
+  constexpr DType kWanted[5][5] = {{i8, i16, i16, i32, i64},
+                                   {i16, u8, i16, i32, i64},
+                                   {i16, i16, i16, i32, i64},
+                                   {i32, i32, i32, i32, i64},
+                                   {i64, i64, i64, i64, i64}};
+  for (int a = 0; a < 5; ++a)
+    for (int b = 0; b < 5; ++b)
+      EXPECT_EQ(promote(kInts[a], kInts[b]), kWanted[a][b]) << name(kInts[a]) << name(kInts[b]);
+  EXPECT_EQ(promote(u8, f16), std::nullopt);
+  EXPECT_EQ(promote(u8, boolean), std::nullopt);
+  EXPECT_EQ(promote(u8, DType::u32), std::nullopt);
 }
 
 TEST(Shape, Limits) {

@@ -236,8 +236,8 @@ TEST(Interpret, DirectFunctionsEqualTheRows) {
 
 TEST(Interpret, DirectCastsEqualCast) {
   std::mt19937_64 random(13);
-  const DType all[] = {DType::boolean, DType::i32, DType::i64, DType::f16, DType::bf16,
-                       DType::f32,     DType::f64, DType::u32, DType::u64};
+  const DType all[] = {DType::boolean, DType::i8,   DType::u8,  DType::i16, DType::i32, DType::i64,
+                       DType::f16,     DType::bf16, DType::f32, DType::f64, DType::u32, DType::u64};
   for (const DType from : all)
     for (const DType to : all) {
       const ScalarFn direct = direct_cast(from, to);

@@ -244,8 +244,9 @@ TEST_P(Elementwise, MeansWhatThePageSays) {
   for (const auto& [op_name, m] : meanings()) {
     const Op op = op_named(op_name).value();
     const std::vector<Array> in = arguments(dtype, m.operands);
-    const std::vector<AttrInit> attrs =
-        op_name == "clamp" ? std::vector<AttrInit>{{"min", -1}, {"max", 2}} : std::vector<AttrInit>{};
+    const std::vector<AttrInit> attrs = op_name == "clamp"
+                                            ? std::vector<AttrInit>{{"min", dtype == DType::u8 ? 0 : -1}, {"max", 2}}
+                                            : std::vector<AttrInit>{};
     if (!legal(m, dtype)) {
       EXPECT_THROW(run(op, in, attrs), UserError) << op_name << " of " << name(dtype);
       continue;
@@ -274,8 +275,8 @@ TEST_P(Elementwise, MeansWhatThePageSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Elementwise,
-                         testing::Values(DType::boolean, DType::i32, DType::i64, DType::f16, DType::bf16, DType::f32,
-                                         DType::f64),
+                         testing::Values(DType::boolean, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64,
+                                         DType::f16, DType::bf16, DType::f32, DType::f64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(Elementwise, EveryRowHasAMeaning) {
@@ -312,6 +313,17 @@ TEST(Elementwise, CastSaturatesRoundsOnceAndWraps) {
       {Scalar::of(std::nanf("")), DType::boolean, Scalar::of(true)},
       {Scalar::of(-0.0f), DType::boolean, Scalar::of(false)},
       {Scalar::of(std::int64_t{0x1'0000'0005}), DType::i32, Scalar::of(std::int32_t{5})},
+      {Scalar::of(300.7f), DType::u8, Scalar{DType::u8, 255}},
+      {Scalar::of(-0.9f), DType::u8, Scalar{DType::u8, 0}},
+      {Scalar::of(-5.0f), DType::u8, Scalar{DType::u8, 0}},
+      {Scalar::of(-1e30f), DType::i8, Scalar{DType::i8, 0x80}},
+      {Scalar::of(1e9), DType::i16, Scalar{DType::i16, 0x7fff}},
+      {Scalar::of(std::nanf("")), DType::u8, Scalar{DType::u8, 0}},
+      {Scalar::of(std::int32_t{-1}), DType::u8, Scalar{DType::u8, 255}},
+      {Scalar{DType::u8, 200}, DType::i8, Scalar{DType::i8, 200}},
+      {Scalar{DType::i8, 200}, DType::i16, Scalar{DType::i16, 0xffc8}},
+      {Scalar{DType::i8, 200}, DType::f32, Scalar::of(-56.0f)},
+      {Scalar{DType::u8, 200}, DType::i64, Scalar::of(std::int64_t{200})},
       {Scalar::of(std::int64_t{16777217}), DType::f32, Scalar::of(16777216.0f)},
       {Scalar::of(true), DType::f32, Scalar::of(1.0f)},
       // Just above the middle of 1 and the next f16: through f32 it would fall on the middle and round down.
@@ -332,6 +344,7 @@ TEST(Elementwise, PromotesWithinAKind) {
   EXPECT_EQ(type(DType::f16, DType::bf16).dtype, DType::f32);
   EXPECT_EQ(type(DType::f16, DType::f64).dtype, DType::f64);
   EXPECT_EQ(type(DType::i32, DType::i64).dtype, DType::i64);
+  EXPECT_EQ(type(DType::u8, DType::i8).dtype, DType::i16);
   EXPECT_EQ(type(DType::f32, DType::f32).shape, Shape({2, 3}));
 }
 

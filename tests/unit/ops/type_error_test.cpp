@@ -55,7 +55,7 @@ const Case kCases[] = {
     {"%x: f32[3], %y: f32[3,1]", "concat(%x, %y) {dim=0}",
      "concat: operands 0 and 1 differ in another dim than 0 (a: f32[3], b: f32[3,1])"},
     {"%x: f32[3], %i: f32[3]", "gather(%x, %i) {dim=0}",
-     "gather: index must be i32 or i64, it is f32 (x: f32[3], index: f32[3])"},
+     "gather: index must be int, it is f32 (x: f32[3], index: f32[3])"},
     {"", "full() {shape=[2], value=0.5, dtype=i32}", "full: i32 cannot hold the value"},
     {"", "constant() {shape=[2], data=[1]}", "constant: data has 1 numbers, the shape [2] has 2"},
     {"", "full() {shape=[1099511627776,2], value=0}", "full: the shape [1099511627776,2] has more than 2^40 elements"},

@@ -148,5 +148,26 @@ TEST(KeptMasks, GroupsThatEndWithinAByteKeepNoBits) {
   EXPECT_NO_THROW(make_plan(graph, options));
 }
 
+// Its rows are whole bytes, but a tile has a dim for the one channel too.
+TEST(KeptMasks, ATileReadsNoBitsOfAnImageOfOneChannel) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @f(%x: f64[2,1,1,8], %w: f64[1,1,1,1], %cut: f64[2,1,1,8]) {
+  %0 = conv2d(%x, %w) : f64[2,1,1,8]
+  %1 = relu(%0) : f64[2,1,1,8]
+  %2 = amax(%1) {dim=[2,3], keepdim=true} : f64[2,1,1,1]
+  %3 = eq(%1, %2) : bool[2,1,1,8]
+  %4 = cast(%3) {dtype=f64} : f64[2,1,1,8]
+  %5 = sum(%4) {dim=[2,3], keepdim=true} : f64[2,1,1,1]
+  %6 = div(%cut, %5) : f64[2,1,1,8]
+  %7 = where(%3, %6, 0) : f64[2,1,1,8]
+  %8 = le(%0, 0) : bool[2,1,1,8]
+  %9 = where(%8, 0, %7) : f64[2,1,1,8]
+  %10 = conv2d_input_grad(%9, %w) {input_size=[1,8]} : f64[2,1,1,8]
+  return %10
+})");
+  PlanOptions options{Target::parse("x86:avx512"), Rules::all, {}};
+  options.fall_back = false;
+  EXPECT_NO_THROW(make_plan(graph, options));
+}
+
 }  // namespace
 }  // namespace fusejit::scheduler

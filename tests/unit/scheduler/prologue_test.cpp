@@ -87,6 +87,49 @@ TEST(Prologue, WhatComesFromOutsideIsComputedWhereItIsRead) {
   EXPECT_EQ(found_in(two("  %x = relu(%side) : f32[2,16,12,12]:nhwc\n", "%y"), "x86:avx2"), (Found{1, 0}));
 }
 
+// A training step on a batch of bytes: the convolution and its weight's gradient convert and normalise in their panels,
+// though there are but three channels. No kernel of its own does it and nothing stores floats of the batch: there are
+// as many kernels as on floats that were normalised before, and two readers of bytes where there would be of floats.
+TEST(Prologue, ABatchOfBytesIsNormalisedWhereItIsRead) {
+  const auto step = [](const std::string& x, const std::string& before, const std::string& image) {
+    const ir::Graph forward = ir::parse_graph("graph @step(%x: " + x + R"(,
+    %m: f32[3,1,1], %s: f32[3,1,1], %n: f32[], %w: f32[16,3,3,3], %b: f32[16]) {
+)" + before + "  %c = conv2d(" + image + R"(, %w) {padding=[1,1,1,1]} : f32[4,16,32,32]:nhwc
+  %d = bias_add(%c, %b) : f32[4,16,32,32]:nhwc
+  %y = relu(%d) : f32[4,16,32,32]:nhwc
+  return %y
+})");
+    return ir::differentiate(forward, {"w", "b"});
+  };
+  const auto normalised = [](const std::string& first) {
+    return first + R"(  %1 = div(%0, %n) : f32[4,3,32,32]
+  %2 = sub(%1, %m) : f32[4,3,32,32]
+  %3 = div(%2, %s) : f32[4,3,32,32]
+)";
+  };
+  const std::string pixels = "  %p = permute(%x) {dims=[0,3,1,2]} : u8[4,3,32,32]\n";
+  const std::string cast = "  %0 = cast(%x) {dtype=f32} : f32[4,3,32,32]\n",
+                    cast_pixels = pixels + "  %0 = cast(%p) {dtype=f32} : f32[4,3,32,32]\n";
+  const struct {
+    const char* type;
+    std::string first;
+  } batches[] = {{"u8[4,3,32,32]", cast}, {"u8[4,3,32,32]:nhwc", cast}, {"u8[4,32,32,3]", cast_pixels}};
+  constexpr std::int64_t kElements = 4 * 3 * 32 * 32;
+  for (const char* target : {"x86:v2", "x86:avx2", "x86:avx512"}) {
+    const auto plan = [&](const ir::Graph& graph) { return make_plan(graph, {Target::parse(target), Rules::all, {}}); };
+    const Plan plain = plan(step("f32[4,3,32,32]", "", "%x"));
+    const Plan of_floats = plan(step("f32[4,3,32,32]", normalised("  %0 = relu(%x) : f32[4,3,32,32]\n"), "%3"));
+    for (const auto& batch : batches) {
+      const Plan of_bytes = plan(step(batch.type, normalised(batch.first), "%3"));
+      EXPECT_EQ(of_bytes.steps.size(), plain.steps.size()) << target << ' ' << batch.type;
+      EXPECT_EQ(of_floats.ledger_bytes() - of_bytes.ledger_bytes(), 2 * 3 * kElements) << target << ' ' << batch.type;
+      EXPECT_LT(of_bytes.ledger_bytes(), plain.ledger_bytes()) << target << ' ' << batch.type;
+      for (const PlanValue& value : of_bytes.values)
+        EXPECT_NE(value.bytes, 4 * kElements) << target << ' ' << batch.type << ": " << value.label << " as floats";
+    }
+  }
+}
+
 TEST(Prologue, WhatIsStoredForOthersIsReadFromThere) {
   EXPECT_EQ(found_in(two(kNormalised, "%x, %y"), "x86:avx2"), (Found{0, 1})) << "a result";
   const std::string product = R"(  %f = reshape(%x) {shape=[2,2304]} : f32[2,2304]

@@ -24,7 +24,7 @@ class Linear : public ModuleOf<Linear> {
 struct EmbeddingOptions {
   std::optional<std::int64_t> padding_idx = {};  // this row is 0 at first and not trained; negative: from the end
 };
-// x: [...] i32 or i64 -> [...,embedding_dim], row x of the table; a number that is no row gives NaN. Parameter: weight
+// x: [...] ints -> [...,embedding_dim], row x of the table; a number that is no row gives NaN. Parameter: weight
 // [num_embeddings,embedding_dim], normal with mean 0 and deviation 1 at first.
 //   fj::nn::Embedding words(1000, 16, {.padding_idx = 0});
 //   fj::Tensor rows = words(fj::tensor<std::int64_t>({3, 1, 4}));  // [3,16]

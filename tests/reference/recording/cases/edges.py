@@ -158,6 +158,42 @@ def _casts():
     case.result(*(case.cast(x, dtype=d) for d in ("bool", "i32", "f16", "bf16", "f32", "f64")))
     yield case
 
+    bytes_ = f32(127, 127.9, 128, 129, 200.5, 254.99, 255, 255.5, 256, 300, 32767.5, 32768, 65535, 65536, 1e9)
+    floats = np.concatenate([EDGES, bytes_, -bytes_, f32(-0.99, 0.99)])
+    narrow = ("i8", "u8", "i16")
+    case = Case(
+        "elementwise/edges_cast_to_narrow", rtol=0, atol=0, note="Floats saturate, NaN is 0; integers and bools wrap."
+    )
+    for x in (
+        case.param("f32", floats),
+        case.param("f16", floats[np.abs(floats) < 60000], dtype="f16"),
+        case.param("bf16", floats, dtype="bf16"),
+        case.param("f64", floats.astype(np.float64)),
+        case.param("bool", np.array([False, True])),
+        case.param("i32", np.array([0, -1, 127, 128, -129, 255, 256, 65535, 2**31 - 1, -(2**31)], dtype=np.int32)),
+        case.param("i64", np.array([0, -1, 128, 2**31, 2**32 + 200, 2**63 - 1, -(2**63), -(2**40) - 3])),
+    ):
+        case.result(*(case.cast(x, dtype=d) for d in narrow))
+    yield case
+
+    case = Case(
+        "elementwise/edges_cast_of_narrow",
+        rtol=0,
+        atol=0,
+        note="The last ones: u8 through f32 to i8 saturates, where u8 to i8 wraps.",
+    )
+    bytes_of = {
+        "i8": np.arange(-128, 128).astype(np.int8),
+        "u8": np.arange(256).astype(np.uint8),
+        "i16": np.array([0, 1, -1, 127, 128, -129, 255, 257, 2047, 2049, 2051, 2**15 - 1, -(2**15)], dtype=np.int16),
+    }
+    for name, array in bytes_of.items():
+        x = case.param(name, array)
+        others = [d for d in ("bool", *narrow, "i32", "i64", "f16", "bf16", "f32", "f64") if d != name]
+        case.result(*(case.cast(x, dtype=d) for d in others))
+        case.result(*(case.cast(case.cast(x, dtype="f32"), dtype=d) for d in narrow if d != name))
+    yield case
+
     case = Case("elementwise/edges_cast_bool", rtol=0, atol=0)
     x = case.param("x", np.array([False, True]))
     case.result(*(case.cast(x, dtype=d) for d in ("i32", "i64", "f16", "bf16", "f32", "f64")))

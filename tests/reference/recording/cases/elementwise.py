@@ -150,6 +150,11 @@ def _structure():
 
 _I32 = np.array([0, 1, -1, 2, -2, 3, -3, 7, -7, 31, 65536, 2**31 - 1, -(2**31)], dtype=np.int32)
 _I64 = np.array([0, 1, -1, 2, -2, 5, -5, 63, 2**32, 2**63 - 1, -(2**63)], dtype=np.int64)
+_NARROW = {
+    "i8": np.array([0, 1, -1, 2, -2, 3, -3, 7, -7, 11, 16, 31, 64, 127, -127, -128], dtype=np.int8),
+    "u8": np.array([0, 1, 2, 3, 7, 11, 16, 31, 64, 127, 128, 129, 200, 254, 255], dtype=np.uint8),
+    "i16": np.array([0, 1, -1, 2, -2, 3, -3, 7, -7, 127, -129, 181, 256, 2**15 - 1, -(2**15)], dtype=np.int16),
+}
 
 
 def _integers():
@@ -177,6 +182,54 @@ def _integers():
             case.isnan(x),
         )
         yield case
+
+    for name, values in _NARROW.items():
+        case = Case(
+            f"elementwise/integers_{name}",
+            rtol=0,
+            atol=0,
+            note="Every op's result wraps, also between the ops of a chain. Division by 0 gives 0 (PyTorch raises).",
+        )
+        a, b = all_pairs(values)
+        a, b = case.param("a", a), case.param("b", b)
+        x = case.param("x", values)
+        case.result(*(getattr(case, op)(a, b) for op in arithmetic + ("pow",)))
+        case.result(*(getattr(case, op)(a, b) for op in ("bitwise_and", "bitwise_or", "bitwise_xor")))
+        case.result(*(getattr(case, op)(a, b) for op in ("eq", "ne", "lt", "le", "gt", "ge")))
+        case.result(*(getattr(case, op)(a, b) for op in ("logical_and", "logical_or", "logical_xor")))
+        case.result(*(getattr(case, op)(x) for op in ("neg", "abs", "sign", "square", "bitwise_not", "floor", "round")))
+        case.result(*(getattr(case, op)(x) for op in ("ceil", "trunc", "relu", "logical_not", "isfinite", "isnan")))
+        case.result(
+            case.clamp(x, min=3, max=100),
+            case.clamp(x, min=5),
+            case.add(x, 100),
+            case.sub(3, x),
+            case.mul(3, x),
+            case.where(case.gt(x, 4), x, 7),
+        )
+        # What a chain in wider registers would get wrong: each op reads the wrapped result of the one before.
+        total = case.add(a, b)
+        case.result(
+            case.floor_divide(total, 2),
+            case.lt(total, a),
+            case.maximum(case.mul(a, b), a),
+            case.abs(case.neg(x)),
+            case.remainder(case.square(a), 7),
+            case.cast(case.add(x, x), dtype="f32"),
+            case.cast(case.sub(a, b), dtype="i64"),
+            case.eq(case.bitwise_not(x), case.sub(0, x)),
+        )
+        yield case
+
+    case = Case("elementwise/integers_narrow_mixed", rtol=0, atol=0, note="u8 with i8 is i16, else the wider one.")
+    pairs = [(a, b) for a in _NARROW for b in _NARROW if a != b]
+    wide = {"i32": _I32, "i64": _I64}
+    values = {**_NARROW, **wide}
+    given = {name: case.param(name, array[:, None]) for name, array in values.items()}
+    rows = {name: case.param("r" + name, array) for name, array in values.items()}
+    for a, b in pairs + [(a, b) for a in _NARROW for b in wide]:
+        case.result(*(getattr(case, op)(given[a], rows[b]) for op in ("sub", "mul", "lt", "bitwise_or")))
+    yield case
 
     case = Case("elementwise/integers_power", rtol=0, atol=0)
     a, b = all_pairs(np.array([-3, -2, -1, 0, 1, 2, 3, 10, 46341, 65537], dtype=np.int32))

@@ -31,6 +31,12 @@ def _class_losses():
             case.result(getattr(case, op)(x, target, reduction=reduction, ignore_index=2))
             yield case
 
+        case = Case(f"losses/{op}_bytes", **_TOLERANCE, note="Targets are bytes, and there are more classes than bytes.")
+        x = case.param("x", uniform(case.name, [6, 300], -3, 3), grad=True)
+        target = case.param("target", np.array([0, 255, 128, 7, 255, 43], dtype=np.uint8))
+        case.result(getattr(case, op)(x, target), getattr(case, op)(x, target, ignore_index=255))
+        yield case
+
         case = Case(f"losses/{op}_default_ignored", **_TOLERANCE, note="ignore_index is -100.")
         x = case.param("x", uniform(case.name, [6, 4], -3, 3), grad=True)
         case.result(getattr(case, op)(x, _classes(case, [6, 4], ignored=-100)))

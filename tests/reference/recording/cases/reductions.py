@@ -118,6 +118,9 @@ def _other_dtypes():
     for label, values in (
         ("i32", integers("reduce i32", [3, 5], -40000, 40000, np.int32)),
         ("i64", integers("reduce i64", [3, 5], -(2**33), 2**33)),
+        ("i8", integers("reduce i8", [3, 70], -128, 128, np.int8)),
+        ("u8", integers("reduce u8", [3, 70], 0, 256, np.uint8)),
+        ("i16", integers("reduce i16", [3, 70], -(2**15), 2**15, np.int16)),
         ("bool", booleans("reduce bool", [3, 5])),
     ):
         case = Case(

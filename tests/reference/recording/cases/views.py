@@ -78,6 +78,9 @@ def _bits():
         ("f32", special),
         ("i64", integers("bits", [3, 4], -(2**62), 2**62)),
         ("i32", integers("bits32", [3, 4], -(2**31), 2**31, np.int32)),
+        ("i8", integers("bits8", [3, 4], -128, 128, np.int8)),
+        ("u8", integers("bits8u", [3, 4], 0, 256, np.uint8)),
+        ("i16", integers("bits16", [3, 4], -(2**15), 2**15, np.int16)),
         ("bool", booleans("bits", [3, 4])),
     ):
         case = Case(f"views/copies_{label}", rtol=0, atol=0)
@@ -96,7 +99,7 @@ def _bits():
 
 
 def _gather():
-    for dtype in (np.int64, np.int32):
+    for dtype in (np.int64, np.int32, np.int8, np.uint8, np.int16):
         case = Case(
             f"views/gather_{np.dtype(dtype).name}", rtol=2e-6, atol=2e-6, note="Indices repeat, so gradients add up."
         )
@@ -134,6 +137,17 @@ def _gather():
     case.result(case.gather_grad(g, index, dim=1, shape=[3, 4]))
     yield case
 
+    case = Case(
+        "views/gather_bytes", rtol=0, atol=0, note="Bytes at places that are bytes; sums of a scatter wrap as u8."
+    )
+    x = case.param("x", integers(case.name, [4, 300], 0, 256, np.uint8))
+    index = case.param("index", integers(case.name + "index", [4, 40], 0, 256, np.uint8))
+    k = case.param("k", integers(case.name + "k", [4, 40], -128, 128, np.int8))
+    g = case.gather(x, index, dim=1)
+    case.result(g, case.gather_grad(k, index, dim=1, shape=[4, 300]))
+    case.result(case.one_hot(case.sub(index, 250), num_classes=6, dtype="u8"))
+    yield case
+
     case = Case("views/one_hot", rtol=0, atol=0, note="Out of range gives zeros (PyTorch raises).")
     index = case.param("index", np.array([[0, 3, 2], [-1, 4, 1]]))
     case.result(*(case.one_hot(index, num_classes=4, dtype=d) for d in ("i64", "i32", "bool", "f32")))
@@ -151,6 +165,19 @@ def _sources():
         case.iota(shape=[4]),
         case.iota(shape=[2, 3], dim=1, dtype="f32"),
         case.iota(shape=[2, 3], dim=0, dtype="i32"),
+    )
+    yield case
+
+
+    case = Case("views/sources_narrow", rtol=0, atol=0, note="Counting wraps.")
+    case.result(
+        case.full(shape=[2, 3], value=200, dtype="u8"),
+        case.full(shape=[], value=-128, dtype="i8"),
+        case.constant(shape=[3], dtype="i16", data=[-32768, -2, 32767]),
+        case.constant(shape=[2], dtype="u8", data=[0, 255]),
+        case.iota(shape=[300], dtype="u8"),
+        case.iota(shape=[2, 300], dim=1, dtype="i8"),
+        case.iota(shape=[3], dtype="i16"),
     )
     yield case
 

@@ -63,9 +63,12 @@ class _CastBetweenFloats(torch.autograd.Function):
         return torch.tensor(_ROUNDED[ctx.source](g.numpy())), None, None
 
 
+INTEGERS = {"i8": np.int8, "u8": np.uint8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
+
+
 def _saturated(x, dtype):
     """Toward zero, saturating, NaN to 0."""
-    info = np.iinfo({"i32": np.int32, "i64": np.int64}[dtype])
+    info = np.iinfo(INTEGERS[dtype])
     whole = [0 if np.isnan(v) else int(np.clip(np.trunc(v), -(2.0**70), 2.0**70)) for v in x.detach().numpy().ravel()]
     clipped = [min(max(v, info.min), info.max) for v in whole]
     return torch.tensor(np.array(clipped, dtype=info.dtype).reshape(x.shape))
@@ -75,10 +78,8 @@ def _cast(x, dtype, source="f64"):
     """`source` is the declared dtype of x, whose tensor is f64 in any case."""
     if dtype == "bool":
         return x != 0
-    if dtype in ("i32", "i64"):
-        if x.is_floating_point():
-            return _saturated(x, dtype)
-        return x.to(torch.int32 if dtype == "i32" else torch.int64)
+    if dtype in INTEGERS:
+        return _saturated(x, dtype) if x.is_floating_point() else torch.tensor(x.numpy().astype(INTEGERS[dtype]))
     if not x.is_floating_point():
         # From the integer itself: i64 → f64 → f32 would round twice.
         narrow = {"f32": np.float32, "f64": np.float64}.get(dtype)

@@ -35,15 +35,24 @@ def _gather(x, index, dim):
 def _gather_grad(g, index, dim, shape):
     index = index.long()
     inside = (index >= 0) & (index < shape[dim])
+    if not g.is_floating_point():
+        return torch.zeros(shape, dtype=g.dtype).scatter_add(dim, torch.where(inside, index, 0), torch.where(inside, g, 0))
     return transpose(lambda x: x.gather(dim, torch.where(inside, index, 0)), shape, torch.where(inside, g, 0))
 
 
 def _one_hot(index, num_classes, dtype):
     hot = index.long().unsqueeze(-1) == torch.arange(num_classes)
-    return hot.to({"i64": torch.int64, "i32": torch.int32, "bool": torch.bool}.get(dtype, torch.float64))
+    return hot.to(_FILLED.get(dtype, torch.float64))
 
 
-_FILLED = {"bool": torch.bool, "i32": torch.int32, "i64": torch.int64}
+_FILLED = {
+    "bool": torch.bool,
+    "i8": torch.int8,
+    "u8": torch.uint8,
+    "i16": torch.int16,
+    "i32": torch.int32,
+    "i64": torch.int64,
+}
 
 
 def _full(shape, value, dtype):

@@ -8,6 +8,7 @@
 
 #include "frontend/onnx/rows.h"
 #include "fusejit/fusejit.h"
+#include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fusejit::onnx {
@@ -52,6 +53,16 @@ TEST_F(OnnxOps, MeanWhatOnnxRuntimeComputes) {
     }
   }
   EXPECT_GT(cases, 200);
+}
+
+// i64 in place of i32 changes nothing that fits; in place of bytes nothing would wrap.
+TEST_F(OnnxOps, TakeNarrowIntegersAsDeclared) {
+  const Model model = load(kFolder + "ops/Add_uint8.onnx");
+  EXPECT_EQ(model.run({ones({2, 4}, u8), full({4}, 255, u8)})[0].to_vector<int>(), std::vector<int>(8));
+  EXPECT_NE(testing::error_of([&] {
+              model.run({ones({2, 4}, i64), ones({4}, i64)});
+            }).find("input 'x0' is i64[2,4], the model says u8[2,4]"),
+            std::string::npos);
 }
 
 TEST_F(OnnxOps, HaveACaseForEveryRow) {

@@ -8,9 +8,10 @@ import unittest
 
 from dump_program import Case, run, text
 
-GRAPH = """graph @g(%x: f32[2,3], %half: bf16[3], %n: i64[], %mask: bool[2,2], %wide: f64[2], %f: f16[2], %i: i32[1]) {
+GRAPH = """graph @g(%x: f32[2,3], %half: bf16[3], %n: i64[], %mask: bool[2,2], %wide: f64[2], %f: f16[2], %i: i32[1], %j: i8[3],
+         %u: u8[3], %k: i16[2]) {
   %0 = mul(%x, 2) : f32[2,3]
-  return %0, %half, %n, %mask, %wide, %f, %i
+  return %0, %half, %n, %mask, %wide, %f, %i, %j, %u, %k
 }
 """
 # name: (dtype, shape, bytes); bf16 values are the upper halves of f32 ones.
@@ -22,10 +23,13 @@ VALUES = {
     "wide": ("F64", [2], struct.pack("<2d", 0.1, 1e300)),
     "f": ("F16", [2], struct.pack("<2e", 0.5, -3)),
     "i": ("I32", [1], struct.pack("<i", -7)),
+    "j": ("I8", [3], struct.pack("<3b", -128, 0, 127)),
+    "u": ("U8", [3], struct.pack("<3B", 0, 200, 255)),
+    "k": ("I16", [2], struct.pack("<2h", -32768, 32767)),
 }
 
 
-ITEM = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "BOOL": 1}
+ITEM = {"F64": 8, "I64": 8, "F32": 4, "I32": 4, "F16": 2, "BF16": 2, "I16": 2, "BOOL": 1, "I8": 1, "U8": 1}
 
 
 def written(arrays, metadata=None):
