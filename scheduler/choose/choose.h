@@ -35,8 +35,9 @@ struct FusedWork {
 std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 
 // The anchor's schedules compute this operand in panels, so that it need not be in memory (R6). Not those of products:
-// what they read is mostly a flattened image, and gathering it costs more than a kernel that lays it out in rows.
-bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target);
+// what they read is mostly a flattened image, and gathering it costs more than a kernel that lays it out in rows; and
+// weights' gradients of few channels only images that come from outside, which no kernel before could have stored.
+bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside);
 
 // What else is known of a group without an anchor.
 struct DomainElements {

@@ -2,6 +2,8 @@
 
 #include "ir/node.h"
 #include "scheduler/choose/choose.h"
+#include "scheduler/choose/roles.h"
+#include "scheduler/choose/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -14,7 +16,7 @@ bool computes_second(const Schedule& schedule) {
 
 }  // namespace
 
-bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target) {
+bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside) {
   if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;
   const std::vector<ir::Contraction> contractions = ir::contractions_of(anchor);
   // The other operand may be computed or not.
@@ -23,10 +25,13 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
     FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
     const bool first = contraction.a.operand == static_cast<int>(operand);
     (first ? fused.computes_a : fused.computes_b) = true;
+    const bool few = anchor.op == ir::Op::conv2d_weight_grad && anchor.type.shape[1] < tuning::kFewChannels &&
+                     !runs_along_groups(roles_of(contraction), contraction);
     for (const bool other : {false, true}) {
       (first ? fused.computes_b : fused.computes_a) = other;
       const Schedule schedule = candidates(contraction, target, fused).front();
       if (first ? schedule.winograd == 0 && schedule.panel_a.empty() : !computes_second(schedule)) return false;
+      if (first && few && !from_outside && schedule.dot.empty()) return false;
     }
     return true;
   };

@@ -101,7 +101,7 @@ class TilesOfWeights : X86Chooser {
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
-      if ((dot || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
+      if ((in_panel || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
     } else {
       for (const int d : taps) add_if_any(s_.outer, d);
       const std::int64_t width = width_of(channels_of_task, most);

@@ -187,15 +187,16 @@ class Chooser {
     const Cost& cost = costs_[at(operand)];
     const Type& type = graph_.value(operand).type();
     if (cost.ops > kMostPrologueOps || !rules_.has(Rule::prologue)) return false;
-    bool any = false;
+    bool any = false, from_outside = true;
     for (const int leaf : cost.leaves) {
       if (graph_.value(leaf).type().elements() * 2 <= type.elements()) continue;
+      from_outside = from_outside && leaf < static_cast<int>(graph_.parameters().size());
       if (!is_needed_before(leaf, cost.leaves)) return false;
       any = true;
     }
     const auto users = static_cast<std::int64_t>(users_[at(operand)].size());
     const std::int64_t read = leaf_bytes(cost), once = read + (1 + users) * type.bytes();
-    return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_);
+    return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_, from_outside);
   }
   // The value comes from outside, or others of these are computed from it, or it is computed again, as it is for those
   // who read it in the backward pass.
