@@ -148,6 +148,7 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
   text("b.fj", "graph @b(%x: bf16[2]) {\n  return %x\n}\n");
   io::write_npz(path("wide.npz"), std::vector<NamedArray>{f32("x", {2}, {1, 2})});
   text("cut.npz", "PK\x03\x04");
+  text("foreign", "no zip");
   io::write_npz(path("few.npz"), std::vector<NamedArray>{f32("x", {2, 3}, {1, 2, 3, 4, 5, 6})});
   io::write_npz(path("many.npz"),
                 std::vector<NamedArray>{f32("x", {2, 3}, {1, 2, 3, 4, 5, 6}), f32("s", {}, {1}), f32("t", {}, {1})});
@@ -170,7 +171,9 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
        "array 'x': parameter %x is bf16[2], its bits are expected in a u2 array 'x.bf16'"},
       {"$g.fj --inputs $shape.npz", 2, "shape.npz: array 'x' is f32[3,2], the parameter is f32[2,3]"},
       {"$g.fj --inputs $cut.npz", 2, ""},
-      {"$g.fj --inputs $g.fj", 2, "is not a zip file, or is cut off"},
+      {"$g.fj --inputs $g.fj", 2,
+       "named tensors are kept in files that end in .safetensors or .npz (PyTorch reads both), not in .fj"},
+      {"$g.fj --inputs $foreign", 2, "is not a zip file, or is cut off"},
       {"$g.fj --inputs $in.npz --grad y", 2, "the graph has no parameter named y"},
       {"$g.fj --inputs $in.npz --grad x,x", 2, "x is named twice"},
       {"$int.fj --grad x", 2, "only floating-point values have a gradient, this one is i32[]"},
