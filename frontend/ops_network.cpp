@@ -33,6 +33,24 @@ void check_rank4(const char* op, const Tensor& x, const Tensor& w) {
   FJ_CHECK(x.rank() == 4 && w.rank() == 4, "{}: x and w must have rank 4 (x: {}, w: {})", op, text(x), text(w));
 }
 
+// The padding of a pool with ceil_mode: so many cells more behind the image that the last window ends there. As in
+// PyTorch, a window that would begin behind the image is none. What is no window at all is left for its row to refuse.
+Cells with_last_window(const char* op, const Tensor& x, Pair kernel, Pair stride, Pair dilation, Cells padding) {
+  if (!x.defined() || x.rank() != 4) return padding;
+  const auto k = cells(kernel), s = cells(stride), d = cells(dilation);
+  for (const std::size_t axis : {0, 1}) {
+    if (k[axis] < 1 || s[axis] < 1 || d[axis] < 1) continue;
+    const __int128 image = static_cast<__int128>(x.shape()[2 + static_cast<int>(axis)]) + padding[axis];
+    const __int128 span = static_cast<__int128>(d[axis]) * (k[axis] - 1) + 1, end = image + padding[axis + 2];
+    const __int128 room = end - span;
+    if (room <= -s[axis]) continue;  // larger than the image by a stride
+    __int128 last = room < 0 ? 0 : (room + s[axis] - 1) / s[axis] * s[axis];
+    if (last >= image) last -= s[axis];
+    if (last + span > end) padding[axis + 2] = cells_of(op, "the padding", last + span - image);
+  }
+  return padding;
+}
+
 // Empty weight and bias stand for the numbers 1 and 0.
 Input or_number(const Tensor& t, int number) { return t.defined() ? Input(t) : Input(Number(number)); }
 
@@ -99,8 +117,9 @@ Tensor linear(const Tensor& x, const Tensor& w, const Tensor& bias) {
 
 Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {
   const Pair stride = options.stride.value_or(kernel_size);
-  auto attrs = window(stride, padding_of("max_pool2d", options.padding, kernel_size, stride, options.dilation),
-                      options.dilation);
+  Cells padding = padding_of("max_pool2d", options.padding, kernel_size, stride, options.dilation);
+  if (options.ceil_mode) padding = with_last_window("max_pool2d", x, kernel_size, stride, options.dilation, padding);
+  auto attrs = window(stride, padding, options.dilation);
   const auto kernel = cells(kernel_size);
   attrs.emplace_back("kernel_size", std::span<const std::int64_t>(kernel));
   return record(Op::max_pool2d, {x}, std::move(attrs));
@@ -109,7 +128,18 @@ Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options)
 Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options) {
   const Pair stride = options.stride.value_or(kernel_size);
   const auto kernel = cells(kernel_size), steps = cells(stride);
-  const Cells padding = padding_of("avg_pool2d", options.padding, kernel_size, stride, 1);
+  Cells padding = padding_of("avg_pool2d", options.padding, kernel_size, stride, 1);
+  if (options.ceil_mode) {
+    const Cells whole = with_last_window("avg_pool2d", x, kernel_size, stride, 1, padding);
+    if (whole != padding && options.count_include_pad) {  // of what is outside, the padding alone counts
+      const CalledAs called("avg_pool2d");
+      const Tensor image =
+          padding == Cells{} ? x : pad(x, {0, 0, padding[0], padding[1]}, {0, 0, padding[2], padding[3]});
+      const Padding beyond(0, 0, whole[2] - padding[2], whole[3] - padding[3]);
+      return avg_pool2d(image, kernel_size, {.stride = stride, .padding = beyond, .count_include_pad = false});
+    }
+    padding = whole;
+  }
   return record(Op::avg_pool2d, {x},
                 {{"kernel_size", std::span<const std::int64_t>(kernel)},
                  {"stride", std::span<const std::int64_t>(steps)},

@@ -144,6 +144,23 @@ Tensor pixel_unshuffle(const Tensor& x, std::int64_t downscale_factor) {
   return reshape(squares, shape);
 }
 
+Tensor adaptive_max_pool2d(const Tensor& x, Pair output_size) {
+  check_defined("adaptive_max_pool2d", x);
+  FJ_CHECK(x.rank() == 4, "adaptive_max_pool2d: x must have rank 4 (x: {})", x.type().str());
+  const auto [p, q] = output_size;
+  FJ_CHECK(p >= 1 && q >= 1, "adaptive_max_pool2d: output_size is [{},{}], it must be at least 1 (x: {})", p, q,
+           x.type().str());
+  const std::int64_t h = x.size(2), w = x.size(3);
+  if (h % p != 0 || w % q != 0) {
+    throw UnsupportedError(
+        fmt::format("adaptive_max_pool2d: output_size [{},{}] does not divide the image into windows of one size "
+                    "(x: {})",
+                    p, q, x.type().str()));
+  }
+  const CalledAs called("adaptive_max_pool2d");
+  return max_pool2d(x, {h / p, w / q});
+}
+
 Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   check_defined("interpolate", x);
   FJ_CHECK(x.rank() == 4 && is_float(x.dtype()), "interpolate: x must be float of rank 4 (x: {})", text(x));

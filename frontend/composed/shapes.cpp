@@ -109,6 +109,12 @@ Tensor select(const Tensor& x, int dim, std::int64_t index) {
   return squeeze(slice(x, axis, at, at + 1), {axis});
 }
 
+const Tensor Tensor::operator[](std::int64_t index) const {
+  check_defined("x[i]", *this);
+  FJ_CHECK(rank() > 0, "x[i]: x has no axis, item() gives its value (x: {})", type().str());
+  return select(*this, 0, index);
+}
+
 // The two axes, cut to a square of extent n, are one of n*n elements, and every (n + 1)-th of those is on the diagonal.
 Tensor diagonal(const Tensor& x, std::int64_t offset, int dim1, int dim2) {
   const int row = axis_of("diagonal", x, dim1), column = axis_of("diagonal", x, dim2);

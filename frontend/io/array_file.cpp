@@ -1,5 +1,6 @@
 #include "frontend/io/array_file.h"
 
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -20,6 +21,16 @@ std::vector<NamedArray> with_plain_names(std::vector<NamedArray> arrays, const s
   return arrays;
 }
 
+// Which of the two formats a file of that name has.
+bool in_safetensors(const std::string& path) {
+  if (is_safetensors(path)) return true;
+  const std::string ending = std::filesystem::path(path).extension().string();
+  FJ_CHECK(ending.empty() || ending == ".npz",
+           "{}: named tensors are kept in files that end in .safetensors or .npz (PyTorch reads both), not in {}", path,
+           ending);
+  return false;
+}
+
 NamedArray described_as(std::string name, const NamedArray& array) {
   return {std::move(name), array.dtype, array.shape, {}};
 }
@@ -29,7 +40,7 @@ NamedArray described_as(std::string name, const NamedArray& array) {
 bool is_safetensors(const std::string& path) { return path.ends_with(".safetensors"); }
 
 std::vector<NamedArray> read_arrays(const std::string& path, const WantedArray& wanted) {
-  if (is_safetensors(path)) return read_safetensors(path, wanted).arrays;
+  if (in_safetensors(path)) return read_safetensors(path, wanted).arrays;
   if (!wanted) return with_plain_names(read_npz(path), path);
   const auto takes = [&](const NamedArray& described) {
     return wanted(described_as(plain_name(described.name, described.dtype), described));
@@ -38,18 +49,18 @@ std::vector<NamedArray> read_arrays(const std::string& path, const WantedArray& 
 }
 
 std::vector<NamedArray> describe_arrays(const std::string& path) {
-  return is_safetensors(path) ? describe_safetensors(path).arrays : with_plain_names(describe_npz(path), path);
+  return in_safetensors(path) ? describe_safetensors(path).arrays : with_plain_names(describe_npz(path), path);
 }
 
 std::map<std::string, std::string> read_metadata(const std::string& path) {
-  if (is_safetensors(path)) return describe_safetensors(path).metadata;
+  if (in_safetensors(path)) return describe_safetensors(path).metadata;
   describe_npz(path);  // that it is one
   return {};
 }
 
 void write_arrays(const std::string& path, std::vector<NamedArray> arrays,
                   const std::map<std::string, std::string>& metadata) {
-  if (is_safetensors(path)) return write_safetensors(path, arrays, metadata);
+  if (in_safetensors(path)) return write_safetensors(path, arrays, metadata);
   FJ_CHECK(metadata.empty(), "{}: an .npz has no place for metadata, a .safetensors has", path);
   for (NamedArray& array : arrays) array.name = stored_name(array.name, array.dtype);
   write_npz(path, arrays);
@@ -57,7 +68,7 @@ void write_arrays(const std::string& path, std::vector<NamedArray> arrays,
 
 std::vector<NamedArray> read_stored_arrays(const std::string& path, const WantedName& named,
                                            const WantedArray& wanted) {
-  if (!is_safetensors(path)) return read_npz(path, named, wanted);
+  if (!in_safetensors(path)) return read_npz(path, named, wanted);
   const auto takes = [&](const NamedArray& described) {
     const NamedArray stored = described_as(stored_name(described.name, described.dtype), described);
     return (!named || named(stored.name)) && (!wanted || wanted(stored));

@@ -21,12 +21,6 @@ class Fire : public nn::ModuleOf<Fire> {
   nn::Conv2d squeeze_, expand1x1_, expand3x3_;
 };
 
-// Windows of 3x3 by 2; the last may end one cell beyond the image (PyTorch's ceil_mode).
-Tensor pool(const Tensor& x) {
-  const auto beyond = [&](int axis) { return x.size(axis) % 2 == 0 ? 1 : 0; };
-  return max_pool2d(x, 3, {.stride = 2, .padding = {0, 0, beyond(2), beyond(3)}});
-}
-
 // As torchvision draws them.
 void draw_values(const nn::Module& net) {
   if (nn::ShapesOnly::is_on()) return;
@@ -45,6 +39,7 @@ void draw_values(const nn::Module& net) {
 
 SqueezeNet::SqueezeNet(SqueezeNetVersion version, std::int64_t classes, double dropout) {
   const bool is_first = version == SqueezeNetVersion::v1_0;
+  const nn::MaxPool2d pool(3, {.stride = 2, .ceil_mode = true});
   std::int64_t in = is_first ? 96 : 64;
   features_.push_back(nn::Conv2d(3, in, is_first ? 7 : 3, {.stride = 2})).push_back(nn::ReLU()).push_back(pool);
   for (int fire = 0; fire < 8; ++fire) {

@@ -15,12 +15,40 @@ ConvOptions conv_options(Pair stride, Padding padding, Pair dilation, std::int64
   return {.stride = stride, .padding = padding, .dilation = dilation, .groups = groups};
 }
 
+Dims extents(Pair kernel) { return {kernel.vertical, kernel.horizontal}; }
+
 }  // namespace
+
+Conv1d::Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size, Conv1dOptions options)
+    : conv_{.stride = options.stride,
+            .padding = options.padding,
+            .dilation = options.dilation,
+            .groups = options.groups},
+      padding_mode_(options.padding_mode),
+      weight_(parameter("weight", conv_weight("Conv1d", in_channels, out_channels, {kernel_size}, options.groups))) {
+  check_padding_mode("Conv1d", padding_mode_);
+  if (!options.bias) return;
+  bias_.push_back(parameter("bias", uniform_within(fan_in(weight_.value().shape()), {out_channels})));
+}
+
+Tensor Conv1d::forward(const Tensor& x) const {
+  const Tensor weight = weight_.value(), bias = or_none(bias_, 0);
+  if (padding_mode_ == "zeros") return conv1d(x, weight, bias, conv_);
+  FJ_CHECK(x.defined() && x.rank() == 3, "Conv1d: x must be [N,C,L] (x: {})", text(x));
+  const Padding1d& ends = conv_.padding;
+  const auto cells = padding_of("Conv1d", ends.same ? Padding("same") : Padding(0, ends.before, 0, ends.after),
+                                {1, weight.size(2)}, {1, conv_.stride}, {1, conv_.dilation});
+  fusejit::Conv1dOptions inside = conv_;
+  inside.padding = 0;
+  const Tensor row = padded("Conv1d", unsqueeze(x, 2), cells, padding_mode_);  // an image of one row
+  return conv1d(squeeze(row, {2}), weight, bias, inside);
+}
 
 Conv2d::Conv2d(std::int64_t in_channels, std::int64_t out_channels, Pair kernel_size, Conv2dOptions options)
     : conv_(conv_options(options.stride, options.padding, options.dilation, options.groups)),
       padding_mode_(options.padding_mode),
-      weight_(parameter("weight", conv_weight("Conv2d", in_channels, out_channels, kernel_size, options.groups))) {
+      weight_(
+          parameter("weight", conv_weight("Conv2d", in_channels, out_channels, extents(kernel_size), options.groups))) {
   check_padding_mode("Conv2d", padding_mode_);
   if (!options.bias) return;
   bias_.push_back(parameter("bias", uniform_within(fan_in(weight_.value().shape()), {out_channels})));
@@ -40,8 +68,8 @@ ConvTranspose2d::ConvTranspose2d(std::int64_t in_channels, std::int64_t out_chan
                                  ConvTranspose2dOptions options)
     : conv_(conv_options(options.stride, options.padding, options.dilation, options.groups)),
       output_padding_(options.output_padding),
-      weight_(parameter("weight",
-                        conv_weight("ConvTranspose2d", in_channels, out_channels, kernel_size, options.groups, true))) {
+      weight_(parameter("weight", conv_weight("ConvTranspose2d", in_channels, out_channels, extents(kernel_size),
+                                              options.groups, true))) {
   FJ_CHECK(output_padding_.vertical >= 0 && output_padding_.vertical < options.stride.vertical &&
                output_padding_.horizontal >= 0 && output_padding_.horizontal < options.stride.horizontal,
            "ConvTranspose2d: output_padding [{},{}] must be less than the stride [{},{}], and not negative",
@@ -62,8 +90,8 @@ ConvBatchNorm2d::ConvBatchNorm2d(std::int64_t in_channels, std::int64_t out_chan
                                  ConvBatchNorm2dOptions options)
     : conv_(conv_options(options.stride, options.padding, options.dilation, options.groups)),
       options_(options),
-      weight_(
-          parameter("weight", conv_weight("ConvBatchNorm2d", in_channels, out_channels, kernel_size, options.groups))) {
+      weight_(parameter(
+          "weight", conv_weight("ConvBatchNorm2d", in_channels, out_channels, extents(kernel_size), options.groups))) {
   FJ_CHECK(!options.track_running_stats || !(options.unbiased || options.eps_outside),
            "ConvBatchNorm2d: unbiased and eps_outside normalise by the batch's own statistics only, set "
            "track_running_stats to false");

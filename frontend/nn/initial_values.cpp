@@ -17,14 +17,16 @@ Tensor filled(const Shape& shape, float value) {
   return from_host(std::vector<float>(static_cast<std::size_t>(shape.elements()), value), shape);
 }
 
-Tensor conv_weight(const char* layer, std::int64_t in, std::int64_t out, Pair kernel, std::int64_t groups,
+Tensor conv_weight(const char* layer, std::int64_t in, std::int64_t out, const Dims& kernel, std::int64_t groups,
                    bool transposed) {
   FJ_CHECK(in >= 1 && out >= 1 && groups >= 1 && in % groups == 0 && out % groups == 0,
            "{}: {} input and {} output channels do not divide into {} groups", layer, in, out, groups);
-  FJ_CHECK(kernel.vertical >= 1 && kernel.horizontal >= 1, "{}: the kernel [{},{}] must have at least one cell", layer,
-           kernel.vertical, kernel.horizontal);
-  const Shape shape{transposed ? in : out, (transposed ? out : in) / groups, kernel.vertical, kernel.horizontal};
-  return uniform_within(fan_in(shape), shape);
+  Dims shape{transposed ? in : out, (transposed ? out : in) / groups};
+  for (const std::int64_t extent : kernel) {
+    FJ_CHECK(extent >= 1, "{}: the kernel [{}] must have at least one cell", layer, fmt::join(kernel, ","));
+    shape.push_back(extent);
+  }
+  return uniform_within(fan_in(Shape(shape)), Shape(shape));
 }
 
 std::int64_t fan_in(const Shape& weight) { return weight.elements() / weight[0]; }

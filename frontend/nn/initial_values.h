@@ -11,8 +11,9 @@ namespace fusejit::nn {
 // PyTorch's kaiming_uniform with a = sqrt(5): the bound comes out as 1/sqrt(fan_in).
 Tensor uniform_within(std::int64_t fan_in, const Shape& shape);
 Tensor filled(const Shape& shape, float value);
-// [out,in/groups,R,S], transposed [in,out/groups,R,S], for a convolution of `layer`, whose numbers are checked.
-Tensor conv_weight(const char* layer, std::int64_t in, std::int64_t out, Pair kernel, std::int64_t groups,
+// [out,in/groups,kernel...], transposed [in,out/groups,kernel...], for a convolution of `layer`, whose numbers are
+// checked.
+Tensor conv_weight(const char* layer, std::int64_t in, std::int64_t out, const Dims& kernel, std::int64_t groups,
                    bool transposed = false);
 // What a result is the sum of, by PyTorch's rule for a weight [out,in,...], a transposed one too: all extents but the
 // first.

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "frontend/context.h"
-#include "frontend/nn/family.h"
+#include "frontend/nn/module_tree.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/parameter_storage.h"
 #include "ir/base/check.h"
@@ -61,15 +61,6 @@ void Parameter::set(const Tensor& value) const {
   }
   note_owner(*this);
 }
-
-struct Module::Tree {
-  std::atomic<bool> training = true;  // read by whoever records, on any thread
-  std::vector<std::pair<std::string, Parameter>> values;
-  std::vector<std::pair<std::string, std::shared_ptr<Tree>>> children;
-  const std::shared_ptr<Family> family = std::make_shared<Family>();
-  std::mutex step_mutex;
-  std::atomic<const char*> last_place = nullptr;  // where it stood when it was last called
-};
 
 // A module that is being called on this thread, and where it stands in the outermost one: "layer1.0.conv2".
 struct ModuleCall {
@@ -162,10 +153,6 @@ Tensor Module::operator()(const Tensor& x) const { return const_cast<Module&>(*t
 // handle never meant; a forward that changes no member may be called of an object that is declared const.
 Tensor Module::forward(const Tensor& x) { return std::as_const(*this).forward(x); }
 Tensor Module::forward(const Tensor& x) const { return const_cast<Module*>(this)->forward(x); }
-
-namespace {
-constexpr int kDeepest = 100;  // modules within modules; keeps the walk below from exhausting the stack
-}
 
 Module::Module() : tree_(std::make_shared<Tree>()) {}
 
@@ -293,6 +280,7 @@ void Module::add_child(const std::string& name, const Module& module) {
     for (const auto& [child_name, child] : tree->children) open.push_back(child.get());
   }
   check_name("module", name, &module);
+  module.tree_->kind = kind_of(module);
   tree_->children.emplace_back(name, module.tree_);
   join(tree_->family, module.tree_->family);
 }

@@ -54,6 +54,8 @@ BatchNorm2d::BatchNorm2d(std::int64_t channels, BatchNorm2dOptions options) : op
 }
 
 Tensor BatchNorm2d::forward(const Tensor& x) const {
+  FJ_CHECK(!x.defined() || (x.rank() != 2 && x.rank() != 3),
+           "BatchNorm2d: x must be [N,C,H,W]; for [N,C] and [N,C,L] there is BatchNorm1d (x: {})", text(x));
   if (const auto& known = affine_.empty() ? running_ : affine_; !known.empty())
     check_channels("BatchNorm2d", x, known[0].value().shape()[0]);
   return normalised(x, is_training(), affine_, running_, options_);

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <set>
 
+#include "fusejit/nn.h"
 #include "tests/api/engines.h"
 #include "tests/support/composed_cases.h"
 #include "tests/support/error_of.h"
@@ -271,6 +272,18 @@ TEST_P(Composed, LikeAndSequences) {
   EXPECT_EQ(linspace(0, 1, 50, f64).to_vector<double>().back(), 1);
 }
 
+TEST(ComposedRefuses, WindowsOfSeveralSizes) {
+  EXPECT_EQ(error_of<UnsupportedError>([] {
+              adaptive_max_pool2d(ones({1, 3, 4, 4}), {3, 2});
+            }),
+            "adaptive_max_pool2d: output_size [3,2] does not divide the image into windows of one size "
+            "(x: f32[1,3,4,4])");
+  EXPECT_EQ(error_of<UnsupportedError>([] {
+              nn::AdaptiveMaxPool2d(8)(ones({1, 3, 4, 4}));
+            }).substr(0, 39),
+            "adaptive_max_pool2d: output_size [8,8] ");
+}
+
 TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {
   const Tensor x = ones({2, 3}), i = tensor<int>({0, 1}), images = ones({1, 3, 4, 4}), sequence = ones({1, 2, 5});
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -302,6 +315,19 @@ TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {
       {[&] { chunk(x, 0); }, {"chunk", "0"}},
       {[&] { unbind(x, 2); }, {"unbind", "dim 2"}},
       {[&] { select(x, 1, -4); }, {"select", "no -4 among the 3 of dim 1", "f32[2,3]"}},
+      {[&] { x[2]; }, {"select", "no 2 among the 2 of dim 0", "f32[2,3]"}},
+      {[&] { x[1][-4]; }, {"select", "no -4 among the 3 of dim 0", "f32[3]"}},
+      {[&] { x[0][0][0]; }, {"x[i]", "no axis", "f32[]"}},
+      {[&] { Tensor()[0]; }, {"x[i]", "empty"}},
+      {[&] { adaptive_max_pool2d(images, 0); }, {"adaptive_max_pool2d", "[0,0]", "at least 1"}},
+      {[&] { adaptive_max_pool2d(x, 1); }, {"adaptive_max_pool2d", "rank 4", "f32[2,3]"}},
+      {[&] { max_pool2d(images, 7, {.stride = 2, .ceil_mode = true}); }, {"max_pool2d", "f32[1,3,4,4]"}},
+      {[&] { avg_pool2d(x, 2, {.ceil_mode = true}); }, {"avg_pool2d", "f32[2,3]"}},
+      {[&] {
+         max_pool2d(images, Pair(most, 2), {.stride = Pair(most, 1), .dilation = Pair(most, 1), .ceil_mode = true});
+       },
+       {"max_pool2d", "2^40"}},
+      {[&] { avg_pool2d(images, 2, {.stride = 0, .ceil_mode = true}); }, {"avg_pool2d", "stride"}},
       {[&] { diagonal(x, 0, 1, -1); }, {"diagonal", "same axis"}},
       {[&] { tril(ones({3})); }, {"tril", "f32[3]"}},
       {[&] { triu(Tensor()); }, {"triu", "empty"}},

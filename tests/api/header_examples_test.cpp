@@ -42,6 +42,17 @@ TEST_F(HeaderExamples, Operators) {
   EXPECT_EQ(((v == 0) | (v > 1)).to_vector<bool>(), (Bools{false, true, true}));
 }
 
+TEST_F(HeaderExamples, Places) {
+  fj::Tensor m = fj::reshape(fj::arange(6), {2, 3});
+  EXPECT_EQ(m[-1].to_vector<int>(), (std::vector<int>{3, 4, 5}));
+  EXPECT_EQ(m[1][2].item<int>(), 5);
+}
+
+TEST_F(HeaderExamples, Pools) {
+  EXPECT_EQ(fj::max_pool2d(fj::ones({1, 1, 6, 7}), 3, {.stride = 2, .ceil_mode = true}).shape(),
+            (fj::Shape{1, 1, 3, 3}));
+}
+
 TEST_F(HeaderExamples, Sequences) {
   using Ints = std::vector<int>;
   using Floats = std::vector<float>;
@@ -97,6 +108,7 @@ TEST_F(HeaderExamples, ComposedImages) {
             (std::vector<float>{2, 3, 3, 2}));
   EXPECT_EQ(fj::pixel_shuffle(fj::reshape(fj::arange(4), {4, 1, 1}), 2).to_vector<int>(),
             (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(fj::adaptive_max_pool2d(fj::reshape(fj::arange(4).to(fj::f32), {1, 1, 2, 2}), 1).item<float>(), 3);
   EXPECT_EQ(fj::interpolate(fj::ones({1, 1, 2, 2}), {.scale_factor = 2}).size(2), 4);
   fj::Tensor image = fj::reshape(fj::tensor<float>({1, 3, 5, 7}), {1, 1, 2, 2});
   EXPECT_EQ(fj::grid_sample(image, fj::zeros({1, 1, 1, 2})).item<float>(), 4);

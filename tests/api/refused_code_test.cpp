@@ -1,4 +1,5 @@
-// Code that a user's compiler refuses, and what it says: tensors are no conditions, temporaries show no memory, modules
+// Code that a user's compiler refuses, and what it says: tensors are no conditions, places of one are not assigned
+// to, temporaries show no memory, modules
 // have a forward.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -58,6 +59,12 @@ TEST_F(RefusedCode, TensorsAreNoConditions) {
     for (const char* word : c.words) EXPECT_NE(said.find(word), std::string::npos) << c.code << "\n" << said;
   }
   EXPECT_EQ(said_of("if (x.defined() && !y.defined()) return fj::where(x > 0, fj::logical_and(x, x < p), x);"), "");
+}
+
+// It would change a tensor that nobody has.
+TEST_F(RefusedCode, NothingIsAssignedToAPlace) {
+  for (const char* code : {"x[0] = y;", "x[0][1] = y;", "x[0] += y;"}) EXPECT_NE(said_of(code), "") << code;
+  EXPECT_EQ(said_of("fj::Tensor z = x[0]; z += y[-1]; x = z; return x[1][2];"), "");
 }
 
 TEST_F(RefusedCode, TemporariesHaveNoSpan) {

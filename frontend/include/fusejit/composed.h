@@ -165,6 +165,12 @@ Tensor conv1d(const Tensor& x, const Tensor& w, const Tensor& bias, const Conv1d
 Tensor pixel_shuffle(const Tensor& x, std::int64_t upscale_factor);
 Tensor pixel_unshuffle(const Tensor& x, std::int64_t downscale_factor);  // the way back
 
+// x: [N,C,H,W] float -> [N,C,P,Q] with [P,Q] = output_size: max_pool2d() over windows of [H/P,W/Q] cells.
+// UnsupportedError where these are not whole.
+//
+//   fj::adaptive_max_pool2d(fj::reshape(fj::arange(4).to(fj::f32), {1, 1, 2, 2}), 1).item<float>();  // 3
+Tensor adaptive_max_pool2d(const Tensor& x, Pair output_size);
+
 // A factor for both axes, or {vertical, horizontal}.
 struct Scale {
   double vertical, horizontal;

@@ -1,6 +1,6 @@
-// Named tensors in files: .safetensors where the file's name ends so, else NumPy's .npz; one tensor in a .npy
-// (docs/ops.md section 13); and what is recorded, as a graph. Every dtype; in an .npz bf16 travels as <u2 under a name
-// that ends in ".bf16".
+// Named tensors in files: .safetensors where the file's name ends so, NumPy's .npz where it ends so or has no ending;
+// another ending (.pt, .bin) is a UserError. One tensor in a .npy (docs/ops.md section 13); and what is recorded, as a
+// graph. Every dtype; in an .npz bf16 travels as <u2 under a name that ends in ".bf16".
 //
 //   fj::save({{"x", fj::tensor<float>({1, 2})}}, path);
 //   fj::Tensor x = fj::load(path).at("x");

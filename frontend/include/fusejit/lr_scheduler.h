@@ -145,4 +145,38 @@ class ChainedScheduler : public LRScheduler {
   explicit ChainedScheduler(const std::vector<LRScheduler>& schedulers);
 };
 
+struct ReduceLROnPlateauOptions {
+  std::string mode = "min";            // what is better: less, or "max": more
+  double factor = 0.1;                 // of each reduction, below 1
+  std::int64_t patience = 10;          // calls without improvement that are borne
+  double threshold = 1e-4;             // what an improvement must exceed:
+  std::string threshold_mode = "rel";  // a share of the best metric so far, or "abs": a number
+  std::int64_t cooldown = 0;           // calls after a reduction that do not count
+  double min_lr = 0;                   // no rate is reduced below it
+  double eps = 1e-8;                   // reductions by no more than this are left out
+};
+// Multiplies the rates by `factor` once the metric, a loss or an accuracy, has not improved for more than `patience`
+// calls. NaN is no improvement. What it goes by is data, so it is no function of t as the others are, and is not
+// combined with one: a schedule sets its own rates at its next step().
+//
+//   fj::optim::ReduceLROnPlateau plateau(opt, {.factor = 0.5, .patience = 1});
+//   for (double loss : {1.0, 0.8, 0.8, 0.8}) plateau.step(loss);
+//   plateau.get_last_lr();  // half of what they were
+class ReduceLROnPlateau {
+ public:
+  explicit ReduceLROnPlateau(const Optimizer& optimizer, ReduceLROnPlateauOptions options = {});
+  void step(double metric);
+  std::int64_t last_epoch() const;  // calls of step() so far
+  std::vector<double> get_last_lr() const;
+
+  // "best", f64 [], "last_epoch", "num_bad_epochs" and "cooldown_counter", i64 []. The rates are in the optimiser's.
+  StateDict state_dict() const;
+  // All of it or nothing; UserError as of Optimizer's.
+  void load_state_dict(const StateDict& values);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
 }  // namespace fusejit::optim

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -120,6 +121,17 @@ class Module {
   void save(const std::string& path) const;
   Unloaded load(const std::string& path, LoadOptions options = {});
 
+  // The modules within it as a tree, which std::cout << net prints: names as of state_dict(), classes, and the types of
+  // parameters and state, as they are now.
+  //
+  //   fj::nn::Sequential net(fj::nn::Linear(4, 2), fj::nn::ReLU());
+  //   std::cout << net;
+  //   // Sequential(
+  //   //   (0): Linear(weight: f32[2,4], bias: f32[2])
+  //   //   (1): ReLU()
+  //   // )
+  std::string str() const;
+
   // A copy for serving: parameters as they are now, evaluation mode, batch-norm folded into convolutions. Immutable,
   // callable from any number of threads.
   Frozen freeze() const;
@@ -147,10 +159,13 @@ class Module {
   friend struct ModuleCall;
   std::string name_of(const Tree& tree) const;
   void check_name(const char* what, const std::string& name, const Module* module) const;
+  static void describe(const Tree& tree, const std::string& kind, int depth, std::string& text);
   static void collect(const Tree& tree, const std::string& prefix,
                       std::vector<std::pair<std::string, Parameter>>& found, int depth);
   std::shared_ptr<Tree> tree_;
 };
+
+std::ostream& operator<<(std::ostream& out, const Module& module);
 
 // True for a module that overrides neither forward: only then the name means Module's own.
 template <class M>

@@ -281,9 +281,14 @@ struct PoolOptions {
   std::optional<Pair> stride = {};  // kernel_size if left out
   Padding padding = 0;
   Pair dilation = 1;              // max only
+  bool ceil_mode = false;         // the last window may end beyond the padding
   bool count_include_pad = true;  // average only
 };
-// x: [N,C,H,W] float -> [N,C,P,Q], P and Q as for conv2d. Cells outside count as -infinity (max) or 0 (average).
+// x: [N,C,H,W] float -> [N,C,P,Q], P and Q as for conv2d. Cells outside count as -infinity (max) or 0 (average). With
+// ceil_mode P and Q are rounded up, but for a window that would begin behind the image; cells beyond the padding count
+// in no average.
+//
+//   fj::max_pool2d(fj::ones({1, 1, 6, 7}), 3, {.stride = 2, .ceil_mode = true}).shape();  // [1,1,3,3]
 Tensor max_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options = {});
 Tensor avg_pool2d(const Tensor& x, Pair kernel_size, const PoolOptions& options = {});
 // x: [N,C,H,W] float -> [N,C,P,Q] with [P,Q] = output_size. Row i of the average: rows floor(i*H/P) up to

@@ -103,6 +103,14 @@ class Tensor {
   Tensor& requires_grad(bool required = true);
   bool needs_grad() const;
 
+  // The slice at `index` of the first axis, as select(*this, 0, index): negative numbers count from the end. UserError
+  // if it is out of range, or there is no axis. A value: x[i] = y, which would change nothing, does not compile.
+  //
+  //   fj::Tensor m = fj::reshape(fj::arange(6), {2, 3});
+  //   m[-1].to_vector<int>();  // 3, 4, 5
+  //   m[1][2].item<int>();     // 5
+  const Tensor operator[](std::int64_t index) const;
+
   // As the functions of these names in ops.h.
   Tensor reshape(const std::vector<std::int64_t>& shape) const;
   Tensor permute(const std::vector<std::int64_t>& dims) const;

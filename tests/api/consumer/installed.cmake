@@ -12,6 +12,11 @@ file(GLOB library ${BINARY_DIR}/libfusejit.so*)
 file(REMOVE ${library} ${work})  # `work` is not there: a list that is never empty
 run(${CMAKE_COMMAND} --build ${BINARY_DIR} --target programs)
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${prefix})
+foreach(file LICENSE README.md docs/coming-from-pytorch.md docs/ops.md)
+  if(NOT EXISTS ${prefix}/share/doc/fusejit/${file})
+    message(FATAL_ERROR "share/doc/fusejit/${file} is not installed")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR} -B ${work}/build -DCMAKE_PREFIX_PATH=${prefix}
   -DCMAKE_CXX_FLAGS=${FLAGS})
 run(${CMAKE_COMMAND} --build ${work}/build)

@@ -98,6 +98,20 @@ TEST_F(HeaderExamples, Norms) {
   EXPECT_EQ(image(fj::ones({2, 8, 4, 4})).shape(), (fj::Shape{2, 8, 4, 4}));
 }
 
+TEST_F(HeaderExamples, SequencesAndShuffles) {
+  fj::nn::Conv1d conv(4, 8, 3, {.padding = 1});
+  fj::Tensor y = conv(fj::ones({2, 4, 10}));  // [2,8,10]
+  EXPECT_EQ(y.shape(), (fj::Shape{2, 8, 10}));
+  fj::nn::Sequential larger(fj::nn::Conv2d(3, 12, 3, {.padding = 1}), fj::nn::PixelShuffle(2));
+  EXPECT_EQ(larger(fj::ones({1, 3, 4, 5})).shape(), (fj::Shape{1, 3, 8, 10}));
+}
+
+TEST_F(HeaderExamples, Printing) {
+  fj::nn::Sequential net(fj::nn::Linear(4, 2), fj::nn::ReLU());
+  std::cout << net;
+  EXPECT_EQ(printed_.str(), "Sequential(\n  (0): Linear(weight: f32[2,4], bias: f32[2])\n  (1): ReLU()\n)");
+}
+
 TEST_F(HeaderExamples, Embedding) {
   fj::nn::Embedding words(1000, 16, {.padding_idx = 0});
   fj::Tensor rows = words(fj::tensor<std::int64_t>({3, 1, 4}));  // [3,16]

@@ -28,7 +28,16 @@ const std::vector<LayerCase>& cases() {
     return with<nn::Conv2d>(name, 4, 3, Pair(3), Conv2dOptions{.padding = Padding(2, 1), .padding_mode = mode});
   };
   const InstanceNorm2dOptions tracked{.momentum = 0.25, .affine = true, .track_running_stats = true};
+  const auto conv1d_in_mode = [](const char* name, const char* mode) {
+    return with<nn::Conv1d>(name, 4, 3, 3, nn::Conv1dOptions{.padding = 2, .padding_mode = mode});
+  };
   static const std::vector<LayerCase> all{
+      with<nn::Conv1d>("conv1d", 4, 6, 3, nn::Conv1dOptions{.stride = 2, .padding = 1, .dilation = 2, .groups = 2}),
+      conv1d_in_mode("conv1d_reflect", "reflect"),
+      conv1d_in_mode("conv1d_replicate", "replicate"),
+      conv1d_in_mode("conv1d_circular", "circular"),
+      with<nn::Conv1d>("conv1d_reflect_same", 4, 3, 4,
+                       nn::Conv1dOptions{.padding = "same", .bias = false, .padding_mode = "reflect"}),
       with<nn::Conv2d>("conv2d", 4, 6, Pair(3), Conv2dOptions{.stride = 2, .padding = 1, .groups = 2}),
       conv_in_mode("conv2d_reflect", "reflect"),
       conv_in_mode("conv2d_replicate", "replicate"),
@@ -75,6 +84,11 @@ const std::vector<LayerCase>& cases() {
       with<nn::Identity>("identity"),
       with<nn::MaxPool2d>("max_pool2d", 2),
       with<nn::AvgPool2d>("avg_pool2d", 2),
+      with<nn::MaxPool2d>("max_pool2d_ceil", 2, PoolOptions{.ceil_mode = true}),
+      with<nn::AvgPool2d>("avg_pool2d_ceil", 2, PoolOptions{.ceil_mode = true}),
+      with<nn::AdaptiveMaxPool2d>("adaptive_max_pool2d", Pair(5, 3)),
+      with<nn::PixelShuffle>("pixel_shuffle", 2),
+      with<nn::PixelUnshuffle>("pixel_unshuffle", 2),
       with<nn::AdaptiveAvgPool2d>("adaptive_avg_pool2d", Pair(2, 3)),
       with<nn::Upsample>("upsample_scale", UpsampleOptions{.scale_factor = 2}),
       with<nn::Upsample>("upsample_size", UpsampleOptions{.size = Pair(7, 4)}),

@@ -154,6 +154,20 @@ TEST_F(NewLayers, RefuseWithOneSentence) {
       {[&] { nn::Upsample({.scale_factor = 1.5})(x); },
        "Upsample: 1.5 times an extent of 5 is no whole number, give the size itself (x: f32[1,3,4,5])"},
       {[&] { nn::Upsample({.scale_factor = -1}); }, "must be finite and above 0"},
+      {[&] {
+         nn::BatchNorm2d(3)(ones({2, 3}));
+       },
+       "BatchNorm2d: x must be [N,C,H,W]; for [N,C] and [N,C,L] there is BatchNorm1d (x: f32[2,3])"},
+      {[&] {
+         nn::BatchNorm2d(3, {.affine = false, .track_running_stats = false})(ones({2, 3, 4}));
+       },
+       "there is BatchNorm1d (x: f32[2,3,4])"},
+      {[&] { nn::Conv1d(4, 6, 0); }, "Conv1d: the kernel [0] must have at least one cell"},
+      {[&] { nn::Conv2d(4, 6, Pair(3, 0)); }, "Conv2d: the kernel [3,0] must have at least one cell"},
+      {[&] { nn::Conv1d(4, 6, 3)(x); }, "conv1d: x and w must have rank 3 (x: f32[1,3,4,5], w: f32[6,4,3])"},
+      {[&] { nn::Conv1d(4, 6, 3, {.padding = 1, .padding_mode = "circular"})(x); },
+       "Conv1d: x must be [N,C,L] (x: f32[1,3,4,5])"},
+      {[&] { nn::Conv1d(4, 6, 3, {.padding_mode = "mirror"}); }, "Conv1d: padding_mode 'mirror' is not known"},
       {[&] { nn::Embedding(3, 2)(x); }, "Embedding: x must hold ints, numbers of rows (x: f32[1,3,4,5])"},
       {[&] { nn::Embedding(3, 2, {.padding_idx = 3}); }, "padding_idx 3 is no row of 3"},
       {[&] { nn::MultiheadAttention(6, 4); }, "6 features do not divide into 4 heads"},
@@ -171,6 +185,30 @@ TEST_F(NewLayers, RefuseWithOneSentence) {
     const std::string error = error_of(refusal.action);
     EXPECT_NE(error.find(refusal.sentence), std::string::npos) << refusal.sentence << "\n" << error;
   }
+}
+
+// Of classes of one's own, with a parameter beside the children, after to(), and of what was added to a child later.
+TEST_F(NewLayers, ArePrintedAsATree) {
+  struct Scaled : nn::ModuleOf<Scaled> {
+    nn::Parameter scale = parameter("scale", ones({2}));
+    nn::Sequential body = add("body", nn::Sequential(nn::Identity()));
+    Tensor forward(const Tensor& x) const override { return body(x) * scale.value(); }
+  };
+  Scaled net;
+  net.body.push_back("norm", nn::BatchNorm1d(2)).push_back(nn::ModuleList(nn::Flatten()));
+  net.to(f16);
+  EXPECT_EQ(net.str(),
+            "Scaled(scale: f16[2]\n"
+            "  (body): Sequential(\n"
+            "    (0): Identity()\n"
+            "    (norm): BatchNorm1d(weight: f16[2], bias: f16[2], running_mean: f16[2], running_var: f16[2])\n"
+            "    (2): ModuleList(\n"
+            "      (0): Flatten()\n"
+            "    )\n"
+            "  )\n"
+            ")");
+  EXPECT_EQ(models::squeezenet1_1(2).str().substr(0, 67),
+            "SqueezeNet(\n  (features): Sequential(\n    (0): Conv2d(weight: f32[6");
 }
 
 // A call with several inputs is a call like any other: its errors have a place.

@@ -63,6 +63,13 @@ TEST(HeaderExamplesOfTraining, Schedules) {
   EXPECT_NEAR(opt.lr(), 0, 1e-15);
 }
 
+TEST(HeaderExamplesOfTraining, Plateau) {
+  fj::optim::SGD opt(fj::nn::Linear(3, 1).parameters(), {.lr = 0.1});
+  fj::optim::ReduceLROnPlateau plateau(opt, {.factor = 0.5, .patience = 1});
+  for (double loss : {1.0, 0.8, 0.8, 0.8}) plateau.step(loss);
+  EXPECT_EQ(plateau.get_last_lr(), (std::vector<double>{0.05}));
+}
+
 TEST(HeaderExamplesOfTraining, AveragedModel) {
   const fusejit::test::CacheFolder folder;
   const std::string path = folder.path("ema.npz");

@@ -7,6 +7,8 @@
 
 #include "frontend/io/npz.h"
 #include "fusejit/fusejit.h"
+#include "tests/support/error_of.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fusejit {
 namespace {
@@ -83,14 +85,19 @@ const Case kCases[] = {
      }},
 };
 
-// <case>.lr and <case>.momentum, row t after t calls of step(), a column a group.
-std::map<std::string, std::pair<std::int64_t, std::vector<double>>> recorded() {
-  std::map<std::string, std::pair<std::int64_t, std::vector<double>>> tables;
-  const std::string path = std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/schedules.npz";
+// The arrays of a file: rows and values.
+using Tables = std::map<std::string, std::pair<std::int64_t, std::vector<double>>>;
+
+Tables tables_of(const char* file) {
+  Tables tables;
+  const std::string path = std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/" + file;
   for (const io::NamedArray& a : io::read_npz(path, [](std::string_view name) { return name != "torch_version"; }))
     tables[a.name] = {a.shape[0], from_host(a.bytes.data(), a.shape, a.dtype).to_vector<double>()};
   return tables;
 }
+
+// <case>.lr and <case>.momentum, row t after t calls of step(), a column a group.
+Tables recorded() { return tables_of("schedules.npz"); }
 
 // PyTorch multiplies its last rate by a ratio, call after call: its own error, over some twenty calls.
 void expect_rate(double got, double want, const std::string& where) {
@@ -252,6 +259,89 @@ TEST(Schedules, ARefusedStepChangesNothing) {
   EXPECT_THROW(schedule.load_state_dict({{"last_epoch", ones({}, i64)}}), UserError);
   EXPECT_THROW(schedule.load_state_dict({{"last_epoch", full({}, -1, i64)}, {"base_lrs", ones({2}, f64)}}), UserError);
   EXPECT_EQ(schedule.last_epoch(), 3);
+}
+
+struct PlateauCase {
+  const char* name;
+  optim::ReduceLROnPlateauOptions options;
+};
+// As recording/optimisers.py.
+const PlateauCase kPlateaus[] = {
+    {"defaults", {}},
+    {"patience", {.factor = 0.5, .patience = 2}},
+    {"cooldown", {.factor = 0.5, .patience = 1, .cooldown = 3}},
+    {"relative", {.factor = 0.3, .patience = 1, .threshold = 0.1}},
+    {"absolute", {.factor = 0.3, .patience = 1, .threshold = 0.15, .threshold_mode = "abs"}},
+    {"max", {.mode = "max", .factor = 0.7, .patience = 0, .threshold = 0.1}},
+    {"max_absolute", {.mode = "max", .factor = 0.7, .patience = 0, .threshold = 0.1, .threshold_mode = "abs"}},
+    {"min_lr", {.factor = 0.1, .patience = 0, .min_lr = 0.005}},
+    {"eps", {.factor = 0.5, .patience = 0, .eps = 0.006}},
+    {"below_zero", {.factor = 0.5, .patience = 0}},
+    {"not_a_number", {.factor = 0.5, .patience = 0}},
+};
+
+TEST(Plateaus, AreThoseOfPyTorch) {
+  const Tables tables = tables_of("plateaus.npz");
+  EXPECT_EQ(tables.size(), 2 * std::size(kPlateaus)) << "a recorded table is compared with nothing";
+  for (const PlateauCase& c : kPlateaus) {
+    const Optimizer opt = sgd();
+    optim::ReduceLROnPlateau plateau(opt, c.options);
+    const std::vector<double>& metrics = tables.at(std::string(c.name) + ".metric").second;
+    const std::vector<double>& lrs = tables.at(std::string(c.name) + ".lr").second;
+    for (std::size_t t = 0; t < metrics.size(); ++t) {
+      plateau.step(metrics[t]);
+      for (std::size_t g = 0; g < 2; ++g) {
+        EXPECT_EQ(opt.lr(g), lrs[2 * t + g]) << c.name << ", call " << t << ", group " << g;
+        EXPECT_EQ(plateau.get_last_lr()[g], opt.lr(g));
+      }
+    }
+    EXPECT_EQ(plateau.last_epoch(), static_cast<std::int64_t>(metrics.size()));
+  }
+}
+
+// Wherever it is cut, through a file.
+TEST(Plateaus, GoOnFromACheckpoint) {
+  const testing::TemporaryFolder folder;
+  const std::vector<double> metrics = tables_of("plateaus.npz").at("cooldown.metric").second;
+  const optim::ReduceLROnPlateauOptions options{.factor = 0.5, .patience = 1, .cooldown = 3};
+  for (std::size_t cut = 0; cut < metrics.size(); ++cut) {
+    const Optimizer opt = sgd(), again = sgd();
+    optim::ReduceLROnPlateau plateau(opt, options), resumed(again, options);
+    for (std::size_t t = 0; t < cut; ++t) plateau.step(metrics[t]);
+    Checkpoint().add("opt", opt).add("plateau", plateau).save(folder / "run.npz");
+    Checkpoint().add("opt", again).add("plateau", resumed).load(folder / "run.npz");
+    EXPECT_EQ(resumed.last_epoch(), static_cast<std::int64_t>(cut));
+    for (std::size_t t = cut; t < metrics.size(); ++t) {
+      EXPECT_EQ(again.lr(1), opt.lr(1)) << "cut at " << cut << ", call " << t;
+      plateau.step(metrics[t]), resumed.step(metrics[t]);
+    }
+  }
+}
+
+TEST(Plateaus, RefuseNonsense) {
+  using Options = optim::ReduceLROnPlateauOptions;
+  const struct {
+    Options options;
+    const char* sentence;
+  } cases[] = {
+      {{.mode = "least"}, "ReduceLROnPlateau: mode is 'least', it must be 'min' or 'max'"},
+      {{.threshold_mode = "share"}, "ReduceLROnPlateau: threshold_mode is 'share', it must be 'rel' or 'abs'"},
+      {{.factor = 1}, "ReduceLROnPlateau: the factor is 1, it must be finite"},
+      {{.patience = -1}, "ReduceLROnPlateau: patience is -1, it must not be negative"},
+      {{.threshold = -1}, "ReduceLROnPlateau: the threshold is -1, it must be finite and at least 0"},
+      {{.cooldown = -2}, "ReduceLROnPlateau: cooldown is -2, it must not be negative"},
+  };
+  for (const auto& c : cases) {
+    const std::string error = testing::error_of<UserError>([&] { optim::ReduceLROnPlateau(sgd(), c.options); });
+    EXPECT_TRUE(error.starts_with(c.sentence)) << error;
+  }
+  optim::ReduceLROnPlateau plateau(sgd(), {.patience = 0});
+  plateau.step(1);
+  StateDict state = plateau.state_dict();
+  state["num_bad_epochs"] = full({}, -1, i64);
+  state["best"] = full({}, 0, f64);
+  EXPECT_THROW(plateau.load_state_dict(state), UserError);
+  EXPECT_EQ(plateau.state_dict().at("best").item<double>(), 1);
 }
 
 }  // namespace

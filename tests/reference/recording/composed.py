@@ -1,4 +1,5 @@
-"""composed.npz: what PyTorch computes for the functions of fusejit/composed.h and the sequences of fusejit/tensor.h.
+"""composed.npz: what PyTorch computes for the functions of fusejit/composed.h, the sequences and places of fusejit/tensor.h
+and pools with ceil_mode.
 
 Of each case: inputs `<case>.in0`, ..., results `<case>.out0`, ... in f64 (integers and booleans as they are) from exactly
 those inputs, cotangents `<case>.d_out0`, ... of float results, and the gradients `<case>.d_in0`, ... of float inputs.
@@ -37,6 +38,7 @@ _SEQUENCE = _row("sequence", 2, 4, 9)
 _ONE = _row("one", 1)
 _ZEROS = np.array([0.0, -0.0, -1, 0.0, -0.0, 1], dtype=np.float32)
 _CELL = _row("cell", 2, 3, 1, 1)
+_ODD, _EVEN = _row("odd image", 2, 3, 7, 5), _row("even image", 2, 3, 6, 8)
 # The centres of cells, their edges, the image's edges and beyond; halves of cells for the nearest one.
 _CORNERS = np.array([-1, 1, 0, 0.5, -0.5, 0.8, -2, 1.25], dtype=np.float32)
 _POINTS = np.stack([np.tile(_CORNERS, 2), np.tile(_CORNERS[::-1], 2)], 1).reshape(2, 2, 4, 2)
@@ -141,6 +143,27 @@ CASES = {
     "interpolate_factor": (lambda x: F.interpolate(x, scale_factor=(1.3, 1.7), mode="bilinear"), (_IMAGES,)),
     "interpolate_factor_nearest": (lambda x: F.interpolate(x, scale_factor=(1.3, 1.7)), (_IMAGES,)),
     "interpolate_area": (lambda x: F.interpolate(x, scale_factor=(0.7, 0.7), mode="area"), (_IMAGES,)),
+    "at": (lambda x: x[-1], (_A,)),
+    "at_twice": (lambda x: x[1][2], (_A,)),
+    "max_ceil": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), (_EVEN,)),
+    "max_ceil_odd": (lambda x: F.max_pool2d(x, (2, 3), (3, 4), ceil_mode=True), (_ODD,)),
+    "max_ceil_pads": (lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), (_EVEN,)),
+    "max_ceil_dilated": (lambda x: F.max_pool2d(x, 2, 3, 1, 2, ceil_mode=True), (_ODD,)),
+    # A window that would begin in the padding on the right is none; one that is larger than the image is one.
+    "max_ceil_none": (lambda x: F.max_pool2d(x, 2, 3, 1, ceil_mode=True), (_row("4x4", 1, 2, 4, 4),)),
+    "max_ceil_larger": (lambda x: F.max_pool2d(x, 4, 3, ceil_mode=True), (_row("2x3", 1, 2, 2, 3),)),
+    "average_ceil": (lambda x: F.avg_pool2d(x, 3, 2, ceil_mode=True), (_EVEN,)),
+    "average_ceil_odd": (lambda x: F.avg_pool2d(x, (2, 3), (3, 4), ceil_mode=True), (_ODD,)),
+    "average_ceil_pads": (lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (_EVEN,)),
+    "average_ceil_pads_odd": (lambda x: F.avg_pool2d(x, 4, (3, 2), (2, 1), ceil_mode=True), (_ODD,)),
+    "average_ceil_inside": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False),
+        (_EVEN,),
+    ),
+    "average_ceil_none": (lambda x: F.avg_pool2d(x, 2, 3, 1, ceil_mode=True), (_row("4x4", 1, 2, 4, 4),)),
+    "average_ceil_larger": (lambda x: F.avg_pool2d(x, 4, 3, 1, ceil_mode=True), (_row("1x2", 1, 2, 1, 2),)),
+    "adaptive_max": (lambda x: F.adaptive_max_pool2d(x, (3, 2)), (_EVEN,)),
+    "adaptive_max_one": (lambda x: F.adaptive_max_pool2d(x, 1), (_ODD,)),
     "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False), (_IMAGES, _GRID)),
     "grid_sample_corners": (lambda x, g: F.grid_sample(x, g, align_corners=True), (_IMAGES, _GRID)),
     "grid_sample_border": (

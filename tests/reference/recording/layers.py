@@ -21,6 +21,11 @@ IMAGE = [2, 4, 5, 6]  # what the sizes of layers below fit
 def _layers():
     """name: (layer, shapes or values of its inputs, mode)."""
     images = {"x": IMAGE}
+    yield "conv1d", nn.Conv1d(4, 6, 3, stride=2, padding=1, dilation=2, groups=2), {"x": [2, 4, 9]}, True
+    for mode in ("reflect", "replicate", "circular"):
+        yield f"conv1d_{mode}", nn.Conv1d(4, 3, 3, padding=2, padding_mode=mode), {"x": [2, 4, 9]}, True
+    conv1d_same = nn.Conv1d(4, 3, 4, padding="same", padding_mode="reflect", bias=False)
+    yield "conv1d_reflect_same", conv1d_same, {"x": [2, 4, 9]}, True
     yield "conv2d", nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=2), images, True
     for mode in ("reflect", "replicate", "circular"):
         yield f"conv2d_{mode}", nn.Conv2d(4, 3, 3, padding=(2, 1), padding_mode=mode), images, True
@@ -65,6 +70,10 @@ def _layers():
         "identity": nn.Identity(),
         "max_pool2d": nn.MaxPool2d(2),
         "avg_pool2d": nn.AvgPool2d(2),
+        "max_pool2d_ceil": nn.MaxPool2d(2, ceil_mode=True),
+        "avg_pool2d_ceil": nn.AvgPool2d(2, ceil_mode=True),
+        "adaptive_max_pool2d": nn.AdaptiveMaxPool2d((5, 3)),
+        "pixel_shuffle": nn.PixelShuffle(2),
         "adaptive_avg_pool2d": nn.AdaptiveAvgPool2d((2, 3)),
         "upsample_scale": nn.Upsample(scale_factor=2),
         "upsample_size": nn.Upsample(size=(7, 4)),
@@ -73,6 +82,7 @@ def _layers():
         "upsample_corners": nn.Upsample(scale_factor=1.5, mode="bilinear", align_corners=True),
     }.items():
         yield name, layer, images, True
+    yield "pixel_unshuffle", nn.PixelUnshuffle(2), {"x": [2, 1, 4, 6]}, True
     rows = {"x": integers("layers embedding", [3, 4], 0, 7)}
     rows["x"][0, 1] = rows["x"][2, 2] = 5
     yield "embedding", nn.Embedding(7, 3), rows, True

@@ -234,6 +234,45 @@ def _record_schedules(path):
     return len(_schedules())
 
 
+def _plateaus():
+    """name: (settings of ReduceLROnPlateau, metrics)."""
+    falling = [1.0, 0.9, 0.9, 0.8999, 0.95, 0.9, 0.7, 0.71, 0.72, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7, 0.7]
+    rising = [0.1, 0.2, 0.2, 0.21, 0.22, 0.35, 0.35, 0.36, 0.35, 0.1, 0.36, 0.36, 0.37, 0.47, 0.5, 0.5, 0.5]
+    return {
+        "defaults": ({}, [1.0] * 25),
+        "patience": ({"factor": 0.5, "patience": 2}, falling),
+        "cooldown": ({"factor": 0.5, "patience": 1, "cooldown": 3}, falling),
+        "relative": ({"factor": 0.3, "patience": 1, "threshold": 0.1}, falling),
+        "absolute": ({"factor": 0.3, "patience": 1, "threshold": 0.15, "threshold_mode": "abs"}, falling),
+        "max": ({"mode": "max", "factor": 0.7, "patience": 0, "threshold": 0.1}, rising),
+        "max_absolute": (
+            {"mode": "max", "factor": 0.7, "patience": 0, "threshold": 0.1, "threshold_mode": "abs"},
+            rising,
+        ),
+        "min_lr": ({"factor": 0.1, "patience": 0, "min_lr": 0.005}, [1.0] * 8),
+        "eps": ({"factor": 0.5, "patience": 0, "eps": 0.006}, [1.0] * 8),
+        "below_zero": ({"factor": 0.5, "patience": 0}, [-1.0, -1.00005, -1.1, -1.1, -1.2]),
+        "not_a_number": ({"factor": 0.5, "patience": 0}, [1.0, float("nan"), 0.5, float("inf"), float("nan")]),
+    }
+
+
+def _record_plateaus(path):
+    """<name>.metric [calls], <name>.lr [calls,2]: after each call, of groups that begin at 0.1 and 0.02."""
+    arrays = {}
+    for name, (settings, metrics) in _plateaus().items():
+        groups = [{"params": [torch.zeros(1, requires_grad=True)], "lr": lr} for lr in (0.1, 0.02)]
+        o = torch.optim.SGD(groups)
+        schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(o, **settings)
+        rates = []
+        for metric in metrics:
+            schedule.step(metric)
+            rates.append([g["lr"] for g in o.param_groups])
+        arrays[f"{name}.metric"], arrays[f"{name}.lr"] = np.array(metrics), np.array(rates)
+    arrays["torch_version"] = version_numbers(torch.__version__)
+    write_npz(path, arrays)
+    return len(_plateaus())
+
+
 def _record_averages(path):
     """value.<name> [10,3]: of a batch norm's parameters and running statistics; <form>.<name> [10,3]: what AveragedModel
     has of them after each."""
@@ -278,6 +317,6 @@ def record(folder):
         runs[name] = _recorded(_optimiser("SGD", hyper), hyper, max_norm=2.0)
     for name, arrays in runs.items():
         write_npz(folder / f"{name}.npz", arrays)
-    schedules = _record_schedules(folder.parent / "schedules.npz")
+    schedules = _record_schedules(folder.parent / "schedules.npz") + _record_plateaus(folder.parent / "plateaus.npz")
     averages = _record_averages(folder.parent / "averaged_model.npz")
     print(f"{len(runs)} optimisers, {schedules} schedules, {averages} averages")

@@ -247,6 +247,17 @@ TEST(ArrayFile, IsOfTheFormatThatItsNameSays) {
               write_arrays(folder / "b.npz", {half}, {{"a", "b"}});
             }),
             folder / "b.npz" + ": an .npz has no place for metadata, a .safetensors has");
+  for (const char* name : {"net.pt", "net.npz.bin"}) {
+    const std::string sentence = fmt::format(
+        "{}: named tensors are kept in files that end in .safetensors or .npz "
+        "(PyTorch reads both), not in {}",
+        folder / name, std::filesystem::path(name).extension().string());
+    EXPECT_EQ(error_of([&] { write_arrays(folder / name, {half}, {}); }), sentence);
+    EXPECT_EQ(error_of([&] { read_arrays(folder / name); }), sentence);
+    EXPECT_EQ(error_of([&] { describe_arrays(folder / name); }), sentence);
+    EXPECT_EQ(error_of([&] { read_metadata(folder / name); }), sentence);
+    EXPECT_FALSE(std::filesystem::exists(folder / name));
+  }
   std::filesystem::copy(folder / "a.npz", folder / "wrong.safetensors");
   EXPECT_NE(error_of([&] { read_arrays(folder / "wrong.safetensors"); }).find("is not a safetensors file"),
             std::string::npos);

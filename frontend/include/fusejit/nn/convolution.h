@@ -1,9 +1,10 @@
-// Convolution layers: Conv2d, ConvTranspose2d, and ConvBatchNorm2d, which saves memory in training.
+// Convolution layers: Conv1d, Conv2d, ConvTranspose2d, and ConvBatchNorm2d, which saves memory in training.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "fusejit/composed.h"
 #include "fusejit/module.h"
 #include "fusejit/ops.h"
 
@@ -29,6 +30,30 @@ class Conv2d : public ModuleOf<Conv2d> {
 
  private:
   ConvOptions conv_;
+  std::string padding_mode_;
+  Parameter weight_;
+  std::vector<Parameter> bias_;  // one or none
+};
+
+struct Conv1dOptions {
+  std::int64_t stride = 1;
+  Padding1d padding = 0;  // a number, {before, after} or "same"
+  std::int64_t dilation = 1;
+  std::int64_t groups = 1;
+  bool bias = true;
+  std::string padding_mode = "zeros";  // as Conv2d's
+};
+// x: [N,in,L] -> [N,out,P], as conv1d. Parameters: weight [out,in/groups,S], bias [out].
+//   fj::nn::Conv1d conv(4, 8, 3, {.padding = 1});
+//   fj::Tensor y = conv(fj::ones({2, 4, 10}));  // [2,8,10]
+class Conv1d : public ModuleOf<Conv1d> {
+ public:
+  Conv1d(std::int64_t in_channels, std::int64_t out_channels, std::int64_t kernel_size, Conv1dOptions options = {});
+  Tensor forward(const Tensor& x) const override;
+  Parameter weight() const { return weight_; }
+
+ private:
+  fusejit::Conv1dOptions conv_;
   std::string padding_mode_;
   Parameter weight_;
   std::vector<Parameter> bias_;  // one or none

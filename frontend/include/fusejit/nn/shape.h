@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "fusejit/composed.h"
 #include "fusejit/module.h"
 #include "fusejit/ops.h"
 
@@ -39,6 +40,37 @@ class AdaptiveAvgPool2d : public ModuleOf<AdaptiveAvgPool2d> {
 
  private:
   Pair output_size_;
+};
+
+// adaptive_max_pool2d() as a layer.
+class AdaptiveMaxPool2d : public ModuleOf<AdaptiveMaxPool2d> {
+ public:
+  explicit AdaptiveMaxPool2d(Pair output_size) : output_size_(output_size) {}
+  Tensor forward(const Tensor& x) const override { return adaptive_max_pool2d(x, output_size_); }
+
+ private:
+  Pair output_size_;
+};
+
+// pixel_shuffle() as a layer: x: [N,C*r*r,H,W] -> [N,C,H*r,W*r], r = upscale_factor.
+//   fj::nn::Sequential larger(fj::nn::Conv2d(3, 12, 3, {.padding = 1}), fj::nn::PixelShuffle(2));
+class PixelShuffle : public ModuleOf<PixelShuffle> {
+ public:
+  explicit PixelShuffle(std::int64_t upscale_factor) : factor_(upscale_factor) {}
+  Tensor forward(const Tensor& x) const override { return pixel_shuffle(x, factor_); }
+
+ private:
+  std::int64_t factor_;
+};
+
+// pixel_unshuffle() as a layer, the way back.
+class PixelUnshuffle : public ModuleOf<PixelUnshuffle> {
+ public:
+  explicit PixelUnshuffle(std::int64_t downscale_factor) : factor_(downscale_factor) {}
+  Tensor forward(const Tensor& x) const override { return pixel_unshuffle(x, factor_); }
+
+ private:
+  std::int64_t factor_;
 };
 
 // One factor for both axes, or {vertical, horizontal}.
