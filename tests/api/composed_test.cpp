@@ -274,14 +274,14 @@ TEST_P(Composed, LikeAndSequences) {
 
 TEST(ComposedRefuses, WindowsOfSeveralSizes) {
   EXPECT_EQ(error_of<UnsupportedError>([] {
-              adaptive_max_pool2d(ones({1, 3, 4, 4}), {3, 2});
+              adaptive_max_pool2d(ones({1, 3, 4, 4}), {2, 3});
             }),
-            "adaptive_max_pool2d: output_size [3,2] does not divide the image into windows of one size "
+            "adaptive_max_pool2d: output_size [2,3] does not divide the image into windows of one size "
             "(x: f32[1,3,4,4])");
   EXPECT_EQ(error_of<UnsupportedError>([] {
-              nn::AdaptiveMaxPool2d(8)(ones({1, 3, 4, 4}));
+              nn::AdaptiveMaxPool2d(Pair(8, 4))(ones({1, 3, 4, 4}));
             }).substr(0, 39),
-            "adaptive_max_pool2d: output_size [8,8] ");
+            "adaptive_max_pool2d: output_size [8,4] ");
 }
 
 TEST(ComposedRefuses, WithOneSentenceThatHasTheShapes) {
