@@ -35,10 +35,10 @@ _EQUAL_ROW[1] = 0.5
 _MASK = booleans("composed mask", [2, 1, 4])
 _SPECIAL = np.array([1, np.nan, -_INF, 0, _INF, np.nan, -1], dtype=np.float32)
 _SEQUENCE = _row("sequence", 2, 4, 9)
-_ODD, _EVEN = _row("odd image", 2, 3, 7, 5), _row("even image", 2, 3, 6, 8)
 _ONE = _row("one", 1)
 _ZEROS = np.array([0.0, -0.0, -1, 0.0, -0.0, 1], dtype=np.float32)
 _CELL = _row("cell", 2, 3, 1, 1)
+_ODD, _EVEN = _row("odd image", 2, 3, 7, 5), _row("even image", 2, 3, 6, 8)
 # The centres of cells, their edges, the image's edges and beyond; halves of cells for the nearest one.
 _CORNERS = np.array([-1, 1, 0, 0.5, -0.5, 0.8, -2, 1.25], dtype=np.float32)
 _POINTS = np.stack([np.tile(_CORNERS, 2), np.tile(_CORNERS[::-1], 2)], 1).reshape(2, 2, 4, 2)
