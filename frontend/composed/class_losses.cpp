@@ -49,10 +49,6 @@ Tensor weighted(const char* op, const Tensor& logp, const Tensor& target, const 
   return reduced(op, sums, options.reduction);
 }
 
-void check_smoothing(double share) {
-  FJ_CHECK(share >= 0 && share <= 1, "cross_entropy: label_smoothing is {}, it must be from 0 to 1", share);
-}
-
 Tensor of_probabilities(const Tensor& x, const Tensor& target, const ClassLossOptions& options) {
   FJ_CHECK(options.ignore_index == ClassLossOptions{}.ignore_index,
            "cross_entropy: a target of probabilities has no ignore_index (x: {}, target: {})", text(x), text(target));

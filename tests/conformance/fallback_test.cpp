@@ -94,7 +94,7 @@ TEST_P(Fallback, AnOpWithoutAKernelIsInterpretedAlone) {
   const NotStrict not_strict;
   const ir::Graph graph = ir::parse_graph(R"(graph @g(%x: f32[6,5], %y: f32[5,7]) {
   %0 = matmul(%x, %y) : f32[6,7]
-  %1 = sum(%0) {dim=[1], keepdim=true} : f32[6,1]
+  %1 = sum(%0) {dim=[0,1], keepdim=true} : f32[1,1]
   %2 = sub(%0, %1) : f32[6,7]
   return %2, %0, %x
 })");

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/kernel/cost/cost.h"
 #include "ir/kernel/interp/interp.h"
+#include "ir/kernel/walk.h"
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/network.h"
 
@@ -34,8 +36,25 @@ std::vector<ir::MemoryTraffic> seen(const ir::Kernel& kernel) {
   return traffic;
 }
 
+// Buffers of which loaded values name an element: how many that are is data.
+std::set<ir::MemId> gathered(const ir::Kernel& kernel) {
+  std::set<ir::MemId> found;
+  for (const ir::Phase& phase : kernel.phases) {
+    ir::for_each_stmt(phase.body, [&](const ir::Stmt& stmt) {
+      const auto* load = std::get_if<ir::LoadStmt>(&stmt.node);
+      if (load == nullptr) return;
+      for (const ir::Index& index : load->place.index) {
+        index.for_each_leaf([&](const ir::IndexAtom& leaf) {
+          if (leaf.kind == ir::AtomKind::value) found.insert(load->place.memory);
+        });
+      }
+    });
+  }
+  return found;
+}
+
 // Never less than that. More only where a box is not full (docs/kernel-ir.md, 9): a stride steps over elements that
-// another tap meets in part, a gather of zeros meets one element, a task has no part of the images.
+// another tap meets in part, a task has no part of the images.
 TEST(Ledger, IsWhatTheInterpreterTouches) {
   std::int64_t equal = 0, compared = 0, said = 0, touched = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -46,10 +65,12 @@ TEST(Ledger, IsWhatTheInterpreterTouches) {
         scheduler::make_plan(training.graph, {target, scheduler::Rules::all, training.donated});
     for (const scheduler::PlanStep& step : plan.steps) {
       const std::vector<ir::MemoryTraffic> text = ir::traffic(*step.kernel), run = seen(*step.kernel);
+      const std::set<ir::MemId> by_data = gathered(*step.kernel);
       const auto expect = [&](const char* what, const ir::MemoryTraffic& of, std::int64_t said_here,
                               std::int64_t touched_here) {
         EXPECT_GE(said_here, touched_here) << "seed " << seed << ", " << step.name << ", memory " << of.memory
                                            << " of phase " << of.phase << ": " << what;
+        if (by_data.contains(of.memory)) return;
         ++compared, equal += said_here == touched_here, said += said_here, touched += touched_here;
       };
       for (const ir::MemoryTraffic& t : text) {

@@ -96,6 +96,7 @@ class DenseNet : public nn::ModuleOf<DenseNet> {
 };
 DenseNet densenet121(std::int64_t classes = 1000, double dropout = 0);  // layers {6, 12, 24, 16}
 
+// Which of the two networks of its authors.
 enum class SqueezeNetVersion : std::uint8_t {
   v1_0,  // the paper's: 7x7 to 96 channels first
   v1_1   // 3x3 to 64 channels first, pools earlier: 2.4 times less work
@@ -111,7 +112,9 @@ class SqueezeNet : public nn::ModuleOf<SqueezeNet> {
  private:
   nn::Sequential features_, classifier_;
 };
+// Version 1.0.
 SqueezeNet squeezenet1_0(std::int64_t classes = 1000, double dropout = 0.5);
+// Version 1.1.
 SqueezeNet squeezenet1_1(std::int64_t classes = 1000, double dropout = 0.5);
 
 // What doubles the size on the way up and halves the channels.
@@ -144,6 +147,7 @@ class UNet : public nn::ModuleOf<UNet> {
   std::vector<std::shared_ptr<nn::Module>> up_;
   nn::Conv2d head_;
 };
+// [N,channels,H,W] f32 -> a score of each class for each pixel, [N,classes,H,W].
 UNet unet(std::int64_t classes = 21, const UNetOptions& options = {});
 
 }  // namespace fusejit::models

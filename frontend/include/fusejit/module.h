@@ -165,6 +165,7 @@ class Module {
   std::shared_ptr<Tree> tree_;
 };
 
+// As Module::str().
 std::ostream& operator<<(std::ostream& out, const Module& module);
 
 // True for a module that overrides neither forward: only then the name means Module's own.

@@ -136,7 +136,7 @@ TEST(Autocast, WhatJoinsTensorsTakesTheWidest) {
       EXPECT_EQ(d[0].dtype(), left) << what;
       EXPECT_EQ(d[1].dtype(), right) << what;
     }
-    if (std::string(r.name) == "stack") continue;  // promotes at all times
+    if (std::string(r.name) == "stack" || std::string(r.name) == "concat") continue;  // they promote at all times
     EXPECT_THROW(r.f(r.a, r.b.to(bf16)), UserError) << r.name << " without an Autocast";
   }
   const Autocast scope(f16);

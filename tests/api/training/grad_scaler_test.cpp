@@ -28,7 +28,9 @@ TEST(GradScaler, AStepIsTheOneWithoutIt) {
         net, opt, [&](const Tensor& in, const Tensor& target) { return mse_loss(net(in), target); }, options);
     for (int i = 0; i < 5; ++i) step(x, y);
     EXPECT_EQ(opt.steps(), 5);
-    if (scaled) EXPECT_EQ(options.scaler->scale(), 4096);  // twice as much after the second and the fourth
+    if (scaled) {
+      EXPECT_EQ(options.scaler->scale(), 4096);  // twice as much after the second and the fourth
+    }
     ends.push_back(values_of(net.state_dict()));
     ends.push_back(values_of(opt.state_dict()));
   }

@@ -173,7 +173,9 @@ TEST(ScheduleFuzz, WhatParsesIsRefusedOrRight) {
             return str(contraction) == str(of) ? other : otherwise;
           });
           ++(trial.legal ? built : refused);
-          if (trial.legal) EXPECT_EQ(difference(graph, interpreted(graph, trial.plan, arguments), want), "");
+          if (trial.legal) {
+            EXPECT_EQ(difference(graph, interpreted(graph, trial.plan, arguments), want), "");
+          }
         } catch (const std::exception& error) {
           ADD_FAILURE() << error.what();
         }
