@@ -2,6 +2,8 @@
 
 #include <execinfo.h>
 #include <llvm/Support/ErrorHandling.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <bit>
@@ -23,6 +25,29 @@ ir::Gate& gate() {
   static ir::Gate& the = *new ir::Gate;
   return the;
 }
+
+void shut_at_exit() {
+  std::atexit([] { gate().shut(kLongestWait); });
+}
+
+// exit() destroys the thread-local objects of its thread before all else: before what LLVM has made in kernels that
+// other threads are still compiling. The main thread has one of these from the start; once those threads are out of
+// LLVM, the gate's handler is the newest again. Where the main thread alone ends, nothing changes.
+struct EndOfMainThread {
+  bool is_watched = true;
+  ~EndOfMainThread() {
+    if (::getpid() != static_cast<pid_t>(::syscall(SYS_gettid))) return;
+    gate().close(kLongestWait);
+    shut_at_exit();
+    gate().open();
+  }
+};
+
+bool watch_this_thread() {
+  thread_local EndOfMainThread end;
+  return end.is_watched;
+}
+const bool main_thread_is_watched = watch_this_thread();
 
 bool& gave_up() {
   thread_local bool value = false;
@@ -63,13 +88,14 @@ LlvmUse::~LlvmUse() {
   if (inside_) gate().leave();
 }
 
-// What was registered last goes first, and LLVM makes its objects when they are first needed, in the first hundreds of
-// kernels and then rarely: after each of those it is registered again, and later after 512, 1024, … uses.
+// For an exit() in another thread than the main one. What was registered last goes first, and LLVM makes its objects
+// when they are first needed, in the first hundreds of kernels and then rarely: after each of those it is registered
+// again, and later after 512, 1024, … uses.
 void end_with_process() {
   constexpr unsigned kEach = 256;
   static std::atomic<unsigned> uses{0};
   const unsigned now = ++uses;
-  if (now <= kEach || std::has_single_bit(now)) std::atexit([] { gate().shut(kLongestWait); });
+  if (now <= kEach || std::has_single_bit(now)) shut_at_exit();
 }
 
 bool llvm_gave_up() { return gave_up(); }

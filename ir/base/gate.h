@@ -29,6 +29,13 @@ class Gate {
     closed_ = true;
     changed_.wait(lock, [&] { return inside_ == 0; });
   }
+  // The same, but waits at most so long for those inside.
+  void close(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return !closed_; });
+    closed_ = true;
+    changed_.wait_for(lock, most, [&] { return inside_ == 0; });
+  }
   void open() {
     const std::lock_guard lock(mutex_);
     closed_ = false;
