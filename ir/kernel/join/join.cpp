@@ -35,6 +35,7 @@ class Join {
     }
     out_.kernel = simplify(out_.kernel);
     keep_inner_on_chip();
+    store_in_caches();
     if (!holds(verify)) return std::nullopt;
     check_text(out_.kernel, parse_kernel);
     return std::move(out_);
@@ -190,6 +191,18 @@ class Join {
       out_.second.back() = static_cast<int>(out_.kernel.params.size());
       out_.kernel.params.push_back({renaming.memory(second_.params[b].memory), -1});
     }
+  }
+
+  // What is loaded again is not stored around the caches.
+  void store_in_caches() {
+    std::set<MemId> loaded;
+    for_each_stmt(innermost(), [&](const Stmt& stmt) {
+      if (const auto* load = std::get_if<LoadStmt>(&stmt.node)) loaded.insert(load->place.memory);
+    });
+    for_each_stmt(innermost(), [&](Stmt& stmt) {
+      auto* store = std::get_if<StoreStmt>(&stmt.node);
+      if (store != nullptr && loaded.contains(store->place.memory)) store->non_temporal = false;
+    });
   }
 
   // Of inner buffers a round keeps its own part, if anything loads it still.
