@@ -97,11 +97,11 @@ Tensor autocast(ir::AutocastRule rule, const Tensor& x) {
 }
 
 std::vector<Tensor> autocast_to_widest(std::vector<Tensor> tensors) {
+  if (!thread_state().autocast) return tensors;
   const auto takes_part = [](const Tensor& t) { return t.defined() && is_float(t.dtype()) && t.dtype() != f64; };
   std::optional<DType> widest;
   for (const Tensor& t : tensors)
     if (takes_part(t)) widest = widest ? *promote(*widest, t.dtype()) : t.dtype();
-  if (!thread_state().autocast) return tensors;
   for (Tensor& t : tensors)
     if (takes_part(t)) t = as_dtype(t, *widest);
   return tensors;

@@ -7,13 +7,13 @@
 // A merge takes equal elements from the first run first, so both ways are stable, and compare, so they are exact and
 // the same on every engine.
 #include <cmath>
-#include <limits>
 
 #include "frontend/axis.h"
 #include "frontend/record.h"
 #include "fusejit/composed.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"
+#include "ir/base/scalar.h"
 
 namespace fusejit {
 namespace {
@@ -102,11 +102,9 @@ Runs merged(const Runs& runs, bool descending, std::int64_t count) {
 
 // What stands behind all other elements: at the end of x it is in nobody's way, since equal ones keep their order.
 Number last_of(DType dtype, bool descending) {
-  if (dtype == boolean) return descending ? 0 : 1;
-  if (is_float(dtype)) return descending ? -std::numeric_limits<double>::infinity() : std::nan("");
-  if (dtype == i32)
-    return descending ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int32_t>::max();
-  return descending ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
+  if (is_float(dtype) && !descending) return std::nan("");
+  const ir::Scalar last = ir::end_of_range(dtype, !descending);
+  return is_float(dtype) ? Number(last.as_double()) : Number(last.integer());
 }
 
 Tensor merged_places(const Tensor& x, int axis, bool descending, std::int64_t count) {

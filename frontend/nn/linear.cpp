@@ -12,8 +12,6 @@
 #include "ir/base/check.h"
 
 namespace fusejit::nn {
-namespace {}  // namespace
-
 Linear::Linear(std::int64_t in_features, std::int64_t out_features, bool bias)
     : weight_(parameter("weight", uniform_within(in_features, {out_features, in_features}))) {
   if (bias) bias_.push_back(parameter("bias", uniform_within(in_features, {out_features})));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 namespace fusejit::ir {
 
@@ -22,19 +23,13 @@ class Gate {
     const std::lock_guard lock(mutex_);
     if (--inside_ == 0) changed_.notify_all();
   }
-  // Lets nobody in and returns when nobody is inside.
-  void close() {
+  // Lets nobody in and returns when nobody is inside, or after so long.
+  void close(std::optional<std::chrono::milliseconds> most = {}) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !closed_; });
     closed_ = true;
-    changed_.wait(lock, [&] { return inside_ == 0; });
-  }
-  // The same, but waits at most so long for those inside.
-  void close(std::chrono::milliseconds most) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !closed_; });
-    closed_ = true;
-    changed_.wait_for(lock, most, [&] { return inside_ == 0; });
+    const auto is_empty = [&] { return inside_ == 0; };
+    most ? void(changed_.wait_for(lock, *most, is_empty)) : changed_.wait(lock, is_empty);
   }
   void open() {
     const std::lock_guard lock(mutex_);

@@ -61,7 +61,7 @@ class Chooser {
     std::int64_t tasks = tasks_;
     for (std::size_t a = 0; a + 1 < d_.axes.size(); ++a) {
       const DomainAxis& axis = d_.axes[a];
-      const Split chunks = tasks > 1 && a < 3 ? split(axis.extent, tasks) : Split{};
+      const Split chunks = tasks > 1 && a < kMostTaskLoops ? split(axis.extent, tasks) : Split{};
       share(axis, chunks, s_.inner);
       tasks = chunks.chunks > 1 && chunks.chunk == 1 ? ir::ceil_divide(tasks, axis.extent) : 1;
     }
@@ -125,7 +125,7 @@ class Chooser {
     for (const DomainAxis* axis : kept_) {
       const Split chunks = tasks > 1 ? split(axis->extent, tasks) : Split{};
       share(*axis, chunks, s_.outer);
-      const bool more = chunks.chunks > 1 && chunks.chunk == 1 && !by_columns_ && s_.tasks.size() < 3;
+      const bool more = chunks.chunks > 1 && chunks.chunk == 1 && !by_columns_ && s_.tasks.size() < kMostTaskLoops;
       tasks = more ? ir::ceil_divide(tasks, axis->extent) : 1;
     }
     if (lanes_kept()) add(in_columns ? s_.tasks : s_.outer, last());

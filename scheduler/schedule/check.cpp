@@ -50,7 +50,6 @@ std::int64_t Schedule::accumulators() const {
 
 namespace {
 
-constexpr std::size_t kMostTaskLoops = 3;   // of a phase (kernel-ir.md §5)
 constexpr std::size_t kMostLoops = 32;      // that stand inside of each other
 constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
 constexpr std::int64_t kMostValues = 64;    // of a thread's tile

@@ -14,7 +14,6 @@
 namespace fusejit::scheduler {
 namespace {
 
-constexpr std::size_t kMostTaskLoops = 3;   // of a phase (kernel-ir.md §5)
 constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
 
 class Check {

@@ -143,6 +143,9 @@ std::string check(const ir::Contraction& contraction, const Schedule& schedule, 
 // stand before a bar: "terms n/2 | n, r, s, c; results p | q".
 std::string sum_order(const ir::Contraction& contraction, const Schedule& schedule, bool sums);
 
+// Parallel loops of a phase on a processor, at most (kernel-ir.md §5).
+inline constexpr std::size_t kMostTaskLoops = 3;
+
 struct Domain;
 
 // What there is to choose from for one contraction of an anchor.

@@ -4,7 +4,6 @@
 #include <optional>
 #include <set>
 
-#include "ir/kernel/verify/verify.h"
 #include "ir/kernel/walk.h"
 
 namespace fusejit::ir {
@@ -132,7 +131,6 @@ bool make_local(Kernel& kernel, Block& body, const VariableRanges& ranges, const
     std::vector<Index> own;
     for (const std::size_t d : share.dims()) own.push_back(parts_of(place->index[d], outer).value_or(Parts{}).own);
     place->index = std::move(own);
-    if (auto* store = std::get_if<StoreStmt>(&stmt.node)) store->non_temporal = false;
   });
   std::erase_if(body.statements, [&](const Stmt& stmt) {
     const auto* fetch = std::get_if<PrefetchStmt>(&stmt.node);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "ir/kernel/join/inner.h"
 #include "ir/kernel/join/rename.h"
@@ -24,8 +25,7 @@ class Join {
   std::optional<Joined> run() {
     if (!can_be_joined(first_) || !can_be_joined(second_) || first_.isa != second_.isa) return std::nullopt;
     out_.kernel = first_;
-    if (!merge_buffers()) return std::nullopt;
-    if (!append_second()) return std::nullopt;
+    if (!merge_buffers() || !append_second()) return std::nullopt;
     out_.kernel = simplify(out_.kernel);  // elements that are the same have the same index now
     Block& body = innermost();
     if (!rounds_are_apart()) return std::nullopt;
@@ -34,8 +34,8 @@ class Join {
       if (memory(buffer).kind == MemKind::write) forward_store(body, buffer);
     }
     out_.kernel = simplify(out_.kernel);
-    keep_inner_on_chip();
     store_in_caches();
+    keep_inner_on_chip();
     if (!holds(verify)) return std::nullopt;
     check_text(out_.kernel, parse_kernel);
     return std::move(out_);
@@ -64,48 +64,48 @@ class Join {
 
   // The second's statements behind the first's, in the innermost of the loops that both begin with.
   bool append_second() {
-    align_loops();
     Phase& phase = out_.kernel.phases[0];
     phase.registers = std::max(phase.registers, second_.phases[0].registers);
+    const std::vector<Pair> common = aligned_loops();
+    if (common.empty()) return false;
+    Block &mine = common.back().first->body, &its = common.back().second->body;
+    if (shares_out(mine) || shares_out(its) || !blocks_agree(mine, its)) return false;
     Renaming renaming(first_, second_, joint_, out_.kernel);
-    Block* mine = &phase.body;
-    Block* its = &second_.phases[0].body;
-    while (mine->statements.size() == 1 && its->statements.size() == 1) {
-      auto* a = std::get_if<ForStmt>(&mine->statements[0].node);
-      auto* b = std::get_if<ForStmt>(&its->statements[0].node);
-      if (a == nullptr || b == nullptr || !is_same(*a, *b)) break;
+    for (const auto& [a, b] : common) {
       renaming.is(b->variable, a->variable);
-      ++depth_;
       out_.rounds *= a->high[0].constant() - a->low[0].constant();
-      mine = &a->body, its = &b->body;
     }
-    if (depth_ == 0 || shares_out(*mine) || shares_out(*its) || !blocks_agree(*mine, *its)) return false;
-    renaming.block(*its);
-    std::move(its->statements.begin(), its->statements.end(), std::back_inserter(mine->statements));
+    depth_ = common.size();
+    renaming.block(its);
+    std::move(its.statements.begin(), its.statements.end(), std::back_inserter(mine.statements));
     sign(renaming);
     return true;
   }
   std::vector<ForStmt*> common_loops() {
     std::vector<ForStmt*> loops;
-    for (Block* body = &out_.kernel.phases[0].body; static_cast<int>(loops.size()) < depth_; body = &loops.back()->body)
+    for (Block* body = &out_.kernel.phases[0].body; loops.size() < depth_; body = &loops.back()->body)
       loops.push_back(&std::get<ForStmt>(body->statements[0].node));
     return loops;
   }
   Block& innermost() { return common_loops().back()->body; }
 
-  // Where a loop goes over as many elements as several of the other kernel, it becomes several: 1024 rows are those of
-  // 16 images' 64 channels.
-  void align_loops() {
+  // The loops that both begin with, a pair each. Where one goes over as many elements as several of the other kernel,
+  // it becomes several: 1024 rows are those of 16 images' 64 channels.
+  using Pair = std::pair<ForStmt*, ForStmt*>;
+  std::vector<Pair> aligned_loops() {
+    std::vector<Pair> common;
     Block* mine = &out_.kernel.phases[0].body;
     Block* its = &second_.phases[0].body;
     while (mine->statements.size() == 1 && its->statements.size() == 1) {
       auto* a = std::get_if<ForStmt>(&mine->statements[0].node);
       auto* b = std::get_if<ForStmt>(&its->statements[0].node);
-      if (a == nullptr || b == nullptr) return;
+      if (a == nullptr || b == nullptr) break;
       split_alike(*a, *b);
-      if (!is_same(*a, *b)) return;
+      if (!is_same(*a, *b)) break;
+      common.emplace_back(a, b);
       mine = &a->body, its = &b->body;
     }
+    return common;
   }
   void split_alike(ForStmt& a, ForStmt& b) {
     const auto extent = [](const ForStmt& loop) {
@@ -193,12 +193,17 @@ class Join {
     }
   }
 
-  // What is loaded again is not stored around the caches.
-  void store_in_caches() {
+  std::set<MemId> loaded_buffers() {
     std::set<MemId> loaded;
     for_each_stmt(innermost(), [&](const Stmt& stmt) {
       if (const auto* load = std::get_if<LoadStmt>(&stmt.node)) loaded.insert(load->place.memory);
     });
+    return loaded;
+  }
+
+  // What is loaded again is not stored around the caches.
+  void store_in_caches() {
+    const std::set<MemId> loaded = loaded_buffers();
     for_each_stmt(innermost(), [&](Stmt& stmt) {
       auto* store = std::get_if<StoreStmt>(&stmt.node);
       if (store != nullptr && loaded.contains(store->place.memory)) store->non_temporal = false;
@@ -207,12 +212,10 @@ class Join {
 
   // Of inner buffers a round keeps its own part, if anything loads it still.
   void keep_inner_on_chip() {
-    std::set<MemId> inner, loaded;
+    const std::set<MemId> loaded = loaded_buffers();
+    std::set<MemId> inner;
     for (std::size_t b = 0; b < first_.params.size(); ++b)
       if (joint_.inner[b]) inner.insert(out_.kernel.params[b].memory);
-    for_each_stmt(innermost(), [&](const Stmt& stmt) {
-      if (const auto* load = std::get_if<LoadStmt>(&stmt.node)) loaded.insert(load->place.memory);
-    });
     std::vector<VarId> common;
     VariableRanges ranges;
     for (const ForStmt* loop : common_loops()) common.push_back(loop->variable), ranges.enter(*loop);
@@ -243,7 +246,7 @@ class Join {
   Kernel second_;
   const Joint& joint_;
   Joined out_;
-  int depth_ = 0;  // of the loops that both begin with
+  std::size_t depth_ = 0;  // of the loops that both begin with
 };
 
 }  // namespace
