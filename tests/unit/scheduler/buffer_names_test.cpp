@@ -23,7 +23,7 @@ Named name_all(const ir::Graph& graph, const std::string& target, const std::vec
                scheduler::Rules rules = scheduler::Rules::all) {
   const Target t = Target::parse(target);
   Named named{scheduler::make_plan(graph, {t, rules, donated, {}}), {}};
-  named.names = scheduler::buffer_names(named.plan, scheduler::optimised(graph, {t}));
+  named.names = scheduler::buffer_names(named.plan, scheduler::optimised(graph, {t, scheduler::Rules::all, {}}));
   return named;
 }
 
