@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "fusejit/autocast.h"
 #include "ir/base/check.h"

@@ -1,5 +1,6 @@
 #include "fusejit/dlpack.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

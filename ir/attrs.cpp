@@ -1,5 +1,6 @@
 #include "ir/attrs.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cctype>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/base/check.h"
 

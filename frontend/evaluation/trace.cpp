@@ -3,6 +3,7 @@
 #include <bit>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/base/check.h"
 

@@ -1,5 +1,6 @@
 #include "ir/ops/compose.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 

@@ -1,4 +1,5 @@
 // flatten and var: a view and a reduction that are short for others (ops.md §8, §9).
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,5 @@
 // gather, its gradient and one_hot (ops.md §9): reads at places that are data.
+#include <algorithm>
 #include <limits>
 
 #include "ir/base/check.h"

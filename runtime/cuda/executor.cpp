@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ir/base/check.h"
 #include "ir/kernel/walk.h"

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "ir/kernel/walk.h"
 #include "ir/ops/geometry/window.h"

@@ -21,13 +21,14 @@ std::shared_ptr<runtime::cuda::CudaDevice> Machine::shared_device() {
 
 runtime::cuda::CudaDevice& Machine::device() { return *shared_device(); }
 
-runtime::CudaBackend& Machine::backend(bool cudnn, bool tf32) {
-  std::unique_ptr<runtime::CudaBackend>& backend = backends_[!cudnn ? 0 : tf32 ? 2 : 1];
+runtime::CudaBackend& Machine::backend(bool cudnn, bool tf32, int timed_engines) {
+  std::unique_ptr<runtime::CudaBackend>& backend = backends_[{cudnn, tf32, timed_engines}];
   if (!backend) {
     runtime::CudaBackendOptions options;
     options.compile = options_.compile;
     options.cudnn = cudnn;
     options.numerics.tf32 = tf32;
+    options.timed_engines = timed_engines;
     backend = std::make_unique<runtime::CudaBackend>(shared_device(), options);
   }
   return *backend;
@@ -40,7 +41,8 @@ Target Machine::target(CudnnMode cudnn) {
 }
 
 Planned Machine::plan(const ir::Graph& graph, const PlanWish& wish) {
-  Planned planned{graph, nullptr, nullptr, wish.donated, &backend(wish.cudnn != CudnnMode::off, wish.tf32)};
+  Planned planned{graph, nullptr, nullptr, wish.donated,
+                  &backend(wish.cudnn != CudnnMode::off, wish.tf32, wish.timed_engines)};
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const auto made = planned.backend->plan(graph, {target(wish.cudnn), wish.rules, wish.donated});
   planned.plan = made->plan;

@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ir/graph.h"
@@ -39,7 +41,8 @@ struct Planned {
 struct PlanWish {
   scheduler::Rules rules = scheduler::Rules::all;
   CudnnMode cudnn = CudnnMode::off;
-  bool tf32 = false;  // for cuDNN's calls
+  bool tf32 = false;      // for cuDNN's calls
+  int timed_engines = 1;  // of cuDNN, for each call
   std::vector<bool> donated = {};
 };
 
@@ -52,7 +55,7 @@ class Machine {
   runtime::cuda::CudaDevice& device();
   std::shared_ptr<runtime::cuda::CudaDevice> shared_device();
   // Plans whose convolutions are, or are not, calls of cuDNN. Refusals of the library are its.
-  runtime::CudaBackend& backend(bool cudnn, bool tf32 = false);
+  runtime::CudaBackend& backend(bool cudnn, bool tf32 = false, int timed_engines = 1);
   Target target(CudnnMode cudnn);
 
   Planned plan(const ir::Graph& graph, const PlanWish& wish = {});
@@ -67,7 +70,7 @@ class Machine {
  private:
   MachineOptions options_;
   std::shared_ptr<runtime::cuda::CudaDevice> device_;
-  std::unique_ptr<runtime::CudaBackend> backends_[3];  // plain, cuDNN, cuDNN in TF32
+  std::map<std::tuple<bool, bool, int>, std::unique_ptr<runtime::CudaBackend>> backends_;  // by what backend() is given
 };
 
 // Whether a section that began now has used up its time.

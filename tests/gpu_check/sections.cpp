@@ -20,6 +20,7 @@ constexpr Section kSections[] = {
     {"bandwidth", "element-wise and reduce kernels against copying", time_bandwidth},
     {"tiers", "ResNet-50's convolutions by cuDNN tier", time_tiers},
     {"steps", "training steps of ResNet-50 and MobileNet-v2", time_steps},
+    {"profile", "where the time of ResNet-50's step goes, kernel by kernel", profile_steps},
     {"peers", "the same steps in PyTorch, eager and compiled", time_peers},
 };
 

@@ -35,6 +35,7 @@ void check_training(Machine& machine, Report& report);
 void time_bandwidth(Machine& machine, Report& report);
 void time_tiers(Machine& machine, Report& report);
 void time_steps(Machine& machine, Report& report);
+void profile_steps(Machine& machine, Report& report);
 void time_peers(Machine& machine, Report& report);
 
 }  // namespace fusejit::gpu_check

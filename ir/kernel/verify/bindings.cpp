@@ -1,4 +1,5 @@
 // V4: what the bindings of loops require, and which isa has them.
+#include <algorithm>
 #include <bit>
 #include <map>
 

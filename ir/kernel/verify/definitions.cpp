@@ -1,4 +1,6 @@
 // V8: every id is defined once and before its use, and used in its scope only.
+#include <algorithm>
+
 #include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {

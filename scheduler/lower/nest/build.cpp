@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/parts.h"

@@ -1,5 +1,6 @@
 #include "scheduler/lower/nest/pack.h"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>

@@ -10,16 +10,24 @@
 namespace fusejit::gpu_check {
 namespace {
 
-// bf16 and f16: parameters, images and the optimiser's state are of that type, which trains worse than f32 parameters
-// would, and takes the time that is asked about.
+// bf16 and f16: parameters, images and the optimiser's state are of that type. Autocast: they are f32, as in PyTorch's.
 struct Precision {
   const char* name;
   DType dtype;
   bool cudnn, tf32;
+  const char* suffix = "";  // of the model's source
+  int timed_engines = 1;    // of cuDNN, for each call
 };
 constexpr Precision kPrecisions[] = {
-    {"f32, no cuDNN", DType::f32, false, false}, {"f32", DType::f32, true, false}, {"tf32", DType::f32, true, true},
-    {"bf16", DType::bf16, true, false},          {"f16", DType::f16, true, false},
+    {"tf32", DType::f32, true, true},
+    {"tf32, timed", DType::f32, true, true, "", 8},
+    {"bf16", DType::bf16, true, false},
+    {"bf16, timed", DType::bf16, true, false, "", 8},
+    {"bf16 autocast", DType::f32, true, false, ":autocast=bf16"},
+    {"bf16 autocast, timed", DType::f32, true, false, ":autocast=bf16", 8},
+    {"f32", DType::f32, true, false},
+    {"f16", DType::f16, true, false},
+    {"f32, no cuDNN", DType::f32, false, false},
 };
 
 struct Model {
@@ -50,9 +58,13 @@ void measure(Machine& machine, Report& report, const Model& model, std::int64_t 
   runtime::cuda::CudaDevice& device = machine.device();
   const double start = seconds_now();
   device.memory().reset_peak();
-  ModelStep step(machine, fmt::format("{}@{}x{}x{}x{}:train", name, batch, model.channels, model.size, model.size),
-                 {.cudnn = precision.cudnn ? CudnnMode::precompiled : CudnnMode::off, .tf32 = precision.tf32},
-                 precision.dtype);
+  ModelStep step(
+      machine,
+      fmt::format("{}@{}x{}x{}x{}:train{}", name, batch, model.channels, model.size, model.size, precision.suffix),
+      {.cudnn = precision.cudnn ? CudnnMode::precompiled : CudnnMode::off,
+       .tf32 = precision.tf32,
+       .timed_engines = precision.timed_engines},
+      precision.dtype);
   step.run();
   const double loss = step.loss();
   row["first s"] = seconds_now() - start;
@@ -78,13 +90,9 @@ void time_steps(Machine& machine, Report& report) {
   const std::vector<std::int64_t> batches =
       machine.toy() ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{64, 256};
   const std::span<const Model> list = machine.toy() ? std::span<const Model>(kToy) : kModels;
-  for (const Model& model : list) {
-    const std::string name = model.name;
-    if (!models::is_model_source(name + "@1")) {
-      report.say(fmt::format("{} is not measured: this build has no such model", name));
-      continue;
-    }
-    for (const std::int64_t batch : batches) {
+  for (const std::int64_t batch : batches) {
+    for (const Model& model : list) {
+      const std::string name = model.name;
       for (const Precision& precision : kPrecisions) {
         if (precision.cudnn && (machine.toy() || !machine.options().cudnn)) continue;
         const std::string what = fmt::format("{} {} {}", name, batch, precision.name);

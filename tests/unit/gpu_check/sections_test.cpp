@@ -40,7 +40,8 @@ class Sections : public testing::Test {
 };
 
 TEST_F(Sections, ThoseWithoutALibraryRunToTheirEnd) {
-  for (const char* name : {"machine", "errors", "conformance", "random", "kernels", "training", "bandwidth", "steps"}) {
+  for (const char* name :
+       {"machine", "errors", "conformance", "random", "kernels", "training", "bandwidth", "steps", "profile"}) {
     MachineOptions without = options();
     without.cudnn = false;
     const Json json = outcome(name, without);

@@ -1,0 +1,79 @@
+// Where the time of a training step goes: its kernels and calls of cuDNN, with an event of the stream between them.
+#include "fusejit/profile.h"
+
+#include <fmt/format.h>
+
+#include "tests/gpu_check/model.h"
+#include "tests/gpu_check/sections.h"
+
+namespace fusejit::gpu_check {
+namespace {
+
+struct Profiled {
+  const char* precision;
+  DType dtype;
+  bool tf32;
+  const char* suffix;  // of the model's source
+};
+constexpr Profiled kProfiled[] = {
+    {"bf16", DType::bf16, false, ""},
+    {"tf32", DType::f32, true, ""},
+    {"bf16 autocast", DType::f32, false, ":autocast=bf16"},
+};
+constexpr int kSteps = 5, kMostRows = 40;
+
+std::string joined(const std::vector<std::string>& ops) {
+  std::string out;
+  for (const std::string& op : ops) out += (out.empty() ? "" : " ") + op;
+  return out.size() > 70 ? out.substr(0, 67) + "..." : out;
+}
+
+void measure(Machine& machine, Report& report, const std::string& model, const Profiled& profiled) {
+  const CudnnMode cudnn = machine.options().cudnn ? CudnnMode::precompiled : CudnnMode::off;
+  ModelStep step(machine, model + profiled.suffix, {.cudnn = cudnn, .tf32 = profiled.tf32}, profiled.dtype);
+  const int steps = machine.toy() ? 1 : kSteps;
+  for (int i = 0; i < steps; ++i) step.run();
+  machine.device().synchronize();
+  Profile profile;
+  for (int i = 0; i < steps; ++i) step.run();
+  machine.device().synchronize();
+  profile.stop();
+  double all = 0, all_bytes = 0;
+  int shown = 0;
+  for (const Profile::Row& kernel : profile.rows()) {
+    const double ms = kernel.milliseconds / steps, bytes = static_cast<double>(kernel.bytes) / steps;
+    all += ms, all_bytes += bytes;
+    if (shown++ >= kMostRows) continue;
+    report.row({{"precision", profiled.precision},
+                {"kernel", kernel.name},
+                {"calls", kernel.calls / steps},
+                {"ms", ms},
+                {"MB", 1e-6 * bytes},
+                {"GB/s", 1e-6 * bytes / ms},
+                {"TFLOP/s", kernel.gflop / steps / ms},
+                {"ops", joined(kernel.ops)}});
+  }
+  for (const Profile::Row& op : profile.rows(ProfileBy::op)) {
+    report.say(fmt::format("{}: {:.2f} ms in {}", profiled.precision, op.milliseconds / steps, op.name));
+  }
+  report.say(fmt::format("{}: {:.2f} ms, {:.2f} GB, launched one by one", profiled.precision, all, 1e-9 * all_bytes));
+}
+
+}  // namespace
+
+void profile_steps(Machine& machine, Report& report) {
+  const Clock clock(machine);
+  const std::string model = machine.toy() ? "convnet@1x1x28x28:train" : "resnet50@64x3x224x224:train";
+  for (const Profiled& profiled : kProfiled) {
+    if (machine.toy() && profiled.dtype != DType::f32) continue;
+    if (clock.over()) throw Skipped(fmt::format("out of time; {} was not measured", profiled.precision));
+    try {
+      measure(machine, report, model, profiled);
+    } catch (const Error& error) {
+      report.check(profiled.precision, error.what());
+    }
+    machine.device().memory().release_cached();
+  }
+}
+
+}  // namespace fusejit::gpu_check
