@@ -136,6 +136,8 @@ enum class Op : std::uint8_t {
   linear,
   max_pool2d,
   max_pool2d_grad,
+  max_pool2d_tap,
+  max_pool2d_tap_grad,
   avg_pool2d,
   avg_pool2d_grad,
   adaptive_avg_pool2d,

@@ -62,7 +62,7 @@ CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int 
 bool runs_in_library(const ir::Graph& graph, const Target& target, int id) {
   const ir::Node& node = *graph.value(id);
   const auto suits = [](const Type& type) {
-    return type.layout == Layout::nhwc && is_float(type.dtype) && type.dtype != DType::f64;
+    return ir::lies_as_nhwc(type) && is_float(type.dtype) && type.dtype != DType::f64;
   };
   return ir::suits_library(node, target) && suits(node.type) &&
          std::all_of(node.operands.begin(), node.operands.end(),

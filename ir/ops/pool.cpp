@@ -141,6 +141,66 @@ std::vector<Value> grad_max_pool_grad(const GradContext& context) {
   return std::vector<Value>(2);
 }
 
+// ---- max pooling by the tap of each window's maximum
+
+std::vector<Value> grad_max_pool_tap_grad(const GradContext& context) {
+  if (context.wants(0))
+    throw UnsupportedError(
+        fmt::format("max_pool2d_tap_grad cannot be differentiated again (dy: {})", context.x(0).type().str()));
+  return std::vector<Value>(2);
+}
+
+// Taps are numbered row by row, in a byte.
+void require_tap_in_byte(const InferContext& context) {
+  const auto kernel = context.attrs.ints("kernel_size");
+  if (kernel[0] * kernel[1] > 256)
+    context.fail(fmt::format("a window has at most 256 taps, not {}x{}", kernel[0], kernel[1]));
+}
+
+Type infer_max_pool_tap(const InferContext& context) {
+  Type result = infer_max_pool(context);
+  require_tap_in_byte(context);
+  if (context.type(1).dtype != result.dtype || context.type(1).shape != result.shape)
+    context.fail(fmt::format("y must have the type of the pool's result, {}", result.str()));
+  result.dtype = DType::u8;
+  return result;
+}
+
+Type infer_max_pool_tap_grad(const InferContext& context) {
+  const Type result = input_type(context);
+  const Window win = checked_pool(context, result.shape[2], result.shape[3]);
+  require_tap_in_byte(context);
+  require_result_size(context, 0, win.h.out, win.w.out);
+  if (context.type(1).dtype != DType::u8 || context.type(1).shape != context.type(0).shape)
+    context.fail("tap must be u8 and have the shape of dy");
+  return result;
+}
+
+void evaluate_max_pool_tap(const EvalContext& context) {
+  const Shape& shape = oracle::shape(context, 0);
+  const WindowAxis down = pool_window(context.node, 0), across = pool_window(context.node, 1);
+  for_each_maximum(context, oracle::doubles(context, 0), [&](std::int64_t out, std::int64_t best) {
+    const std::int64_t p = out / across.out % down.out, q = out % across.out;
+    const std::int64_t r = best / shape[3] % shape[2] - down.input(p, 0), s = best % shape[3] - across.input(q, 0);
+    oracle::store(context.result, out, static_cast<double>(r * across.kernel + s));
+  });
+}
+
+void evaluate_max_pool_tap_grad(const EvalContext& context) {
+  const std::vector<double> dy = oracle::doubles(context, 0), taps = oracle::doubles(context, 1);
+  const Shape& shape = context.result.type.shape;
+  const WindowAxis down = pool_window(context.node, 0), across = pool_window(context.node, 1);
+  std::vector<double> dx(static_cast<std::size_t>(shape.elements()));
+  for (std::int64_t out = 0; out < static_cast<std::int64_t>(dy.size()); ++out) {
+    const std::int64_t image = out / (down.out * across.out), tap = static_cast<std::int64_t>(taps[out]);
+    const std::int64_t h = down.input(out / across.out % down.out, tap / across.kernel);
+    const std::int64_t w = across.input(out % across.out, tap % across.kernel);
+    if (h < 0 || h >= shape[2] || w < 0 || w >= shape[3]) continue;
+    dx[static_cast<std::size_t>((image * shape[2] + h) * shape[3] + w)] += dy[static_cast<std::size_t>(out)];
+  }
+  oracle::store(context.result, dx);
+}
+
 // ---- average pooling
 
 Type infer_avg_pool(const InferContext& context) {
@@ -236,12 +296,14 @@ Value averaging(const GradContext& c, Op op, const AttrInit* input_size) {
 
 // ---- rows
 
-constexpr std::string_view kX[] = {"x"}, kXDy[] = {"x", "dy"}, kDy[] = {"dy"};
+constexpr std::string_view kX[] = {"x"}, kXDy[] = {"x", "dy"}, kDy[] = {"dy"}, kDyTap[] = {"dy", "tap"},
+                           kXY[] = {"x", "y"};
 constexpr AttrDef kKernel{"kernel_size", AttrKind::ints}, kStride{"stride", AttrKind::ints, "=kernel_size"},
     kPadding{"padding", AttrKind::ints, "[0,0,0,0]"}, kDilation{"dilation", AttrKind::ints, "[1,1]"},
     kInputSize{"input_size", AttrKind::ints}, kOutputSize{"output_size", AttrKind::ints},
     kCountPad{"count_include_pad", AttrKind::flag, "true"}, kCorners{"align_corners", AttrKind::flag, "false"};
 constexpr AttrDef kMax[] = {kKernel, kStride, kPadding, kDilation};
+constexpr AttrDef kTap[] = {kKernel, kStride, kPadding}, kTapGrad[] = {kInputSize, kKernel, kStride, kPadding};
 constexpr AttrDef kAvg[] = {kKernel, kStride, kPadding, kCountPad};
 constexpr AttrDef kAvgGrad[] = {kInputSize, kKernel, kStride, kPadding, kCountPad};
 constexpr AttrDef kToOutput[] = {kOutputSize}, kToInput[] = {kInputSize};
@@ -260,6 +322,14 @@ constexpr OpDef kRows[] = {
      .max_operands = 2, .operand_names = kXDy, .attrs = kMax, .infer = infer_max_pool_grad,
      .grad = grad_max_pool_grad, .evaluate = evaluate_max_pool_grad, .span = window_span<max_gradient>,
      .images = 0b111, .meaning = "dy at the first maximum of each window, added up"},
+    {.op = Op::max_pool2d_tap, .name = "max_pool2d_tap", .family = Family::anchor, .min_operands = 2,
+     .max_operands = 2, .operand_names = kXY, .attrs = kTap, .infer = infer_max_pool_tap,
+     .grad = [](const GradContext&) { return std::vector<Value>(2); }, .evaluate = evaluate_max_pool_tap,
+     .span = window_span<forward>, .images = 0b111, .meaning = "which tap of each window of x is y, its first maximum"},
+    {.op = Op::max_pool2d_tap_grad, .name = "max_pool2d_tap_grad", .family = Family::anchor, .min_operands = 2,
+     .max_operands = 2, .operand_names = kDyTap, .attrs = kTapGrad, .infer = infer_max_pool_tap_grad,
+     .grad = grad_max_pool_tap_grad, .evaluate = evaluate_max_pool_tap_grad, .span = window_span<gradient>,
+     .images = 0b111, .meaning = "dy at the given tap of each window, added up"},
     {.op = Op::avg_pool2d, .name = "avg_pool2d", .family = Family::anchor, .operand_names = kX, .attrs = kAvg,
      .infer = infer_avg_pool,
      .grad = [](const GradContext& c) -> std::vector<Value> {

@@ -85,7 +85,7 @@ std::vector<bool> activations(const Graph& graph) {
 // The value itself, or a copy of it in that layout; one copy serves every reader.
 using Copies = std::unordered_map<const Node*, Value>;
 Value in_nhwc(const Value& value, Copies& copies) {
-  if (value.type().layout == Layout::nhwc) return value;
+  if (lies_as_nhwc(value.type())) return value;
   Value& copy = copies[value.get()];
   if (!copy) {
     Origin origin = current_origin();  // of the reader
@@ -100,6 +100,11 @@ Value in_nhwc(const Value& value, Copies& copies) {
 }
 
 }  // namespace
+
+bool lies_as_nhwc(const Type& type) {
+  if (type.shape.rank() != 4) return false;
+  return type.layout == Layout::nhwc || type.shape[1] == 1 || type.shape[2] * type.shape[3] == 1;
+}
 
 bool suits_library(const Node& node, const Target& target) {
   const OpDef& row = op_def(node.op);

@@ -20,12 +20,16 @@ Graph find_variances(const Graph& graph);
 Graph fold_padding(const Graph& graph);
 // Masks of a relu read its output where its input would be stored for them alone.
 Graph masks_from_outputs(const Graph& graph);
+// Gradients of max pooling read which tap of each window was its maximum, where the target finds it again slowly.
+Graph keep_taps(const Graph& graph, const Target& target);
 // Late reads of a value that is recomputed for the backward pass go to the recomputed one, so that the first may die.
 Graph reuse_recomputed(const Graph& graph);
 // What copies of a value in another layout are called (origin.h).
 inline constexpr const char* kNewLayout = "layout";
 // Chooses a layout for every rank-4 node around the anchors; layouts of parameters and results bind.
 Graph choose_layouts(const Graph& graph, const Target& target);
+// True for a value [N,C,H,W] whose elements lie in memory as they would in NHWC: weights of 1x1 convolutions do.
+bool lies_as_nhwc(const Type& type);
 // True for anchors that the target's library is asked about: convolutions and their gradients. Not with one channel a
 // group (depthwise): those are bound by memory, and what a generated kernel fuses saves more than a faster sum.
 bool suits_library(const Node& node, const Target& target);

@@ -9,6 +9,8 @@ namespace {
 constexpr Pass kPipeline[] = {
     {"expand", [](const Graph& g, const Target&) { return expand(g); },
      "first: every later pass and the scheduler know primitive ops only, and equal parts of composites merge"},
+    {"keep_taps", [](const Graph& g, const Target& t) { return keep_taps(g, t); },
+     "before simplify, which makes the pool that it asks for and that of the forward pass one"},
     {"simplify", [](const Graph& g, const Target&) { return simplify(g); },
      "after expand: expansions leave casts, reshapes and constants to clean up"},
     {"find_variances", [](const Graph& g, const Target&) { return find_variances(g); },

@@ -6,6 +6,7 @@
 
 #include "ir/base/check.h"
 #include "ir/op.h"
+#include "ir/passes/passes.h"
 #include "runtime/cudnn/graph/activation.h"
 
 namespace fusejit::runtime::cudnn {
@@ -134,7 +135,10 @@ class Reader {
     };
     ConvolutionCall& call = step_.call;
     call.direction = anchor->direction;
-    call.dtype = node.type.dtype, call.layout = node.type.layout;
+    const bool nhwc =
+        ir::lies_as_nhwc(node.type) && std::all_of(node.operands.begin(), node.operands.end(),
+                                                   [](auto& o) { return ir::lies_as_nhwc(o.value.type()); });
+    call.dtype = node.type.dtype, call.layout = nhwc ? Layout::nhwc : Layout::standard;
     call.x = type_of(Role::x).shape, call.w = type_of(Role::w).shape;
     std::copy_n(node.attrs.ints("stride").begin(), 2, call.stride.begin());
     std::copy_n(node.attrs.ints("padding").begin(), 4, call.padding.begin());

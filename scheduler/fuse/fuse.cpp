@@ -65,6 +65,9 @@ class Grower {
         }
       }
       std::sort(readers.rbegin(), readers.rend());
+      // Who adds up the same elements already has the moments of a second variance (a running one, unbiased) for
+      // nothing.
+      std::stable_partition(readers.begin(), readers.end(), [&](int group) { return reduces_the_same(group, v); });
       candidates.insert(candidates.end(), readers.begin(), readers.end());
     }
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -219,6 +222,15 @@ class Grower {
       }
     }
     return views;
+  }
+
+  bool reduces_the_same(int group, int v) const {
+    if (ir::op_def(graph_.value(v)->op).family != ir::Family::reduce) return false;
+    const std::vector<int>& reductions = grouping_.groups[at(group)].reductions;
+    return std::any_of(reductions.begin(), reductions.end(), [&](int other) {
+      return expression_of(graph_, other) == expression_of(graph_, v) &&
+             reduced_dims(*graph_.value(other)) == reduced_dims(*graph_.value(v));
+    });
   }
 
   void add_reader(int node, int group) {

@@ -37,7 +37,8 @@ Accumulators::Accumulators(GroupKernel& kernel) : kernel_(kernel) {
     const auto [place, fresh] = known.try_emplace({expression, combiner}, list_.size());
     if (fresh) {
       const DType element = compute_type(graph.value(expression).type().dtype);
-      Accumulation a{expression, {combiner}, {}, moments, {}};
+      Accumulation a;
+      a.expression = expression, a.combiners = {combiner}, a.moments = moments;
       if (moments) {
         a.combiners.push_back(Combiner::add);  // a plain sum beside them, for means that are infinite
         a.types = {DType::f64, DType::f64, DType::f64, DType::f64};
@@ -61,6 +62,49 @@ void Accumulators::sum_in_blocks() {
   for (Accumulation& a : list_) {
     if (a.combiners[0] == Combiner::add && a.running == DType::f32) a.types[0] = DType::f64;
   }
+}
+
+void Accumulators::share_shifts() {
+  for (Accumulation& a : list_) {
+    if (!a.moments) continue;
+    a.one_shift = true;
+    a.combiners = {Combiner::add, Combiner::add, Combiner::maximum};  // of equal shifts any will do
+    a.types = {DType::f64, DType::f64, DType::f64};
+  }
+}
+
+std::vector<Arg> Accumulators::shifts() {
+  std::vector<Arg> all;
+  for (const Accumulation& a : list_) {
+    if (a.one_shift) all.push_back(shift_of(a));
+  }
+  return all;
+}
+
+std::vector<Combiner> Accumulators::running_combiners() const {
+  std::vector<Combiner> all;
+  for (const Accumulation& a : list_)
+    all.insert(all.end(), a.combiners.begin(), a.combiners.end() - (a.one_shift ? 1 : 0));
+  return all;
+}
+
+std::vector<DType> Accumulators::running_types() const {
+  std::vector<DType> all;
+  for (const Accumulation& a : list_) all.insert(all.end(), a.types.begin(), a.types.end() - (a.one_shift ? 1 : 0));
+  return all;
+}
+
+std::vector<Arg> Accumulators::with_shifts(const std::vector<Arg>& running, const std::vector<Arg>& shifts) {
+  std::vector<Arg> all;
+  auto next = running.begin();
+  auto shift = shifts.begin();
+  for (const Accumulation& a : list_) {
+    const auto end = next + static_cast<std::ptrdiff_t>(a.types.size()) - (a.one_shift ? 1 : 0);
+    all.insert(all.end(), next, end);
+    if (a.one_shift) all.push_back(kernel_.expression().convert(*shift++, DType::f64));
+    next = end;
+  }
+  return all;
 }
 
 void Accumulators::flush(const State& state) {
@@ -112,6 +156,12 @@ Accumulators::State Accumulators::open(int columns, const std::function<void(con
   return state;
 }
 
+Accumulators::State Accumulators::open_shared(std::vector<Arg> shifts) {
+  State state = open(1);
+  state.shifts = std::move(shifts);
+  return state;
+}
+
 Accumulators::State Accumulators::open_independent(int count, const std::function<void()>& move_to_first) {
   const State state = open(count, count > 1);
   move_to_first();
@@ -149,7 +199,8 @@ Accumulators::State Accumulators::open(int columns, bool independent) {
   for (const Accumulation& a : list_) {
     if (a.moments) {
       const DType element = compute_type(kernel_.graph().value(a.expression).type().dtype);
-      state.registers.push_back(builder.local(MemKind::register_local, element, {independent ? 1 : columns}, 0));
+      if (!a.one_shift)
+        state.registers.push_back(builder.local(MemKind::register_local, element, {independent ? 1 : columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
       continue;
@@ -165,18 +216,20 @@ Accumulators::State Accumulators::open(int columns, bool independent) {
   return state;
 }
 
+// The element at hand. An infinite or NaN one is no shift: inf - inf would hide that the mean is inf.
+Arg Accumulators::shift_of(const Accumulation& a) {
+  KernelBuilder& builder = kernel_.builder();
+  const Arg first = kernel_.value(a.expression);
+  const DType type = builder.dtype(first);
+  const Arg zero = KernelBuilder::literal(0, type);
+  const Arg finite = builder.def(Op::eq, {Arg(builder.def(Op::sub, {first, first}, type)), zero}, DType::boolean);
+  return builder.def(Op::where, {finite, first, zero}, type);
+}
+
 void Accumulators::set_shifts(const State& state, const Index& column) {
   std::size_t next = 0;
   for (const Accumulation& a : list_) {
-    if (a.moments) {
-      // An infinite or NaN element is no shift: inf - inf would hide that the mean is inf.
-      KernelBuilder& builder = kernel_.builder();
-      const Arg first = kernel_.value(a.expression);
-      const DType type = builder.dtype(first);
-      const Arg zero = KernelBuilder::literal(0, type);
-      const Arg finite = builder.def(Op::eq, {Arg(builder.def(Op::sub, {first, first}, type)), zero}, DType::boolean);
-      builder.store(state.registers[next], {column}, builder.def(Op::where, {finite, first, zero}, type));
-    }
+    if (a.moments) kernel_.builder().store(state.registers[next], {column}, shift_of(a));
     next += a.moments ? 3 : a.types.size();
   }
 }
@@ -185,12 +238,13 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
   KernelBuilder& builder = kernel_.builder();
   Expression& expression = kernel_.expression();
   const std::vector<Index> at{column}, shift{state.independent ? Index(0) : column};
-  std::size_t next = 0;
+  std::size_t next = 0, next_shift = 0;
   for (const Accumulation& a : list_) {
     const Arg raw = kernel_.value(a.expression);
     if (a.moments) {
       const DType type = builder.dtype(raw);
-      const Arg shifted = builder.def(Op::sub, {raw, builder.load(state.registers[next++], shift)}, type);
+      const Arg from = a.one_shift ? state.shifts[next_shift++] : Arg(builder.load(state.registers[next++], shift));
+      const Arg shifted = builder.def(Op::sub, {raw, from}, type);
       const Arg d = expression.convert(shifted, DType::f64);
       const ir::MemId first = state.registers[next++], second = state.registers[next++];
       builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
@@ -246,8 +300,9 @@ std::vector<Arg> Accumulators::partial(const State& state, const Index& column, 
       result.push_back(builder.load(state.long_sums[next_long++].wide(), at)), ++next;
       continue;
     }
-    if (!a.moments) {
-      for (std::size_t c = 0; c < a.types.size(); ++c) result.push_back(builder.load(state.registers[next++], at));
+    if (!a.moments || a.one_shift) {
+      const std::size_t registers = a.types.size() - (a.one_shift ? 1 : 0);
+      for (std::size_t c = 0; c < registers; ++c) result.push_back(builder.load(state.registers[next++], at));
       continue;
     }
     const Arg shift = kernel_.expression().convert(builder.load(state.registers[next++], at), DType::f64);
@@ -269,6 +324,15 @@ Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const
   KernelBuilder& builder = kernel_.builder();
   Expression& expression = kernel_.expression();
   const DType type = compute_type(node.type.dtype);
+  const auto f64_op = [&](Op op, Arg x, Arg y) { return Arg(builder.def(op, {x, y}, DType::f64)); };
+  const auto number = [](double n) { return Arg(KernelBuilder::literal(n, DType::f64)); };
+  if (a.one_shift) {
+    const Arg d = f64_op(Op::div, state[0], number(static_cast<double>(total)));  // mean - shift
+    if (node.op == Op::mean) return expression.convert(f64_op(Op::add, state[2], d), type);
+    const double n = static_cast<double>(total) - static_cast<double>(node.attrs.integer("correction"));
+    const Arg m2 = f64_op(Op::maximum, f64_op(Op::sub, state[1], f64_op(Op::mul, state[0], d)), number(0));
+    return expression.convert(f64_op(Op::div, m2, number(std::max(n, 0.0))), type);
+  }
   if (a.moments && node.op == Op::mean) {
     // Welford's merge of an infinite mean is NaN (inf - inf); the sum is not.
     const Arg plain =

@@ -151,6 +151,7 @@ class Reducer {
       (axis.reduced ? reduced_extents_ : kept_extents_).push_back(axis.extent);
       (axis.reduced ? total_ : kept_total_) *= axis.extent;
     }
+    accumulators_.share_shifts();
     if (!s_.inner.empty() && s_.inner[0].stride > 0) shared_ = &s_.inner[0];
     const std::int64_t lanes = lanes_kept_ ? 1 : s_.lanes, threads = shared_ != nullptr ? shared_->stride : 1;
     spread_.items = total_ / lanes, spread_.threads = threads;
@@ -217,31 +218,31 @@ class Reducer {
   }
 
   // The state of one thread and lane over their share.
-  std::vector<Arg> walk(const Index& part, const Index& thread, const Index& lane) {
-    const Accumulators::State state = accumulators_.open(1, [&](const Index&) {
-      move_reduced(part * spread_.chunk, lane);
-      kernel_.move_to(point_);
-    });
+  std::vector<Arg> walk(const Index& part, const Index& thread, const Index& lane, const std::vector<Arg>& shifts) {
+    const Accumulators::State state = accumulators_.open_shared(shifts);
     cuda::each_item(builder_, spread_, part, thread,
                     [&](const Index& item) { move_reduced(item, lane), visit(state); });
-    return accumulators_.partial(state, Index(0), cuda::item_count(builder_, spread_, part, thread, 1));
+    return accumulators_.partial(state, Index(0), {});
   }
 
   // The states of `extent` threads or lanes, joined in a tree.
   std::vector<Arg> join(std::int64_t extent, Binding binding, const std::function<std::vector<Arg>(Index)>& state) {
     if (extent == 1) return state(Index(0));
-    const std::vector<ir::ValueId> joined =
-        builder_.reduce({Index(0)}, {Index(extent)}, binding, accumulators_.combiners(), accumulators_.types(), state);
+    const std::vector<ir::ValueId> joined = builder_.reduce(
+        {Index(0)}, {Index(extent)}, binding, accumulators_.running_combiners(), accumulators_.running_types(), state);
     return {joined.begin(), joined.end()};
   }
 
   void sum(const Index& part, const Index& element) {
-    move_kept(element);
-    const std::vector<Arg> state =
+    move_kept(element), move_reduced(Index(0), Index(0));
+    kernel_.move_to(point_);
+    const std::vector<Arg> shifts = kernel_.expression().nested([&] { return accumulators_.shifts(); });
+    const std::vector<Arg> running =
         join(spread_.threads, shared_ != nullptr ? shared_->bound : Binding::none, [&](const Index& thread) {
           return join(lanes_kept_ ? 1 : s_.lanes, Binding::vector,
-                      [&](const Index& lane) { return walk(part, thread, lane); });
+                      [&](const Index& lane) { return walk(part, thread, lane, shifts); });
         });
+    const std::vector<Arg> state = accumulators_.with_shifts(running, shifts);
     if (spread_.parts > 1) {
       const std::vector<Index> index = partial_index(kernel_, part, point_);
       for (std::size_t c = 0; c < work_.size(); ++c) builder_.store(work_[c], index, state[c]);

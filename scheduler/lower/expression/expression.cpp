@@ -173,6 +173,8 @@ Arg Expression::of_other_elements(const ir::Node& node, const LogicalIndex& at) 
   if (ir::op_def(node.op).family == ir::Family::view) return view(node, at);
   if (node.op == Op::max_pool2d) return max_pool(node, at);
   if (node.op == Op::max_pool2d_grad) return max_pool_grad(node, at);
+  if (node.op == Op::max_pool2d_tap) return max_pool_tap(node, at);
+  if (node.op == Op::max_pool2d_tap_grad) return max_pool_tap_grad(node, at);
   if (node.op == Op::avg_pool2d || node.op == Op::adaptive_avg_pool2d) return average_pool(node, at);
   if (node.op == Op::avg_pool2d_grad || node.op == Op::adaptive_avg_pool2d_grad) return average_pool_grad(node, at);
   if (node.op == Op::upsample_nearest2d) return upsample_nearest(node, at);

@@ -105,8 +105,15 @@ class Expression {
                                      const std::vector<ir::Arg>& outside);
   ir::Arg over_windows(const Window& window, const ir::Index& pixel, DType type, bool unrolled,
                        const std::function<ir::Arg(ir::Index)>& body);
+  std::vector<ir::ValueId> first_of_window(
+      const ir::Value& x, DType type, const Window& rows, const Window& columns, const LogicalIndex& at,
+      const std::function<ir::Index(const ir::Index& r, const ir::Index& s)>& place);
+  int tap_beside(const ir::Node& pool) const;
+  std::vector<ir::ValueId> maximum_and_tap(const ir::Node& tap, const LogicalIndex& at);
   ir::Arg max_pool(const ir::Node& node, const LogicalIndex& at);
   ir::Arg max_pool_grad(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg max_pool_tap(const ir::Node& node, const LogicalIndex& at);
+  ir::Arg max_pool_tap_grad(const ir::Node& node, const LogicalIndex& at);
   ir::Arg sum_over(const Run& run, DType type, const std::function<ir::Arg(const ir::Index&)>& body);
   ir::Arg averaged_cells(const ir::Node& node, int axis, const ir::Index& o, DType type);
   ir::Arg average_pool(const ir::Node& node, const LogicalIndex& at);

@@ -57,10 +57,48 @@ std::vector<ir::ValueId> Expression::over_taps(const Window& window, const Index
   });
 }
 
+// The maximum of a window and where it is: `place` says what is noted of a tap. `at` is [n, c, p, q].
+std::vector<ir::ValueId> Expression::first_of_window(
+    const ir::Value& x, DType type, const Window& rows, const Window& columns, const LogicalIndex& at,
+    const std::function<Index(const Index& r, const Index& s)>& place) {
+  const std::vector<DType> types{type, DType::i32};
+  const std::vector<Arg> outside{ir::identity(Combiner::argmax, 0, types[0]),
+                                 ir::identity(Combiner::argmax, 1, types[1])};
+  return over_taps(
+      rows, at[2], Combiner::argmax, types,
+      [&](const Index& r) {
+        const std::vector<ir::ValueId> row = over_taps(
+            columns, at[3], Combiner::argmax, types,
+            [&](const Index& s) {
+              const Arg candidate = elsewhere([&] {
+                return value(id(x), {at[0], at[1], rows.input(at[2], r), columns.input(at[3], s)});
+              });
+              return std::vector<Arg>{candidate, builder_.index(resolve(place(r, s)), DType::i32)};
+            },
+            outside);
+        return std::vector<Arg>{row[0], row[1]};
+      },
+      outside);
+}
+
+// The max_pool2d_tap of this max_pool2d, where this kernel computes that too; else -1.
+int Expression::tap_beside(const ir::Node& pool) const {
+  for (const ir::Value& value : graph_.nodes()) {
+    if (value->op == Op::max_pool2d_tap && value->operands[1].value.get() == &pool && !hooks_.is_stored(id(value)))
+      return id(value);
+  }
+  return -1;
+}
+
 Arg Expression::max_pool(const ir::Node& node, const LogicalIndex& at) {
   const ir::Value& x = node.operands[0].value;
   const DType type = compute_type(node.type.dtype);
   const Window rows = ir::pool_window(node, 0), columns = ir::pool_window(node, 1);
+  if (const int tap = tap_beside(node); tap >= 0) {
+    const std::vector<ir::ValueId> found = maximum_and_tap(*graph_.value(tap), at);
+    bind(tap, at, found[1]);
+    return found[0];
+  }
   const std::vector<Arg> outside{ir::identity(Combiner::maximum, 0, type)};
   return over_taps(
       rows, at[2], Combiner::maximum, {type},
@@ -73,6 +111,21 @@ Arg Expression::max_pool(const ir::Node& node, const LogicalIndex& at) {
             outside)[0]};
       },
       outside)[0];
+}
+
+std::vector<ir::ValueId> Expression::maximum_and_tap(const ir::Node& tap, const LogicalIndex& at) {
+  const ir::Value& x = tap.operands[0].value;
+  const Window rows = ir::pool_window(tap, 0), columns = ir::pool_window(tap, 1);
+  return first_of_window(x, compute_type(x.type().dtype), rows, columns, at,
+                         [&](const Index& r, const Index& s) { return r * columns.kernel + s; });
+}
+
+Arg Expression::max_pool_tap(const ir::Node& node, const LogicalIndex& at) {
+  const int self = graph_.index_of(&node);
+  value(id(node.operands[1].value), at);  // who computes the maximum finds its tap too
+  for (const Known& known : memo_)
+    if (known.node == self && known.at == at) return known.value;
+  return maximum_and_tap(node, at)[1];
 }
 
 // Sum over the windows that cover `pixel`, ascending. `unrolled`: as copies where their number is known.
@@ -101,12 +154,16 @@ Arg Expression::over_windows(const Window& window, const Index& pixel, DType typ
     return builder_.reduce(windows.low, windows.high, ir::Binding::none, {Combiner::add}, {type},
                            [&](Index o) { return nested([&] { return std::vector<Arg>{body(o)}; }); })[0];
   }
-  const std::int64_t most = window.most_windows();
-  return builder_.reduce({Index(0)}, {Index(most)}, ir::Binding::none, {Combiner::add}, {type}, [&](Index t) {
+  const std::int64_t most = window.most_windows(), reach = (window.kernel - 1) * window.dilation;
+  const ir::Binding binding = unrolled && most <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
+  return builder_.reduce({Index(0)}, {Index(most)}, binding, {Combiner::add}, {type}, [&](Index t) {
     return nested([&] {
       const Index o = window.end_window(pixel) - Index(most) + t;
+      std::vector<Compare> covers = within(o, window.out);
+      if ((reach + 1) % window.stride != 0)  // else as many windows are over every pixel
+        covers.push_back(compare(pixel - o * window.stride, ir::CompareKind::lt, reach + 1 - window.low_padding));
       return std::vector<Arg>{choose(
-          within(o, window.out), type, [&] { return body(o); }, zero)};
+          std::move(covers), type, [&] { return body(o); }, zero)};
     });
   })[0];
 }
@@ -116,25 +173,10 @@ Arg Expression::first_maximum(const ir::Node& node, const LogicalIndex& at) {
     const auto same = [&](std::size_t d) { return known.at[d] == builder_.canonical(resolve(at[d])); };
     if (graph_.value(known.node).get() == &node && same(0) && same(1) && same(2) && same(3)) return known.value;
   }
-  const ir::Value& x = node.operands[0].value;
   const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
-  const std::vector<DType> types{compute_type(node.type.dtype), DType::i32};
-  const std::vector<Arg> outside{ir::identity(Combiner::argmax, 0, types[0]),
-                                 ir::identity(Combiner::argmax, 1, types[1])};
-  return over_taps(
-      rows, at[2], Combiner::argmax, types,
-      [&](const Index& r) {
-        const std::vector<ir::ValueId> row = over_taps(
-            columns, at[3], Combiner::argmax, types,
-            [&](const Index& s) {
-              const Index h = rows.input(at[2], r), w = columns.input(at[3], s);
-              const Arg candidate = elsewhere([&] { return value(id(x), {at[0], at[1], h, w}); });
-              return std::vector<Arg>{candidate, builder_.index(resolve(h * columns.in + w), DType::i32)};
-            },
-            outside);
-        return std::vector<Arg>{row[0], row[1]};
-      },
-      outside)[1];
+  return first_of_window(
+      node.operands[0].value, compute_type(node.type.dtype), rows, columns, at,
+      [&](const Index& r, const Index& s) { return rows.input(at[2], r) * columns.in + columns.input(at[3], s); })[1];
 }
 
 void Expression::share_window(int node, const LogicalIndex& at) {
@@ -157,6 +199,20 @@ Arg Expression::max_pool_grad(const ir::Node& node, const LogicalIndex& at) {
       const Arg best = kept ? kept_.load(resolve(p), resolve(q)) : first_maximum(node, {at[0], at[1], p, q});
       const Arg own = builder_.index(resolve(at[2] * columns.in + at[3]), DType::i32);
       const Arg hit = def(Op::eq, {best, own}, DType::boolean);
+      return def(Op::where, {hit, value(id(dy), {at[0], at[1], p, q}), KernelBuilder::literal(0, type)}, type);
+    });
+  });
+}
+
+Arg Expression::max_pool_tap_grad(const ir::Node& node, const LogicalIndex& at) {
+  const ir::Value &dy = node.operands[0].value, &tap = node.operands[1].value;
+  const DType type = compute_type(node.type.dtype);
+  const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
+  return over_windows(rows, at[2], type, true, [&](const Index& p) {
+    return over_windows(columns, at[3], type, true, [&](const Index& q) {
+      const Index r = at[2] - rows.input(p, Index(0)), s = at[3] - columns.input(q, Index(0));
+      const Arg own = builder_.index(resolve(r * columns.kernel + s), DType::i32);
+      const Arg hit = def(Op::eq, {value(id(tap), {at[0], at[1], p, q}), own}, DType::boolean);
       return def(Op::where, {hit, value(id(dy), {at[0], at[1], p, q}), KernelBuilder::literal(0, type)}, type);
     });
   });
