@@ -1,4 +1,4 @@
-// Max pooling backwards on a GPU (rule R9): where in its window each maximum lies is a byte that the forward pass has
+// Max pooling backwards on a GPU: where in its window each maximum lies is a byte that the forward pass has
 // at hand. Without it the gradient of a pixel looks for the maximum of every window over it: a window of 3x3 at a
 // stride of two is read up to four times nine times, and 64 images of 112x112 pixels and 64 channels took 3.4 ms of an
 // H200, which moves the bytes of that gradient in 0.1 ms.

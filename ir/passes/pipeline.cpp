@@ -19,6 +19,8 @@ constexpr Pass kPipeline[] = {
      "after simplify, which makes views of nothing vanish; before layout, which looks at convolutions"},
     {"reuse_recomputed", [](const Graph& g, const Target&) { return reuse_recomputed(g); },
      "after simplify, which makes equal forward expressions one; before layout, which gives the new nodes theirs"},
+    {"pad_channels", [](const Graph& g, const Target& t) { return pad_channels(g, t); },
+     "before layout, whose copy of the image writes the zeros"},
     {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
      "layouts are chosen for the nodes that will run"},
     {"masks_from_outputs", [](const Graph& g, const Target&) { return masks_from_outputs(g); },

@@ -52,9 +52,12 @@ class Chooser {
     s_.tasks.push_back({std::move(dims), step, 0, bound});
   }
 
-  // Blocks of outputs: as many vectors side by side as `most`.
+  // Blocks of outputs: as many vectors side by side as `most`. A depthwise convolution reads as many channels as it
+  // writes: where the last block has fewer, each lane asks whether it has one, and none loads a vector at once.
   void outputs_of_block(std::int64_t most, std::int64_t vectors) {
-    vectors_ = vectors > 0 ? vectors : std::min(most, ir::ceil_divide<std::int64_t>(extent(vector_), lanes_));
+    const std::int64_t all = ir::ceil_divide<std::int64_t>(extent(vector_), lanes_);
+    vectors_ = vectors > 0 ? vectors : std::min(most, all);
+    if (const std::int64_t even = divisor_up_to(all, most); along_groups_ && 2 * even >= vectors_) vectors_ = even;
     blocks_ = ir::ceil_divide<std::int64_t>(extent(vector_), vectors_ * lanes_);
   }
   void grid_of_outputs() {

@@ -68,9 +68,20 @@ void Accumulators::share_shifts() {
   for (Accumulation& a : list_) {
     if (!a.moments) continue;
     a.one_shift = true;
+    const ir::Node& element = *kernel_.graph().value(a.expression);
+    const auto is_narrow = [](DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; };
+    a.in_blocks = is_narrow(element.type.dtype) ||
+                  (element.op == Op::cast && element.type.dtype == DType::f32 && !element.operands[0].is_number() &&
+                   is_narrow(element.operands[0].value.type().dtype));
     a.combiners = {Combiner::add, Combiner::add, Combiner::maximum};  // of equal shifts any will do
     a.types = {DType::f64, DType::f64, DType::f64};
   }
+}
+
+std::int64_t Accumulators::block_of_moments() const {
+  constexpr std::int64_t kTerms = 8;
+  const bool any = std::any_of(list_.begin(), list_.end(), [](const Accumulation& a) { return a.in_blocks; });
+  return any ? kTerms : 0;
 }
 
 std::vector<Arg> Accumulators::shifts() {
@@ -201,8 +212,11 @@ Accumulators::State Accumulators::open(int columns, bool independent) {
       const DType element = compute_type(kernel_.graph().value(a.expression).type().dtype);
       if (!a.one_shift)
         state.registers.push_back(builder.local(MemKind::register_local, element, {independent ? 1 : columns}, 0));
-      state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
-      state.registers.push_back(builder.local(MemKind::register_local, DType::f64, {columns}, 0));
+      for (int i = 0; i < 2; ++i) {
+        const DType type = a.in_blocks ? DType::f32 : DType::f64;
+        state.registers.push_back(builder.local(MemKind::register_local, type, {columns}, 0));
+        if (a.in_blocks) state.long_sums.emplace_back(builder, state.registers.back());
+      }
       continue;
     }
     for (std::size_t c = 0; c < a.types.size(); ++c) {
@@ -245,14 +259,15 @@ void Accumulators::add(const State& state, const Index& column, const Index& fla
       const DType type = builder.dtype(raw);
       const Arg from = a.one_shift ? state.shifts[next_shift++] : Arg(builder.load(state.registers[next++], shift));
       const Arg shifted = builder.def(Op::sub, {raw, from}, type);
-      const Arg d = expression.convert(shifted, DType::f64);
+      const DType sums = a.in_blocks ? DType::f32 : DType::f64;
+      const Arg d = expression.convert(shifted, sums);
       const ir::MemId first = state.registers[next++], second = state.registers[next++];
-      builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, DType::f64));
+      builder.store(first, at, builder.def(Op::add, {builder.load(first, at), d}, sums));
       const Arg so_far = builder.load(second, at);
       const bool fma = kernel_.context().target.has_fma();
       builder.store(second, at,
-                    fma ? builder.def(Op::fma, {d, d, so_far}, DType::f64)
-                        : builder.def(Op::add, {so_far, Arg(builder.def(Op::mul, {d, d}, DType::f64))}, DType::f64));
+                    fma ? builder.def(Op::fma, {d, d, so_far}, sums)
+                        : builder.def(Op::add, {so_far, Arg(builder.def(Op::mul, {d, d}, sums))}, sums));
       continue;
     }
     Arg x = raw;
@@ -302,7 +317,8 @@ std::vector<Arg> Accumulators::partial(const State& state, const Index& column, 
     }
     if (!a.moments || a.one_shift) {
       const std::size_t registers = a.types.size() - (a.one_shift ? 1 : 0);
-      for (std::size_t c = 0; c < registers; ++c) result.push_back(builder.load(state.registers[next++], at));
+      for (std::size_t c = 0; c < registers; ++c, ++next)
+        result.push_back(builder.load(a.in_blocks ? state.long_sums[next_long++].wide() : state.registers[next], at));
       continue;
     }
     const Arg shift = kernel_.expression().convert(builder.load(state.registers[next++], at), DType::f64);

@@ -21,7 +21,10 @@ struct Accumulation {
   std::vector<DType> types;             // of the partial state's components
   bool moments = false;
   bool one_shift = false;  // of moments: for all elements that are reduced together
-  bool is_long() const { return running != types[0]; }
+  // Moments with one shift of 16-bit values: blocks of terms in f32, which hold them exactly enough, then f64. A
+  // conversion and two operations in f64 an element would take a device longer than its memory.
+  bool in_blocks = false;
+  bool is_long() const { return !moments && running != types[0]; }
   std::vector<int> nodes;      // reduce nodes that are finished from it
   DType running = DType::f32;  // of the first register: types[0], or f32 where a long sum goes to f64
 };
@@ -40,6 +43,8 @@ class Accumulators {
   // Moments take one shift each: before anything else is asked. Then a state has no shift of its own: shifts(), at the
   // first of all elements, comes before open() and goes to with_shifts() when the states of threads have met.
   void share_shifts();
+  // Terms of a block, after each of which comes flush(); 0: none are in blocks.
+  std::int64_t block_of_moments() const;
   std::vector<ir::Arg> shifts();
   // Of the states of threads that meet: combiners() and types() without the shifts.
   std::vector<ir::Combiner> running_combiners() const;

@@ -270,6 +270,17 @@ inline constexpr GraphCase kGraphCases[] = {
   %3 = max_pool2d_grad(%x, %h) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,5,8,8]
   return %0, %1, %2, %3
 })"},
+    {"pool_taps", R"(graph @g(%x: f32[2,19,9,8]:nhwc, %g: f32[2,19,5,4]:nhwc, %y: f16[2,5,8,9], %h: f16[2,5,4,5]) {
+  %r = relu(%x) : f32[2,19,9,8]:nhwc
+  %0 = max_pool2d(%r) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,19,5,4]:nhwc
+  %1 = max_pool2d_tap(%r, %0) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : u8[2,19,5,4]:nhwc
+  %2 = max_pool2d_tap_grad(%g, %1) {input_size=[9,8], kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[2,19,9,8]:nhwc
+  %3 = max_pool2d(%y) {kernel_size=[2,3], stride=[2,2], padding=[0,2,0,1]} : f16[2,5,4,5]
+  %4 = max_pool2d_tap(%y, %3) {kernel_size=[2,3], stride=[2,2], padding=[0,2,0,1]} : u8[2,5,4,5]
+  %5 = max_pool2d_tap_grad(%h, %4) {input_size=[8,9], kernel_size=[2,3], stride=[2,2], padding=[0,2,0,1]} : f16[2,5,8,9]
+  %6 = max_pool2d_tap_grad(%h, %4) {input_size=[11,15], kernel_size=[2,3], stride=[3,3]} : f16[2,5,11,15]
+  return %0, %1, %2, %4, %5, %6
+})"},
     {"sums_over_windows",
      R"(graph @g(%x: f32[2,9,7,9]:nhwc, %y: f32[2,9,7,9]:nhwc, %g: f32[2,9,3,4]:nhwc, %z: f32[1,20,56,8]:nhwc, %h: f32[1,20,28,4]:nhwc) {
   %0 = max_pool2d_grad(%x, %g) {kernel_size=[2,2]} : f32[2,9,7,9]:nhwc

@@ -28,7 +28,7 @@ Probe probe(const std::shared_ptr<const Library>& library, const Descriptor& dev
   }
   options.plans = 1;
   if (!compile) {
-    result.cell = '?';
+    result.cell = slow ? 'P' : '?';
     return result;
   }
   options.precompiled = false;

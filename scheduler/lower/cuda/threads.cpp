@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/lower/expression/expression.h"
+#include "scheduler/lower/long_sum.h"
 
 namespace fusejit::scheduler::cuda {
 
@@ -77,16 +78,32 @@ Partition partition_for_device(std::int64_t items, std::int64_t threads, std::in
   return partition(items, threads, std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most));
 }
 
+namespace {
+
+// Item q of a thread, if there is one.
+void visit(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread, const Index& q,
+           const std::function<void(Index)>& body) {
+  const Index item = part * spread.chunk + q * spread.threads + thread;
+  if (spread.even()) return body(item);
+  builder.when({compare(item, ir::CompareKind::lt, spread.items)}, [&] { body(item); });
+}
+
+}  // namespace
+
 void each_item(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
                const std::function<void(Index)>& body) {
-  const auto step = [&](Index q) {
-    const Index item = part * spread.chunk + q * spread.threads + thread;
-    if (spread.even()) return body(item);
-    builder.when({compare(item, ir::CompareKind::lt, spread.items)}, [&] { body(item); });
-  };
+  const auto step = [&](Index q) { visit(builder, spread, part, thread, q, body); };
   const std::int64_t steps = spread.chunk / spread.threads;
   if (steps == 1) return step(Index(0));
   builder.loop(Index(0), Index(steps), Binding::none, step);
+}
+
+void each_item_in_blocks(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
+                         std::int64_t block, const std::function<void(Index)>& body,
+                         const std::function<void()>& after) {
+  loop_in_blocks(
+      builder, spread.chunk / spread.threads, block, [&](Index q) { visit(builder, spread, part, thread, q, body); },
+      after);
 }
 
 ir::Arg item_count(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,

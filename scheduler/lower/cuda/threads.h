@@ -45,6 +45,10 @@ Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts
 Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps);
 void each_item(ir::KernelBuilder& builder, const Partition& spread, const ir::Index& part, const ir::Index& thread,
                const std::function<void(ir::Index item)>& body);
+// The same; after() after each block of so many of a thread's items, and after its last.
+void each_item_in_blocks(ir::KernelBuilder& builder, const Partition& spread, const ir::Index& part,
+                         const ir::Index& thread, std::int64_t block, const std::function<void(ir::Index item)>& body,
+                         const std::function<void()>& after);
 // Items of one thread times `weight`, in f64.
 ir::Arg item_count(ir::KernelBuilder& builder, const Partition& spread, const ir::Index& part, const ir::Index& thread,
                    std::int64_t weight);

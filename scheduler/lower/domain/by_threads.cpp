@@ -220,8 +220,13 @@ class Reducer {
   // The state of one thread and lane over their share.
   std::vector<Arg> walk(const Index& part, const Index& thread, const Index& lane, const std::vector<Arg>& shifts) {
     const Accumulators::State state = accumulators_.open_shared(shifts);
-    cuda::each_item(builder_, spread_, part, thread,
-                    [&](const Index& item) { move_reduced(item, lane), visit(state); });
+    const auto visit_item = [&](const Index& item) { move_reduced(item, lane), visit(state); };
+    const auto flush = [&] { accumulators_.flush(state); };
+    const std::int64_t block = accumulators_.block_of_moments();
+    if (block == 0)
+      cuda::each_item(builder_, spread_, part, thread, visit_item);
+    else
+      cuda::each_item_in_blocks(builder_, spread_, part, thread, block, visit_item, flush);
     return accumulators_.partial(state, Index(0), {});
   }
 

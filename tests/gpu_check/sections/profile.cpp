@@ -10,17 +10,18 @@ namespace fusejit::gpu_check {
 namespace {
 
 struct Profiled {
+  const char* model;
   const char* precision;
   DType dtype;
   bool tf32;
-  const char* suffix;  // of the model's source
 };
 constexpr Profiled kProfiled[] = {
-    {"bf16", DType::bf16, false, ""},
-    {"tf32", DType::f32, true, ""},
-    {"bf16 autocast", DType::f32, false, ":autocast=bf16"},
+    {"resnet50", "bf16", DType::bf16, false},
+    {"resnet50", "tf32", DType::f32, true},
+    {"mobilenet_v2", "bf16", DType::bf16, false},
+    {"mobilenet_v2", "tf32", DType::f32, true},
 };
-constexpr int kSteps = 5, kMostRows = 40;
+constexpr int kSteps = 5, kMostRows = 60;
 
 std::string joined(const std::vector<std::string>& ops) {
   std::string out;
@@ -28,9 +29,12 @@ std::string joined(const std::vector<std::string>& ops) {
   return out.size() > 70 ? out.substr(0, 67) + "..." : out;
 }
 
-void measure(Machine& machine, Report& report, const std::string& model, const Profiled& profiled) {
+void measure(Machine& machine, Report& report, const Profiled& profiled) {
+  const std::string model =
+      machine.toy() ? "convnet@1x1x28x28:train" : fmt::format("{}@64x3x224x224:train", profiled.model);
+  const std::string what = fmt::format("{} {}", profiled.model, profiled.precision);
   const CudnnMode cudnn = machine.options().cudnn ? CudnnMode::precompiled : CudnnMode::off;
-  ModelStep step(machine, model + profiled.suffix, {.cudnn = cudnn, .tf32 = profiled.tf32}, profiled.dtype);
+  ModelStep step(machine, model, {.cudnn = cudnn, .tf32 = profiled.tf32}, profiled.dtype);
   const int steps = machine.toy() ? 1 : kSteps;
   for (int i = 0; i < steps; ++i) step.run();
   machine.device().synchronize();
@@ -44,7 +48,8 @@ void measure(Machine& machine, Report& report, const std::string& model, const P
     const double ms = kernel.milliseconds / steps, bytes = static_cast<double>(kernel.bytes) / steps;
     all += ms, all_bytes += bytes;
     if (shown++ >= kMostRows) continue;
-    report.row({{"precision", profiled.precision},
+    report.row({{"model", profiled.model},
+                {"precision", profiled.precision},
                 {"kernel", kernel.name},
                 {"calls", kernel.calls / steps},
                 {"ms", ms},
@@ -54,23 +59,23 @@ void measure(Machine& machine, Report& report, const std::string& model, const P
                 {"ops", joined(kernel.ops)}});
   }
   for (const Profile::Row& op : profile.rows(ProfileBy::op)) {
-    report.say(fmt::format("{}: {:.2f} ms in {}", profiled.precision, op.milliseconds / steps, op.name));
+    report.say(fmt::format("{}: {:.2f} ms in {}", what, op.milliseconds / steps, op.name));
   }
-  report.say(fmt::format("{}: {:.2f} ms, {:.2f} GB, launched one by one", profiled.precision, all, 1e-9 * all_bytes));
+  report.say(fmt::format("{}: {:.2f} ms, {:.2f} GB, launched one by one", what, all, 1e-9 * all_bytes));
 }
 
 }  // namespace
 
 void profile_steps(Machine& machine, Report& report) {
   const Clock clock(machine);
-  const std::string model = machine.toy() ? "convnet@1x1x28x28:train" : "resnet50@64x3x224x224:train";
   for (const Profiled& profiled : kProfiled) {
     if (machine.toy() && profiled.dtype != DType::f32) continue;
-    if (clock.over()) throw Skipped(fmt::format("out of time; {} was not measured", profiled.precision));
+    if (clock.over())
+      throw Skipped(fmt::format("out of time; {} {} was not measured", profiled.model, profiled.precision));
     try {
-      measure(machine, report, model, profiled);
+      measure(machine, report, profiled);
     } catch (const Error& error) {
-      report.check(profiled.precision, error.what());
+      report.check(fmt::format("{} {}", profiled.model, profiled.precision), error.what());
     }
     machine.device().memory().release_cached();
   }

@@ -68,6 +68,23 @@ TEST(PoolEdges, MaximumTakesTheFirstAndNanWins) {
   EXPECT_EQ(nans[1], (std::vector<double>{0, 10, 20, 0}));
 }
 
+// A tap counts from the window's corner, which may be padding; its gradient goes where it says.
+TEST(PoolEdges, TapsSayWhichElementIsTheMaximum) {
+  const std::string text =
+      "graph @g(%x: f32[1,1,2,3], %d: f32[1,1,2,2], %t: u8[1,1,2,2]) {"
+      "  %0 = max_pool2d(%x) {kernel_size=[2,2], stride=[1,2], padding=[0,1,1,0]} : f32[1,1,2,2]"
+      "  %1 = max_pool2d_tap(%x, %0) {kernel_size=[2,2], stride=[1,2], padding=[0,1,1,0]} : u8[1,1,2,2]"
+      "  %2 = max_pool2d_tap_grad(%d, %1) {input_size=[2,3], kernel_size=[2,2], stride=[1,2], padding=[0,1,1,0]}"
+      " : f32[1,1,2,3]"
+      "  %3 = max_pool2d_tap_grad(%d, %t) {input_size=[2,3], kernel_size=[2,2], stride=[1,2], padding=[0,1,1,0]}"
+      " : f32[1,1,2,3] return %1, %2, %3 }";
+  // Windows: (-, 5; -, 5), (2, 7; kNan, 1), then the last row with padding below.
+  const auto got = run_text(text, {{5, 2, 7, 5, kNan, 1}, {10, 20, 30, 40}, {0, 3, 1, 200}});
+  EXPECT_EQ(got[0], (std::vector<double>{1, 2, 1, 0}));
+  EXPECT_EQ(got[1], (std::vector<double>{10, 0, 0, 30, 60, 0}));
+  EXPECT_EQ(got[2], (std::vector<double>{0, 0, 0, 30, 0, 20})) << "a tap outside the image adds to nothing";
+}
+
 TEST(PoolEdges, PaddingIsMinusInfinity) {
   const auto got = run_text(
       "graph @g(%x: f32[1,1,1,2]) {"
@@ -117,6 +134,19 @@ TEST(PoolErrors, SayWhatIsWrong) {
   EXPECT_NE(error_of([] {
               op_over(Op::avg_pool2d_grad, {{f32, {1, 1, 3, 2}}}, {{"input_size", {4, 4}}, {"kernel_size", {2, 2}}});
             }).find("dy is 3x2, the result of the pool is 2x2"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              op_over(Op::max_pool2d_tap, {{f32, {1, 1, 20, 20}}, {f32, {1, 1, 1, 1}}}, {{"kernel_size", {16, 17}}});
+            }).find("a window has at most 256 taps, not 16x17"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              op_over(Op::max_pool2d_tap, {{f32, {1, 1, 4, 4}}, {f32, {1, 1, 2, 1}}}, {{"kernel_size", {2, 2}}});
+            }).find("y must have the type of the pool's result, f32[1,1,2,2]"),
+            std::string::npos);
+  EXPECT_NE(error_of([] {
+              op_over(Op::max_pool2d_tap_grad, {{f32, {1, 1, 2, 2}}, {f32, {1, 1, 2, 2}}},
+                      {{"input_size", {4, 4}}, {"kernel_size", {2, 2}}});
+            }).find("tap must be u8 and have the shape of dy"),
             std::string::npos);
 }
 

@@ -1,6 +1,7 @@
 // Gradients of max pools whose windows overlap: how much a kernel computes. Their results: tests/conformance.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "ir/kernel/cost/cost.h"
@@ -45,6 +46,25 @@ TEST(OverlappingPool, LooksThroughEachWindowOnce) {
 TEST(OverlappingPool, WithSumsIsATaskAnImage) {
   const ir::Graph graph = ir::differentiate(ir::parse_graph(kStem), {"x", "s", "b"});
   EXPECT_EQ(ir::cost(*gradient_step(graph, "x86:avx512").kernel).tasks[0], 4);
+}
+
+// Devices keep no rows of maxima: the forward kernel stores which tap of each window was its maximum, a byte, and the
+// gradient reads that.
+TEST(OverlappingPool, OnDevicesTheForwardKernelStoresTaps) {
+  const ir::Graph graph = ir::differentiate(ir::parse_graph(kStem), {"x", "s", "b"});
+  const Plan plan = make_plan(graph, {Target::parse("cuda:sm_90"), Rules::all, {}});
+  int forward = 0, gradient = 0;
+  for (const PlanStep& step : plan.steps) {
+    const auto does = [&](const char* op) {
+      return std::any_of(step.ops.begin(), step.ops.end(), [&](const std::string& o) { return o.ends_with(op); });
+    };
+    forward += does(" max_pool2d") && does(" max_pool2d_tap");
+    if (!does(" max_pool2d_tap_grad")) continue;
+    ++gradient;
+    EXPECT_LT(step.flop / kPixels, 40);
+  }
+  EXPECT_EQ(forward, 1);
+  EXPECT_EQ(gradient, 1);
 }
 
 }  // namespace

@@ -29,6 +29,26 @@ TEST(SharedReductions, OfWhatIsComputedFromAConcatenation) {
             1u);
 }
 
+// A running variance, unbiased, is recorded long after the batch's: the kernel that has its moments takes it, and not the
+// latest that reads the same elements.
+TEST(SharedReductions, ASecondVarianceGoesWhereTheFirstIs) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @f(%x: f32[8,48,14,14]:nhwc, %m: f32[48]) {
+  %0 = mean(%x) {dim=[0,2,3]} : f32[48]
+  %1 = var(%x) {dim=[0,2,3], correction=0} : f32[48]
+  %2 = reshape(%0) {shape=[1,48,1,1]} : f32[1,48,1,1]
+  %3 = sub(%x, %2) : f32[8,48,14,14]:nhwc
+  %4 = var(%x) {dim=[0,2,3], correction=1} : f32[48]
+  %5 = add(%4, %m) : f32[48]
+  return %1, %3, %5
+})");
+  for (const char* target : {"x86:avx2", "cuda:sm_90"}) {
+    const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}, {}});
+    ASSERT_EQ(plan.steps.size(), 2u) << target;
+    EXPECT_EQ(plan.steps[0].ops.size(), 4u) << target;
+    EXPECT_EQ(plan.steps[1].ops, std::vector<std::string>{"%3 sub"}) << target;
+  }
+}
+
 // The same elements, but sums over others; and views of one concatenation that read others.
 TEST(SharedReductions, NotOverOtherDims) {
   EXPECT_EQ(kernels_of(R"(  %1 = sum(%0) {dim=[0,2,3]} : f32[48]
