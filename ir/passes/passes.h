@@ -18,8 +18,8 @@ Graph simplify(const Graph& graph);
 Graph find_variances(const Graph& graph);
 // Zeros around an image in front of a convolution become its padding.
 Graph fold_padding(const Graph& graph);
-// Images of few channels get channels of zeros where the target's library is to convolve them.
-Graph pad_channels(const Graph& graph, const Target& target);
+// Images of few channels get more of them where the target's library is to convolve them.
+Graph widen_few_channels(const Graph& graph, const Target& target);
 // Masks of a relu read its output where its input would be stored for them alone.
 Graph masks_from_outputs(const Graph& graph);
 // Gradients of max pooling read which tap of each window was its maximum, where the target finds it again slowly.
