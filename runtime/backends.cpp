@@ -16,6 +16,7 @@ constexpr int kTimedEngines = 4;
 std::shared_ptr<CudaBackend> open(const SessionOptions& options, const Device& device) {
   CudaBackendOptions wanted;
   wanted.cudnn = options.cudnn != CudnnMode::off;
+  wanted.numerics.tf32 = options.tf32;
   wanted.timed_engines = options.tune == Tune::full ? kTimedEngines : 1;
   wanted.disk = options.disk, wanted.frozen = options.frozen;
   return CudaBackend::open(device, wanted);

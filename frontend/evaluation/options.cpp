@@ -74,6 +74,7 @@ runtime::SessionOptions session_options(const Options& options) {
   result.cudnn = one_of<CudnnMode>(
       "cudnn", options.cudnn,
       {{"off", CudnnMode::off}, {"precompiled", CudnnMode::precompiled}, {"compiled", CudnnMode::compiled}});
+  result.tf32 = options.tf32;
   result.compile_in_background =
       one_of<bool>("compile", options.compile, {{"foreground", false}, {"background", true}});
   result.fall_back = one_of<bool>("fallback", options.fallback, {{"error", false}, {"allow", true}});

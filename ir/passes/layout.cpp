@@ -109,6 +109,7 @@ bool lies_as_nhwc(const Type& type) {
 bool suits_library(const Node& node, const Target& target) {
   const OpDef& row = op_def(node.op);
   if (target.cudnn == CudnnMode::off || !row.is_contraction() || row.matrix) return false;
+  if (target.strict_f32 && node.type.dtype == DType::f32) return false;
   const Type& weight = result_is_image(row) ? node.operands[1].value.type() : node.type;
   return node.attrs.integer("groups") == 1 || weight.shape[1] > 1;
 }

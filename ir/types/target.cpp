@@ -25,7 +25,7 @@ struct Field {
   bool if_set = false;  // left out of the text where it is 0
 };
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
-constexpr std::array<Field, 8> kFields = {{
+constexpr std::array<Field, 9> kFields = {{
     {.name = "l1", .bytes = &Target::l1_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l2", .bytes = &Target::l2_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l3", .bytes = &Target::l3_bytes, .min = 1, .max = kMaxBytes},
@@ -33,6 +33,7 @@ constexpr std::array<Field, 8> kFields = {{
     {.name = "tasks", .number = &Target::tasks, .min = 1, .max = 1 << 16},
     {.name = "dot2", .flag = &Target::dot2_is_faster, .min = 0, .max = 1, .if_set = true},
     {.name = "cudnn", .cudnn = &Target::cudnn, .min = 0, .max = 2, .if_set = true},
+    {.name = "strict", .flag = &Target::strict_f32, .min = 0, .max = 1, .if_set = true},
     {.name = "winograd", .winograd = &Target::winograd, .min = 0, .max = 2, .if_set = true},
 }};
 
@@ -73,8 +74,8 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
     if (field.flag) target.*field.flag = *value != 0;
     return;
   }
-  throw UserError(
-      fmt::format("target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, winograd=", whole, item));
+  throw UserError(fmt::format(
+      "target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, strict=, winograd=", whole, item));
 }
 
 // The part before the first comma: "x86:avx2", "cuda:sm_90", "host".

@@ -60,6 +60,7 @@ class PlanOnDevice : public Executor {
 CudaBackend::CudaBackend(std::shared_ptr<cuda::CudaDevice> device, CudaBackendOptions options)
     : device_(device),
       use_cudnn_(options.cudnn),
+      tf32_(options.numerics.tf32),
       caller_(caller_of(device_, options)),
       store_(options.disk, options.frozen),
       frozen_(options.frozen),
@@ -97,6 +98,7 @@ std::shared_ptr<CudaBackend> CudaBackend::open(const Device& device, CudaBackend
 Target CudaBackend::target() const {
   Target target = device_->target();
   target.cudnn = why_no_library().empty() ? CudnnMode::precompiled : CudnnMode::off;
+  target.strict_f32 = target.cudnn != CudnnMode::off && !tf32_;
   return target;
 }
 

@@ -96,7 +96,7 @@ class CudaBackend : public Backend {
   void note(const std::string& refusal);  // under mutex_
 
   const std::shared_ptr<cuda::CudaDevice> device_;
-  const bool use_cudnn_;
+  const bool use_cudnn_, tf32_;
   const std::shared_ptr<cuda::StepCaller> caller_;  // null: no library
   const disk::PlanStore store_;
   const bool frozen_;

@@ -73,9 +73,10 @@ Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts
   return spread;
 }
 
-Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps) {
-  const std::int64_t most = std::max<std::int64_t>(1, items / (threads * steps));
-  return partition(items, threads, std::clamp<std::int64_t>(kBlocks / std::max<std::int64_t>(1, blocks), 1, most));
+Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps,
+                               std::int64_t most) {
+  const std::int64_t parts = std::max<std::int64_t>(1, items / (threads * steps));
+  return partition(items, threads, std::clamp<std::int64_t>(most / std::max<std::int64_t>(1, blocks), 1, parts));
 }
 
 namespace {

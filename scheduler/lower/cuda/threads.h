@@ -40,9 +40,9 @@ struct Partition {
 };
 // In about `parts` parts, equal ones where there are some.
 Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts);
-// As many parts as keep kBlocks blocks busy beside the `blocks` that there are anyway, each thread with `steps` or
-// more.
-Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps);
+// As many parts as make `most` blocks of the `blocks` that there are anyway, each thread with `steps` or more.
+Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps,
+                               std::int64_t most = kBlocks);
 void each_item(ir::KernelBuilder& builder, const Partition& spread, const ir::Index& part, const ir::Index& thread,
                const std::function<void(ir::Index item)>& body);
 // The same; after() after each block of so many of a thread's items, and after its last.

@@ -11,6 +11,7 @@ REQUIRED = object()
 _ALL_DIMS = {"dim": REQUIRED, "keepdim": False}
 _CONV = {"stride": [1, 1], "padding": [0, 0, 0, 0], "dilation": [1, 1]}
 _MAX_POOL = {"kernel_size": REQUIRED, "stride": REQUIRED, "padding": [0, 0, 0, 0], "dilation": [1, 1]}
+_TAP = {"kernel_size": REQUIRED, "stride": REQUIRED, "padding": [0, 0, 0, 0]}
 _AVG_POOL = {"kernel_size": REQUIRED, "stride": REQUIRED, "padding": [0, 0, 0, 0], "count_include_pad": True}
 _BATCH_NORM_TRAIN = {"eps": 1e-5, "correction": 0, "eps_outside": False}
 
@@ -66,6 +67,8 @@ ROW_ATTRIBUTES = {
     "conv2d_weight_grad": {"kernel_size": REQUIRED, **_CONV, "groups": 1},
     "max_pool2d": _MAX_POOL,
     "max_pool2d_grad": _MAX_POOL,
+    "max_pool2d_tap": _TAP,
+    "max_pool2d_tap_grad": {"input_size": REQUIRED, **_TAP},
     "avg_pool2d": _AVG_POOL,
     "avg_pool2d_grad": {"input_size": REQUIRED, **_AVG_POOL},
     "adaptive_avg_pool2d": {"output_size": REQUIRED},

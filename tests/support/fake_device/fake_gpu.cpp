@@ -14,6 +14,7 @@ void FakeGpu::use(runtime::SessionOptions rest, bool cudnn, runtime::cuda::Compi
   leave();
   backend.reset();
   runtime::CudaBackendOptions options;
+  options.numerics.tf32 = true;  // f32 convolutions are calls, too
   options.cudnn = cudnn;
   options.compile = compile ? std::move(compile) : fake_compiler(driver);
   const auto device = CudaDevice::open(driver.table(), 0);

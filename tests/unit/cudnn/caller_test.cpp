@@ -90,6 +90,7 @@ class CudnnOnFakes : public testing::Test {
     context.call(context.driver().module_get_function, &slow_, module_, "slow");
     context.call(context.driver().module_get_function, &fast_, module_, "fast");
     CudaBackendOptions options;
+    options.numerics.tf32 = true;  // f32 convolutions are calls, too
     options.compile = test::fake_compiler(driver_);
     options.timed_engines = timed_engines, options.numerics = numerics;
     backend_ = std::make_shared<CudaBackend>(device_, options);

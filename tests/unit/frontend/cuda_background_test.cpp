@@ -23,6 +23,7 @@ struct Background {
     set_options({.threads = 1, .cudnn = "compiled", .compile = "background"});  // the machine's own devices
     const auto device = runtime::cuda::CudaDevice::open(driver.table(), 0);
     runtime::CudaBackendOptions options;
+    options.numerics.tf32 = true;  // f32 convolutions are calls, too
     options.compile = test::fake_compiler(driver);
     options.caller = caller = std::make_shared<test::FakeCaller>(device, options.compile);
     runtime::SessionOptions session;

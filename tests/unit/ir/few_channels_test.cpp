@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "ir/interp.h"
 #include "ir/passes/passes.h"
 
@@ -83,6 +85,18 @@ TEST(FewChannels, MeansTheSame) {
     }
   }
   EXPECT_GE(in_squares, 3);
+}
+
+// f32 that may not be rounded to TF32 is convolved by kernels of our own (Target::strict_f32).
+TEST(SuitsLibrary, StrictF32IsNotForTheLibrary) {
+  const Graph f32 = graph_of({.channels = 8}), bf16 = graph_of({.dtype = "bf16", .channels = 8});
+  for (const auto& [target, of_f32, of_bf16] : {std::tuple("cuda:sm_90,cudnn=1", true, true),
+                                                {"cuda:sm_90,cudnn=1,strict=1", false, true},
+                                                {"cuda:sm_90", false, false}}) {
+    EXPECT_EQ(suits_library(*f32.nodes()[0], Target::parse(target)), of_f32) << target;
+    EXPECT_EQ(suits_library(*bf16.nodes()[0], Target::parse(target)), of_bf16) << target;
+    EXPECT_EQ(Target::parse(Target::parse(target).str()), Target::parse(target));
+  }
 }
 
 TEST(FewChannels, NotWhereItCostsMoreOrNoLibraryIsAsked) {

@@ -74,6 +74,7 @@ class BackgroundPlans : public testing::Test {
     device_ = cuda::CudaDevice::open(fake_.table(), 0);
     device_->memory().poison_freed(true);
     CudaBackendOptions options;
+    options.numerics.tf32 = true;  // f32 convolutions are calls, too
     options.compile = test::fake_compiler(fake_);
     options.caller = caller_ = std::make_shared<test::FakeCaller>(device_, options.compile);
     backend_ = std::make_shared<CudaBackend>(device_, options);

@@ -37,6 +37,7 @@ class CudaFailures : public testing::Test {
     const auto device = cuda::CudaDevice::open(fake.table(), 0);
     device->memory().poison_freed(true);
     CudaBackendOptions options;
+    options.numerics.tf32 = true;  // f32 convolutions are calls, too
     options.compile = test::fake_compiler(fake);
     const auto caller = std::make_shared<test::FakeCaller>(device, options.compile);
     caller->stumbles = stumbles_;

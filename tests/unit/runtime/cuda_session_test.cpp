@@ -61,6 +61,7 @@ struct Trained {
   }
   std::shared_ptr<CudaBackend> backend(FakeDriver& fake) const {
     CudaBackendOptions options;
+    options.numerics.tf32 = true;  // f32 convolutions are calls, too
     options.cudnn = false;
     options.compile = [](std::string_view, int capability) {
       codegen::cuda::CudaBinary binary;

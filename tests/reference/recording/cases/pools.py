@@ -104,7 +104,20 @@ def _max_pool_edges():
         yield case
 
 
+def _taps():
+    for name, (shape, attributes) in _MAX_POOLS.items():
+        if "dilation" in attributes:
+            continue
+        case = Case(f"pools/max_pool2d_tap_{name}", rtol=2e-6, atol=2e-6)
+        x = case.param("x", uniform(case.name, shape))
+        dy = case.param("dy", uniform(case.name + "dy", _output_shape("max_pool2d", shape, attributes)))
+        tap = case.max_pool2d_tap(x, case.max_pool2d(x, **attributes), **attributes)
+        case.result(tap, case.max_pool2d_tap_grad(dy, tap, input_size=shape[2:], **attributes))
+        yield case
+
+
 def cases():
+    yield from _taps()
     yield from _pools("max_pool2d", _MAX_POOLS, linear=False)
     yield from _pools("avg_pool2d", _AVG_POOLS, linear=True)
     yield from _max_pool_edges()

@@ -20,6 +20,28 @@ def _max_pool2d_grad(x, dy, **attributes):
     return vjp(lambda t: _max_pool2d(t, **attributes), x, dy)
 
 
+def _max_pool2d_tap(x, y, kernel_size, stride, padding):
+    top, left, _, _ = padding
+    image = padded(x, padding, -math.inf)
+    largest, places = F.max_pool2d(image, kernel_size, stride, return_indices=True)
+    if not torch.equal(largest, y):
+        raise ValueError("y is not the maximum")
+    width, (rows, columns) = image.shape[3], y.shape[2:]
+    down = places // width - torch.arange(rows).reshape(-1, 1) * stride[0]
+    across = places % width - torch.arange(columns) * stride[1]
+    return (down * kernel_size[1] + across).to(torch.uint8)
+
+
+def _max_pool2d_tap_grad(dy, tap, input_size, kernel_size, stride, padding):
+    top, left, bottom, right = padding
+    height, width = input_size[0] + top + bottom, input_size[1] + left + right
+    down = torch.arange(dy.shape[2]).reshape(-1, 1) * stride[0] + tap // kernel_size[1]
+    across = torch.arange(dy.shape[3]) * stride[1] + tap % kernel_size[1]
+    places = (down * width + across).flatten(2)
+    dx = torch.zeros(*dy.shape[:2], height * width, dtype=dy.dtype).scatter_add(2, places, dy.flatten(2))
+    return dx.reshape(*dy.shape[:2], height, width)[:, :, top : top + input_size[0], left : left + input_size[1]]
+
+
 def _avg_pool2d(x, kernel_size, stride, padding, count_include_pad):
     top, left, bottom, right = padding
     if top == bottom and left == right and 2 * top <= kernel_size[0] and 2 * left <= kernel_size[1]:
@@ -64,6 +86,8 @@ def _adaptive_avg_pool2d(x, output_size):
 MEANING = {
     "max_pool2d": _max_pool2d,
     "max_pool2d_grad": _max_pool2d_grad,
+    "max_pool2d_tap": _max_pool2d_tap,
+    "max_pool2d_tap_grad": _max_pool2d_tap_grad,
     "avg_pool2d": _avg_pool2d,
     "avg_pool2d_grad": _avg_pool2d_grad,
     "adaptive_avg_pool2d": _adaptive_avg_pool2d,
