@@ -249,9 +249,7 @@ class Grower {
     group.domain = domain_of(node);
     if (ir::op_def(node.op).is_contraction()) group.anchor = candidate.node;
     grouping_.groups.push_back(group);
-    links_.producers.emplace_back();
-    links_.last_node.push_back(candidate.node);
-    links_.first_node.push_back(candidate.node);
+    links_.open(candidate.node);
     join(static_cast<int>(grouping_.groups.size()) - 1,
          ir::op_def(node.op).family == ir::Family::reduce ? JoinAs::reduction : JoinAs::store, candidate);
   }
@@ -260,7 +258,7 @@ class Grower {
     Group& group = grouping_.groups[at(group_id)];
     const ir::Node& node = *graph_.value(candidate.node);
     grouping_.group_of[at(candidate.node)] = group_id;
-    links_.last_node[at(group_id)] = std::max(links_.last_node[at(group_id)], candidate.node);
+    links_.add_node(group_id, candidate.node);
     group.length += grouping_.lengths[at(candidate.node)];
     if (as == JoinAs::store) group.stores.push_back(candidate.node);
     if (as == JoinAs::final) group.finals.push_back(candidate.node);
@@ -271,7 +269,7 @@ class Grower {
     }
     for (const Access& access : candidate.accesses) {
       const int producer = grouping_.group_of[at(access.node)];
-      if (producer >= 0 && producer != group_id) add(links_.producers[at(group_id)], producer);
+      if (producer >= 0 && producer != group_id) links_.add_producer(group_id, producer);
       if (as != JoinAs::final) add_reader(access.node, group_id);
     }
   }

@@ -1,11 +1,46 @@
 #include "scheduler/fuse/links.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace fusejit::scheduler {
+namespace {
+
+std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+void GroupLinks::open(int node) {
+  producers.emplace_back();
+  users.emplace_back();
+  for (auto* list : {&first_node, &last_node, &last_needed}) list->push_back(node);
+}
+
+void GroupLinks::add_node(int group, int node) {
+  last_node[at(group)] = std::max(last_node[at(group)], node);
+  need(group, node);
+}
+
+void GroupLinks::add_producer(int group, int producer) {
+  std::vector<int>& known = producers[at(group)];
+  if (std::find(known.begin(), known.end(), producer) != known.end()) return;
+  known.push_back(producer);
+  users[at(producer)].push_back(group);
+  need(group, last_needed[at(producer)]);
+}
+
+void GroupLinks::need(int group, int node) {
+  std::vector<int> raised{group};
+  while (!raised.empty()) {
+    const int g = raised.back();
+    raised.pop_back();
+    if (last_needed[at(g)] >= node) continue;
+    last_needed[at(g)] = node;
+    raised.insert(raised.end(), users[at(g)].begin(), users[at(g)].end());
+  }
+}
 
 bool DependencyWalk::any_needs(std::span<const int> groups, int group) {
-  const auto at = [](int i) { return static_cast<std::size_t>(i); };
   std::vector<int> open;
   ++walk_;
   seen_in_walk_.resize(links_.producers.size());
@@ -18,8 +53,8 @@ bool DependencyWalk::any_needs(std::span<const int> groups, int group) {
     open.pop_back();
     for (const int producer : links_.producers[at(current)]) {
       if (producer == group) return true;
-      // A group all of whose nodes come before the first node of `group` cannot depend on it.
-      if (links_.last_node[at(producer)] >= links_.first_node[at(group)]) enter(producer);
+      // Where all nodes that it needs come before the first node of `group`, it cannot depend on that.
+      if (links_.last_needed[at(producer)] >= links_.first_node[at(group)]) enter(producer);
     }
   }
   return false;

@@ -6,10 +6,21 @@
 
 namespace fusejit::scheduler {
 
-// By group: the groups that it needs, its first and last node.
 struct GroupLinks {
-  std::vector<std::vector<int>> producers;
-  std::vector<int> first_node, last_node;
+  // By group: the groups that it needs, those that need it, its first and last node, and the last node of all those
+  // that it needs, itself included: a group also takes nodes behind those that read what it had.
+  std::vector<std::vector<int>> producers, users;
+  std::vector<int> first_node, last_node, last_needed;
+
+  // A group of that node alone, which needs nothing so far.
+  void open(int node);
+  void add_node(int group, int node);
+  // Once, however often it is said.
+  void add_producer(int group, int producer);
+
+ private:
+  // Whoever needs the group needs that node.
+  void need(int group, int node);
 };
 
 // A walk from groups to those that they need. Its memory of where it has been is kept from one question to the next.

@@ -60,7 +60,7 @@ class MaskKeeper {
       return;
     }
     keep(mask, home, as_bits, accesses);
-    for (const int g : readers) add_producer(g, home);
+    for (const int g : readers) links_.add_producer(g, home);
     for (Rewritten& member : rewritten) take(mask, saved, std::move(member));
   }
 
@@ -179,11 +179,6 @@ class MaskKeeper {
     grouping_.accesses[at(mask)] = accesses;
     group.stores.insert(std::upper_bound(group.stores.begin(), group.stores.end(), mask), mask);
     group.length += grouping_.lengths[at(mask)];
-  }
-
-  void add_producer(int group, int producer) {
-    std::vector<int>& producers = links_.producers[at(group)];
-    if (std::find(producers.begin(), producers.end(), producer) == producers.end()) producers.push_back(producer);
   }
 
   // The member reads the mask from now on, and what is compared no longer, unless for something else.

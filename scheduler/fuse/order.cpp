@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/base/check.h"
 #include "scheduler/fuse/analysis.h"
 
 namespace fusejit::scheduler {
@@ -34,6 +35,7 @@ std::vector<int> by_nodes(const ir::Graph& graph, const GroupLinks& links) {
         }
       }
       if (missing >= 0) {
+        FJ_ASSERT(stack.size() < at(n), "group {} needs itself", missing);
         stack.push_back(missing);
         continue;
       }

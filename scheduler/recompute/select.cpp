@@ -126,7 +126,7 @@ std::optional<std::vector<bool>> drop_for_limit(const Activations& activations, 
 std::vector<bool> drop_for_least(const Activations& activations) {
   std::vector<bool> best(activations.list().size());
   std::int64_t fits = activations.peak(best), fails = 0;
-  while (fits - fails > fits / 100) {
+  while (fits - fails > std::max<std::int64_t>(1, fits / 100)) {
     const std::int64_t limit = fails + (fits - fails) / 2;
     if (auto dropped = drop_for_limit(activations, limit)) {
       best = *std::move(dropped), fits = limit;

@@ -29,9 +29,9 @@ void expect_reached(const Reached& reached, std::initializer_list<const char*> a
 }
 
 bool reads_window(BlockKind kind) {
-  static const std::set<BlockKind> kOthers{BlockKind::gate,       BlockKind::attention, BlockKind::pooling,
-                                           BlockKind::scanned,    BlockKind::strongest, BlockKind::gram,
-                                           BlockKind::conditioned};
+  static const std::set<BlockKind> kOthers{
+      BlockKind::gate, BlockKind::attention,   BlockKind::pooling,    BlockKind::scanned, BlockKind::strongest,
+      BlockKind::gram, BlockKind::conditioned, BlockKind::correlated, BlockKind::ordered, BlockKind::binned};
   return !kOthers.contains(kind);
 }
 
@@ -51,7 +51,10 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
     mark("loss " + std::string(name(n.loss)));
     for (const Block& b : n.blocks) {
       const std::string kind(name(b.kind));
-      mark(kind), mark("norm " + std::string(name(b.norm))), mark("activation " + std::string(name(b.activation)));
+      mark(kind);
+      if (b.kind >= BlockKind::branched) mark((b.gated ? "gated " : "plain ") + kind);
+      if (b.kind == BlockKind::ordered && b.width > 1) mark("order and back");
+      mark("norm " + std::string(name(b.norm))), mark("activation " + std::string(name(b.activation)));
       if (b.kind == BlockKind::pooling) mark("pooling " + std::string(name(b.pooling)));
       if (b.kind == BlockKind::unet) mark("up " + std::string(name(b.up)));
       if (b.dropout) mark(b.whole_channels ? "dropout of channels" : "dropout");
@@ -97,6 +100,17 @@ TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
                            "scan along 3",
                            "packed attention",
                            "causal attention",
+                           "plain branched",
+                           "gated branched",
+                           "plain standardised",
+                           "gated standardised",
+                           "plain correlated",
+                           "gated correlated",
+                           "plain ordered",
+                           "gated ordered",
+                           "order and back",
+                           "plain binned",
+                           "gated binned",
                            "stride 1",
                            "stride 2",
                            "stride 3",

@@ -62,6 +62,29 @@ void expect_agreement(Seeds seeds, CheckOptions (*options_of)(std::uint64_t seed
 
 TEST(RandomNetworks, EnginesAgreeWithTheInterpreterInF64) { expect_agreement(seeds(), options_of); }
 
+// A block of composed functions at a time, in each dtype and layout.
+TEST(RandomNetworks, OfComposedFunctionsAgreeInEveryForm) {
+  std::uint64_t seed = 0;
+  for (int k = static_cast<int>(BlockKind::bordered); k < static_cast<int>(BlockKind::count_); ++k) {
+    for (const DType dtype : {f64, f32, bf16}) {
+      for (const bool nhwc : {false, true}) {
+        const auto kind = static_cast<BlockKind>(k);
+        // Places in 16 bits are others (network.cpp).
+        if (dtype == bf16 && (kind == BlockKind::strongest || kind == BlockKind::sampled)) continue;
+        Network network;
+        while (network.blocks.empty())
+          network = random_network(
+              ++seed, {.most_blocks = 1, .most_products = 60000, .kind = kind, .dtype = dtype, .nhwc = nhwc});
+        ASSERT_TRUE(network.blocks[0].kind == kind && network.dtype == dtype && network.nhwc == nhwc) << network.str();
+        const CheckOptions options = options_of(seed);
+        const Finding found = check_network(network, seed, options);
+        EXPECT_EQ(found.kind, "") << found.text
+                                  << "\nat its smallest: " << smallest(network, seed, options, found.kind);
+      }
+    }
+  }
+}
+
 // Wherever Winograd can be used, which is in f32 networks with 3x3 convolutions.
 TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();

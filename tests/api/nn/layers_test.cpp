@@ -119,6 +119,14 @@ void expect_close(const Tensor& result, const Tensor& expected, const std::strin
     ASSERT_NEAR(r[i], e[i], 1e-11 * std::max(1.0, std::abs(e[i]))) << what << ", element " << i;
 }
 
+// What the layer makes of the inputs `x`, or `query` and so on.
+Tensor called(const nn::Module& layer, const StateDict& inputs) {
+  if (!inputs.contains("query")) return layer(inputs.at("x"));
+  const auto mask = [&](const char* name) { return inputs.contains(name) ? inputs.at(name) : Tensor(); };
+  return dynamic_cast<const nn::MultiheadAttention&>(layer)(inputs.at("query"), inputs.at("key"), inputs.at("value"),
+                                                            {mask("attn_mask"), mask("key_padding_mask")});
+}
+
 class Layers : public ::testing::TestWithParam<testing::EngineCase> {
  protected:
   void SetUp() override {
@@ -155,14 +163,12 @@ void check_layer(const LayerCase& c) {
     const Tensor& m = values.at(name);
     return m.to(is_float(m.dtype()) ? f64 : boolean);
   };
-  Tensor out;
-  if (values.contains("query")) {
-    const Tensor query = input("query"), key = input("key"), value = input("value");
-    out = dynamic_cast<const nn::MultiheadAttention&>(*layer)(query, key, value,
-                                                              {mask("attn_mask"), mask("key_padding_mask")});
-  } else {
-    out = std::as_const(*layer)(input("x"));
-  }
+  StateDict given;
+  for (const char* name : {"x", "query", "key", "value"})
+    if (values.contains(name)) given.emplace(name, input(name));
+  for (const char* name : {"attn_mask", "key_padding_mask"})
+    if (const Tensor m = mask(name); m.defined()) given.emplace(name, m);
+  const Tensor out = called(*layer, given);
   for (const auto& [name, parameter] : layer->named_parameters()) {
     inputs.push_back(parameter.value());
     names.push_back("grad." + name);
@@ -208,13 +214,20 @@ TEST_P(Layers, OfABlockTrainTogether) {
   for (std::size_t i = 0; i < plain.size(); ++i) EXPECT_NEAR(plain[i], served[i], 1e-5);
 }
 
+// A recorded input in that dtype and layout. Rows that a layer of attention reads are the pixels of an image in it.
+Tensor input_in_form(const Tensor& recorded, DType dtype, Layout layout) {
+  if (!is_float(recorded.dtype()) || recorded.rank() != 3) return test::in_form(recorded, dtype, layout);
+  const std::int64_t images = recorded.size(0), rows = recorded.size(1), channels = recorded.size(2);
+  const Tensor image = reshape(transpose(recorded, 1, 2), {images, channels, rows, 1});
+  return transpose(reshape(test::in_form(image, dtype, layout), {images, channels, rows}), 1, 2);
+}
+
 // In every float dtype and layout they compute what they compute in f64 of the same numbers, but for rounding: of each
 // value once, and of what is between two ops of a layer.
 TEST(LayersAre, OfEveryFloatAndLayout) {
   set_options({.engine = "graph_interpreter"});
   for (const LayerCase& c : cases()) {
     const StateDict values = load((kFolder / (std::string(c.name) + ".npz")).string());
-    if (!values.contains("x")) continue;
     StateDict state;
     for (const auto& [name, value] : values)
       if (name.starts_with("state.")) state.emplace(name.substr(6), value);
@@ -231,9 +244,17 @@ TEST(LayersAre, OfEveryFloatAndLayout) {
         for (nn::Module* m : {layer.get(), wide.get()}) m->train(!std::string(c.name).ends_with("_eval"));
         // Scores of hundreds would have a softmax amplify their rounding.
         const double factor = std::string(c.name).starts_with("attention") ? 0.125 : 1;
-        const Tensor& recorded = values.at("x");
-        const Tensor x = test::in_form(is_float(recorded.dtype()) ? recorded * factor : recorded, dtype, layout);
-        const Tensor y = (*layer)(x), exact = (*wide)(is_float(x.dtype()) ? x.to(f64) : x);
+        StateDict inputs, exact_inputs;
+        for (const char* name : {"x", "query", "key", "value", "attn_mask", "key_padding_mask"}) {
+          if (!values.contains(name)) continue;
+          const Tensor& recorded = values.at(name);
+          const bool is_mask = std::string(name).ends_with("mask");
+          Tensor x = input_in_form(is_float(recorded.dtype()) ? recorded * factor : recorded, dtype, layout);
+          if (is_mask && !is_float(x.dtype())) x = x.to(boolean);
+          inputs.emplace(name, x);
+          exact_inputs.emplace(name, is_float(x.dtype()) ? x.to(f64) : x);
+        }
+        const Tensor y = called(*layer, inputs), exact = called(*wide, exact_inputs);
         EXPECT_EQ(y.dtype(), dtype) << what;
         ASSERT_EQ(y.shape(), values.at("out").shape()) << what;
         const std::vector<double> got = y.to_vector<double>(), want = exact.to_vector<double>();

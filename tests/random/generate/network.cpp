@@ -10,10 +10,11 @@
 namespace fusejit::testing {
 namespace {
 
-constexpr std::array<std::string_view, 23> kKinds = {
-    "plain",    "residual",   "pre_activation", "bottleneck", "inverted",  "dense",     "separable",  "shuffle",
-    "split",    "transposed", "unet",           "gate",       "pooling",   "attention", "mixer",      "bordered",
-    "subpixel", "sampled",    "sequence",       "scanned",    "strongest", "gram",      "conditioned"};
+constexpr std::array<std::string_view, 28> kKinds = {
+    "plain",   "residual",    "pre_activation", "bottleneck",   "inverted",   "dense",   "separable",
+    "shuffle", "split",       "transposed",     "unet",         "gate",       "pooling", "attention",
+    "mixer",   "bordered",    "subpixel",       "sampled",      "sequence",   "scanned", "strongest",
+    "gram",    "conditioned", "branched",       "standardised", "correlated", "ordered", "binned"};
 constexpr std::array<std::string_view, 8> kNorms = {"none",     "batch", "frozen",   "layer",
                                                     "channels", "group", "instance", "unit"};
 constexpr std::array<std::string_view, 16> kActivations = {
@@ -37,7 +38,7 @@ std::string_view entry(const std::array<std::string_view, N>& names, E e) {
 
 class Drawing {
  public:
-  explicit Drawing(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 1) {}
+  explicit Drawing(std::uint64_t seed) : random_(seed * 0x9e3779b97f4a7c15u + 8) {}
 
   int below(int n) { return static_cast<int>(random_() % static_cast<std::uint64_t>(n)); }
   int between(int low, int high) { return low + below(high - low + 1); }
@@ -51,7 +52,9 @@ class Drawing {
 
   BlockKind kind() {
     if (chance(25)) return static_cast<BlockKind>(below(4));  // residual networks are most common
-    return chance(12) ? BlockKind::unet : any<BlockKind>();   // of which there are many kinds
+    static constexpr BlockKind kOfManyForms[] = {BlockKind::unet, BlockKind::unet, BlockKind::pooling,
+                                                 BlockKind::attention};
+    return chance(18) ? kOfManyForms[below(4)] : any<BlockKind>();
   }
   Block block(BlockKind kind) {
     Block b;
@@ -75,7 +78,8 @@ class Drawing {
     Network n;
     // Most in f64, where a right engine is exact to 1e-9.
     n.dtype = chance(60) ? DType::f64 : chance(65) ? DType::f32 : DType::bf16;
-    n.nhwc = chance(50), n.nhwc_weights = chance(70) ? n.nhwc : !n.nhwc;
+    n.dtype = options.dtype.value_or(n.dtype);
+    n.nhwc = chance(50), n.nhwc = options.nhwc.value_or(n.nhwc), n.nhwc_weights = chance(70) ? n.nhwc : !n.nhwc;
     n.wide_norms = n.dtype == DType::bf16 && chance(50);
     n.batch = between(1, 4), n.channels = chance(60) ? 3 : channels();
     n.height = between(5, 20), n.width = chance(30) ? n.height : between(5, 20);
@@ -85,7 +89,7 @@ class Drawing {
     n.loss = any<Loss>(), n.classes = between(2, 10), n.optimizer = chance(60) ? Optimizer::none : any<Optimizer>();
     const int wanted = between(1, options.most_blocks);
     for (int i = 0; i < wanted; ++i) {
-      BlockKind next = kind();
+      BlockKind next = options.kind ? *options.kind : kind();
       if (n.dtype == DType::bf16 && (next == BlockKind::strongest || next == BlockKind::sampled))
         next = BlockKind::gram;
       for (int tries = 0; tries < 8 && static_cast<int>(n.blocks.size()) <= i; ++tries) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,14 +29,19 @@ enum class BlockKind : std::uint8_t {
   attention,       // layer norm, heads of self-attention over the pixels (strided: causal), added; two linear layers
   mixer,           // depthwise, layer norm over channels, two linear layers, scaled, added (ConvNeXt)
   // What the functions of fusejit/composed.h and layers record:
-  bordered,     // convolution of an image with edges that are reflected, replicated or circular
-  subpixel,     // cells to channels, or a convolution and channels to cells
-  sampled,      // the image at points that are computed from it (spatial transformer)
-  sequence,     // conv1d over the pixels in a row
-  scanned,      // cumulative sums along an axis
-  strongest,    // the largest channels of each pixel
-  gram,         // products of channels with channels, their softmax times the image, added (dual attention)
-  conditioned,  // scaled and shifted by the rows of a table that labels name
+  bordered,      // convolution of an image with edges that are reflected, replicated or circular
+  subpixel,      // cells to channels, or a convolution and channels to cells
+  sampled,       // the image at points that are computed from it (spatial transformer)
+  sequence,      // conv1d over the pixels in a row
+  scanned,       // cumulative sums along an axis
+  strongest,     // the largest channels of each pixel
+  gram,          // products of channels with channels, their softmax times the image, added (dual attention)
+  conditioned,   // scaled and shifted by the rows of a table that labels name
+  branched,      // branches stacked, each channel's shares of them split off and unbound (selective kernels)
+  standardised,  // weights, and what channels count for, by their deviations
+  correlated,    // image by image: the diagonal of its products of channels, outer and inner products of that
+  ordered,       // channels in the order of scores, and back
+  binned,        // pixels added to the bins that labels name, and taken from there
   count_
 };
 enum class Norm : std::uint8_t { none, batch, frozen, layer, channels, group, instance, unit, count_ };
@@ -106,6 +112,10 @@ struct Network {
 struct NetworkOptions {
   int most_blocks = 4;
   int most_products = 400000;  // multiplications of the forward pass: the interpreter does them one by one
+  // These and no others.
+  std::optional<BlockKind> kind = {};
+  std::optional<DType> dtype = {};
+  std::optional<bool> nhwc = {};
 };
 
 // The same seed and options give the same network everywhere.

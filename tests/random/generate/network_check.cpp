@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <regex>
@@ -214,8 +215,17 @@ std::vector<Array> network_arguments(const Graph& wide, const Graph& graph, std:
     if (const std::optional<double> number = number_in_name(name)) low = high = *number;
     const std::size_t of = name.find("class_of_");
     const int classes = of == std::string::npos ? 2 : std::stoi(name.substr(of + 9));
+    std::vector<std::int64_t>
+        places;  // of numbers that are ordered, as far apart as they get: rounding changes nothing
+    if (name.ends_with("spaced")) {
+      places.resize(static_cast<std::size_t>(type.elements()));
+      std::iota(places.begin(), places.end(), 0);
+      for (std::size_t i = places.size(); i > 1; --i) std::swap(places[i - 1], places[random() % i]);
+    }
     for (std::int64_t i = 0; i < type.elements(); ++i) {
-      const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+      double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+      if (!places.empty())
+        unit = (static_cast<double>(places[static_cast<std::size_t>(i)]) + 0.5) / static_cast<double>(places.size());
       // Class 0 is there: where every target is ignored, the loss is NaN.
       const ir::Scalar value = is_float(type.dtype)
                                    ? ir::Scalar::of(low + (high - low) * unit)

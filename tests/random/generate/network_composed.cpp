@@ -183,7 +183,7 @@ Value composed_block(Layers& l, const Value& x, const Block& b) {
     case BlockKind::conditioned:
       return conditioned(l, x, b);
     default:
-      return x;
+      return pieces_block(l, x, b);
   }
 }
 

@@ -73,6 +73,8 @@ std::optional<double> number_in_name(const std::string& name);
 
 // A block of the kinds that are made of composed functions (network_composed.cpp).
 ir::Value composed_block(Layers& layers, const ir::Value& x, const Block& b);
+// And of those that take the image apart and put it together again (network_pieces.cpp).
+ir::Value pieces_block(Layers& layers, const ir::Value& x, const Block& b);
 // y as large as `size`, by interpolate() or pixel_shuffle().
 ir::Value composed_up(Layers& layers, const ir::Value& y, const Block& b, const std::vector<std::int64_t>& size);
 

@@ -8,6 +8,7 @@
 
 #include "frontend/models/named.h"
 #include "fusejit/error.h"
+#include "ir/passes/grad.h"
 #include "scheduler/fuse/fuse.h"
 #include "scheduler/make_plan.h"
 #include "scheduler/recompute/select.h"
@@ -97,6 +98,18 @@ TEST(MemoryLimit, ThatCannotBeMetIsRefusedWithTheLeast) {
   Step unfused = step;
   unfused.options.rules = Rules::none;
   EXPECT_THROW(plan_in(unfused, MemoryLimit::kLeast), UserError);
+}
+
+// Of a graph so small that a hundredth of it is less than a byte.
+TEST(MemoryLimit, HasALeastOfAFewBytes) {
+  const ir::Graph forward = ir::parse_graph(R"(graph @small(%x: f32[1,2], %w: f32[3,2]) {
+  %0 = linear(%x, %w) : f32[1,3]
+  %1 = abs(%0) : f32[1,3]
+  %2 = sum(%1) : f32[]
+  return %2
+})");
+  const Step step{ir::differentiate(forward, {"w"}), {Target::parse("x86:avx512"), Rules::all, {}}};
+  EXPECT_LE(bytes(plan_in(step, MemoryLimit::kLeast)), bytes(plan_in(step, MemoryLimit::kNone)));
 }
 
 // The model that chooses says what is alive within a few hundredths of what the arena takes.
