@@ -25,12 +25,13 @@ TEST(KeepTaps, AGradientReadsWhereTheMaximumWas) {
                  "padding=[1,1,1,1]} : f32[2,3,9,9] return %2"));
 }
 
-TEST(KeepTaps, OnDevicesOnlyAndWhereATapFitsAByte) {
+TEST(KeepTaps, OnDevicesOnlyWhereWindowsOverlapAndATapFitsAByte) {
   EXPECT_EQ(kept(kGradient, "x86:avx2"), text(kGradient));
   for (const char* body :
        {"%0 = max_pool2d_grad(%x, %dy) {kernel_size=[3,3], stride=[1,1], dilation=[2,2]} : f32[2,3,9,9] return %0",
         "%0 = max_pool2d_grad(%x, %dy) {kernel_size=[17,17], stride=[1,1], padding=[6,6,6,6]} : f32[2,3,9,9] "
-        "return %0"}) {
+        "return %0",
+        "%0 = max_pool2d_grad(%x, %dy) {kernel_size=[1,1], stride=[2,2]} : f32[2,3,9,9] return %0"}) {
     EXPECT_EQ(kept(body), text(body));
   }
 }
