@@ -342,12 +342,15 @@ Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const
   const DType type = compute_type(node.type.dtype);
   const auto f64_op = [&](Op op, Arg x, Arg y) { return Arg(builder.def(op, {x, y}, DType::f64)); };
   const auto number = [](double n) { return Arg(KernelBuilder::literal(n, DType::f64)); };
+  const auto corrected = [&] {
+    const double n = static_cast<double>(total) - static_cast<double>(node.attrs.integer("correction"));
+    return number(n > 0 ? n : 0);
+  };
   if (a.one_shift) {
     const Arg d = f64_op(Op::div, state[0], number(static_cast<double>(total)));  // mean - shift
     if (node.op == Op::mean) return expression.convert(f64_op(Op::add, state[2], d), type);
-    const double n = static_cast<double>(total) - static_cast<double>(node.attrs.integer("correction"));
     const Arg m2 = f64_op(Op::maximum, f64_op(Op::sub, state[1], f64_op(Op::mul, state[0], d)), number(0));
-    return expression.convert(f64_op(Op::div, m2, number(std::max(n, 0.0))), type);
+    return expression.convert(f64_op(Op::div, m2, corrected()), type);
   }
   if (a.moments && node.op == Op::mean) {
     // Welford's merge of an infinite mean is NaN (inf - inf); the sum is not.
@@ -356,11 +359,7 @@ Arg Accumulators::finish_node(const ir::Node& node, const Accumulation& a, const
     const Arg broken = builder.def(Op::ne, {state[2], state[2]}, DType::boolean);
     return expression.convert(builder.def(Op::where, {broken, plain, state[1]}, DType::f64), type);
   }
-  if (a.moments) {
-    const double n = static_cast<double>(total) - static_cast<double>(node.attrs.integer("correction"));
-    const Arg divisor = KernelBuilder::literal(n > 0 ? n : 0, DType::f64);
-    return expression.convert(builder.def(Op::div, {state[2], divisor}, DType::f64), type);
-  }
+  if (a.moments) return expression.convert(f64_op(Op::div, state[2], corrected()), type);
   if (node.op == Op::mean) {
     return builder.def(
         Op::div, {expression.convert(state[0], type), KernelBuilder::literal(static_cast<double>(total), type)}, type);
