@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 
+#include "ir/ops/geometry/window.h"
 #include "ir/passes/passes.h"
 #include "ir/rewrite.h"
 
@@ -18,6 +19,7 @@ namespace fusejit::ir {
 namespace {
 
 using Dims = std::array<std::int64_t, 4>;
+using Sizes = std::array<std::int64_t, 2>;  // rows, columns
 
 constexpr std::int64_t kBytesAtOnce = 16;
 constexpr std::int64_t kMostTimes = 3;       // as many channels of zeros: the library multiplies by them
@@ -66,7 +68,7 @@ class Wider {
   }
 
   // Of convolutions that may share the image.
-  std::tuple<bool, std::array<std::int64_t, 2>, Dims> key() const { return {in_squares_, even_, padding_}; }
+  std::tuple<bool, Sizes, Sizes, Sizes> key() const { return {in_squares_, size_, even_, padding_}; }
 
   Value image(const Value& x) const {
     if (!in_squares_) return padded(x, {}, {0, wide_ - c_, 0, 0}, region_);
@@ -85,7 +87,7 @@ class Wider {
             {"padding", node.attrs.ints("padding")},
             {"dilation", node.attrs.ints("dilation")}};
   }
-  std::array<std::int64_t, 2> kernel() const { return in_squares_ ? std::array{even_[0] / 2, even_[1] / 2} : kernel_; }
+  Sizes kernel() const { return in_squares_ ? Sizes{even_[0] / 2, even_[1] / 2} : kernel_; }
   // The gradient by w from that by weight(w).
   Value narrow(const Value& gradient) const {
     const std::int64_t k = gradient.type().shape[0];
@@ -100,23 +102,20 @@ class Wider {
  private:
   // True if rows and columns of two are read together: a stride of two over all of the image.
   bool squares(const Node& node, const Type& x) {
-    const auto stride = node.attrs.ints("stride"), dilation = node.attrs.ints("dilation"),
-               padding = node.attrs.ints("padding");
     if (4 * c_ > kMostOfSquares) return false;
     for (std::size_t a = 0; a < 2; ++a) {
-      if (stride[a] != 2 || dilation[a] != 1 || kernel_[a] < 2) return false;
-      const std::int64_t in = x.shape[2 + static_cast<int>(a)];
-      const std::int64_t out = (in + padding[a] + padding[a + 2] - kernel_[a]) / 2 + 1;
-      even_[a] = up_to(kernel_[a], 2);
-      size_[a] = 2 * (out - 1) + even_[a];
-      if (size_[a] < in + padding[a]) return false;  // some of it is not read
+      const WindowAxis window = window_axis(node.attrs, a, x.shape[2 + static_cast<int>(a)], kernel_[a]);
+      if (window.stride != 2 || window.dilation != 1 || window.kernel < 2) return false;
+      even_[a] = up_to(window.kernel, 2);
+      size_[a] = 2 * (window.out - 1) + even_[a];
+      padding_[a] = window.low_padding;
+      if (size_[a] < window.in + padding_[a]) return false;  // some of it is not read
     }
-    std::copy(padding.begin(), padding.end(), padding_.begin());
     return in_squares_ = true;
   }
 
   // [A,C,2h,2w] as [A,wide,h,w].
-  Value of_squares(const Value& x, const std::array<std::int64_t, 2>& size) const {
+  Value of_squares(const Value& x, const Sizes& size) const {
     const std::int64_t a = x.type().shape[0], h = size[0] / 2, w = size[1] / 2;
     const Value apart = permuted(reshaped<6>(x, {a, c_, h, 2, w, 2}, region_), {0, 1, 3, 5, 2, 4}, region_);
     return padded(reshaped<4>(apart, {a, 4 * c_, h, w}, region_), {}, {0, wide_ - 4 * c_, 0, 0}, region_);
@@ -124,10 +123,9 @@ class Wider {
 
   std::uint32_t region_ = 0;
   std::int64_t c_ = 1, wide_ = 1;
-  std::array<std::int64_t, 2> kernel_{};
+  Sizes kernel_{};
   bool in_squares_ = false;
-  std::array<std::int64_t, 2> even_{}, size_{};  // rows and columns of the padded weight and image
-  Dims padding_{};
+  Sizes even_{}, size_{}, padding_{};  // rows and columns of the padded weight and image, and in front of the image
 };
 
 }  // namespace
@@ -149,7 +147,7 @@ Graph widen_few_channels(const Graph& graph, const Target& target) {
     std::vector<AttrInit> attrs = wider->attrs(node);
     if (forward)
       return build_as(node.type, Op::conv2d, {image, wider->weight(operands[1].value)}, std::move(attrs), node.region);
-    const std::array<std::int64_t, 2> kernel = wider->kernel();
+    const Sizes kernel = wider->kernel();
     attrs.push_back(list("kernel_size", kernel));
     return wider->narrow(build(Op::conv2d_weight_grad, {image, operands[1].value}, std::move(attrs), node.region));
   });

@@ -101,7 +101,7 @@ std::vector<Combiner> Accumulators::running_combiners() const {
 
 std::vector<DType> Accumulators::running_types() const {
   std::vector<DType> all;
-  for (const Accumulation& a : list_) all.insert(all.end(), a.types.begin(), a.types.end() - (a.one_shift ? 1 : 0));
+  for (const Accumulation& a : list_) all.insert(all.end(), a.types.begin(), a.types.begin() + a.components());
   return all;
 }
 
@@ -110,7 +110,7 @@ std::vector<Arg> Accumulators::with_shifts(const std::vector<Arg>& running, cons
   auto next = running.begin();
   auto shift = shifts.begin();
   for (const Accumulation& a : list_) {
-    const auto end = next + static_cast<std::ptrdiff_t>(a.types.size()) - (a.one_shift ? 1 : 0);
+    const auto end = next + a.components();
     all.insert(all.end(), next, end);
     if (a.one_shift) all.push_back(kernel_.expression().convert(*shift++, DType::f64));
     next = end;
@@ -316,8 +316,7 @@ std::vector<Arg> Accumulators::partial(const State& state, const Index& column, 
       continue;
     }
     if (!a.moments || a.one_shift) {
-      const std::size_t registers = a.types.size() - (a.one_shift ? 1 : 0);
-      for (std::size_t c = 0; c < registers; ++c, ++next)
+      for (std::ptrdiff_t c = 0; c < a.components(); ++c, ++next)
         result.push_back(builder.load(a.in_blocks ? state.long_sums[next_long++].wide() : state.registers[next], at));
       continue;
     }

@@ -6,6 +6,7 @@
 // added up as they are, without a division a part, and what they come to is the moments' value at the end.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct Accumulation {
   // conversion and two operations in f64 an element would take a device longer than its memory.
   bool in_blocks = false;
   bool is_long() const { return !moments && running != types[0]; }
+  // Components of the state of a thread: all but a shift that it has from outside.
+  std::ptrdiff_t components() const { return static_cast<std::ptrdiff_t>(types.size()) - (one_shift ? 1 : 0); }
   std::vector<int> nodes;      // reduce nodes that are finished from it
   DType running = DType::f32;  // of the first register: types[0], or f32 where a long sum goes to f64
 };

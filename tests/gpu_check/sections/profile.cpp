@@ -2,6 +2,7 @@
 #include "fusejit/profile.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "tests/gpu_check/model.h"
 #include "tests/gpu_check/sections.h"
@@ -24,9 +25,8 @@ constexpr Profiled kProfiled[] = {
 constexpr int kSteps = 5, kMostRows = 60;
 
 std::string joined(const std::vector<std::string>& ops) {
-  std::string out;
-  for (const std::string& op : ops) out += (out.empty() ? "" : " ") + op;
-  return out.size() > 70 ? out.substr(0, 67) + "..." : out;
+  const std::string all = fmt::format("{}", fmt::join(ops, " "));
+  return all.size() > 70 ? fmt::format("{:.67}...", all) : all;
 }
 
 void measure(Machine& machine, Report& report, const Profiled& profiled) {
