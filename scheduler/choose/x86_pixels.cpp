@@ -45,7 +45,9 @@ class TilesOfPixels : X86Chooser {
     // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const std::int64_t image_count = product(images);
     const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
-    const Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
+    Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
+    const bool overlap = rows.other >= 0 && extent(rows.other) > 1;
+    if (fused_.computes_a && !matrix && !overlap) row_blocks = in_equal_blocks(row_blocks);
     const Split column_blocks =
         matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, blocks)) : Split{tiles, tiles, 1};
     if (matrix) {
@@ -91,6 +93,14 @@ class TilesOfPixels : X86Chooser {
     } else {
       s_.pack_b = s_.block();
     }
+  }
+
+  // Each task fetches the next one's panel as far as it has rows itself: a last block of few rows would leave that to
+  // the copy.
+  static Split in_equal_blocks(const Split& blocks) {
+    std::int64_t rows = blocks.chunk;
+    while (blocks.count % rows != 0) --rows;
+    return 2 * rows > blocks.chunk ? split(blocks.count, blocks.count / rows) : blocks;
   }
 
   // Of a tile.

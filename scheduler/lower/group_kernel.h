@@ -47,6 +47,7 @@ class GroupKernel {
   void store_all(const std::vector<int>& also = {}, Vectors vectors = Vectors::some);
   // A hint that an element of `node` is needed soon, or the elements in memory that it is computed from. No index names
   // a lane.
+  bool comes_from_memory(int node) const;
   void prefetch(int node, const LogicalIndex& at, ir::PrefetchKind kind = ir::PrefetchKind::l1);
   // The same for everything that the group reads or stores element by element, here; the point names no lane.
   void prefetch_elements(Vectors stored = Vectors::some);
@@ -88,7 +89,6 @@ class GroupKernel {
   ir::ValueId load_pair(int node, const std::vector<ir::Index>& words);
   ir::Index resolve(const ir::Index& index) const;
   void store_at(int node, const Type& type, const LogicalIndex& at, ir::Arg value, Vectors vectors = Vectors::some);
-  bool comes_from_memory(int node) const;
   // All that is read of the value, or stored, is the element being computed.
   bool is_own_element(int node, const std::vector<Access>& accesses) const;
   bool exceeds_caches(const Buffer& buffer) const;

@@ -259,6 +259,23 @@ Value* address(Emitter& e, ir::MemId memory, const std::vector<IndexTerm>& terms
   return e.b.CreateGEP(e.b.getInt8Ty(), pointer, e.b.getInt64(static_cast<std::uint64_t>(constant_bytes)));
 }
 
+Value* load_before_loop(Emitter& e, ir::MemId memory, const Affine& index, const std::function<Value*()>& load) {
+  Scope& scope = e.scopes.back();
+  const int innermost = static_cast<int>(e.scopes.size()) - 1;
+  std::vector<std::int64_t> key{memory, index.constant};
+  for (const IndexTerm& term : index.uniform) {
+    if (scope_of(e, term.atom) == innermost || names_value(term.atom)) return nullptr;
+    key.push_back(atom_number(e, term.atom));
+    key.push_back(term.coefficient);
+  }
+  const auto known = scope.loads.find(key);
+  if (known != scope.loads.end()) return known->second;
+  if (scope.loads.size() >= scope.most_loads) return nullptr;
+  Builder::InsertPointGuard guard(e.b);
+  e.b.SetInsertPoint(scope.entry);
+  return scope.loads[key] = load();
+}
+
 llvm::Align alignment(const Emitter& e, ir::MemId memory, const std::vector<IndexTerm>& terms, std::int64_t bytes,
                       std::int64_t constant_bytes) {
   const ir::Memory& m = e.kernel.memories[memory];

@@ -136,6 +136,19 @@ bool is_innermost(const ir::Block& block) {
   });
 }
 
+// Registers that what stays the same in an innermost loop may take, beside what a turn computes. A tile needs all of
+// them, and what stands under a condition may not be there to be read.
+std::size_t registers_for_loads(const Emitter& e, const ir::Block& body) {
+  const auto is_straight = [](const auto& self, const ir::Block& block) -> bool {
+    return std::all_of(block.statements.begin(), block.statements.end(), [&](const ir::Stmt& s) {
+      if (const auto* loop = std::get_if<ir::ForStmt>(&s.node)) return loop->results.empty() && self(self, loop->body);
+      return !std::holds_alternative<ir::IfStmt>(s.node) && !std::holds_alternative<ir::LocalStmt>(s.node);
+    });
+  };
+  if (!is_straight(is_straight, body)) return 0;
+  return e.facts.vector_width == "512" ? 24 : 8;
+}
+
 // At the end of the body: the pointers of the innermost loop move on.
 void step_induction_pointers(Emitter& e) {
   for (const InductionPointer& induction : e.scopes.back().induction_pointers) {
@@ -180,6 +193,7 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
   open_scope(e);
   Scope& scope = e.scopes.back();
   scope.innermost = is_innermost(s.body);
+  if (scope.innermost && runs && carried.empty()) scope.most_loads = registers_for_loads(e, s.body);
   scope.variable = s.variable;
   scope.low = low;
   scope.entry = entry;

@@ -5,6 +5,7 @@
 // Register locals never touch memory: `registers` maps each element to its current value, as SSA construction does.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -34,6 +35,8 @@ struct Scope {
   llvm::Value* low = nullptr;          // first value of the variable
   llvm::Instruction* entry = nullptr;  // the branch into the loop
   std::vector<InductionPointer> induction_pointers = {};
+  std::size_t most_loads = 0;                               // that registers keep during the loop
+  std::map<std::vector<std::int64_t>, llvm::Value*> loads;  // by memory and index: what they have loaded
 };
 
 enum class VariableKind : std::uint8_t { none, constant, uniform, lane };
@@ -117,6 +120,10 @@ ir::Index flatten(const Emitter& e, const ir::Place& place);
 // Address of byte `Σ terms·bytes + constant·bytes` of a memory; invariant parts are hoisted.
 llvm::Value* address(Emitter& e, ir::MemId memory, const std::vector<ir::IndexTerm>& terms, std::int64_t bytes,
                      std::int64_t constant_bytes);
+// What an innermost loop loads again in every turn, loaded before it; null: the load has to stand where it is, or
+// registers are taken.
+llvm::Value* load_before_loop(Emitter& e, ir::MemId memory, const Affine& index,
+                              const std::function<llvm::Value*()>& load);
 // The largest power of two that divides every address with these terms.
 llvm::Align alignment(const Emitter& e, ir::MemId memory, const std::vector<ir::IndexTerm>& terms, std::int64_t bytes,
                       std::int64_t constant_bytes);

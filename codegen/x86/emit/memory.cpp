@@ -112,12 +112,18 @@ Value* load_memory(Emitter& e, const ir::Place& place) {
   llvm::Type* type = memory_type(e, dtype);
   if (index.lane_step == 1 && index.per_lane.empty()) {
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
-    Value* pointer = address(e, place.memory, index.uniform, size, index.constant * size);
     const llvm::Align align = alignment(e, place.memory, index.uniform, size, index.constant * size);
-    llvm::Instruction* load = e.mask == nullptr
-                                  ? static_cast<llvm::Instruction*>(e.b.CreateAlignedLoad(vector, pointer, align))
-                                  : e.b.CreateMaskedLoad(vector, pointer, align, e.mask);
-    return from_memory(e, tag(e, place.memory, load), dtype);
+    const auto load = [&]() -> Value* {
+      Value* pointer = address(e, place.memory, index.uniform, size, index.constant * size);
+      llvm::Instruction* loaded = e.mask == nullptr
+                                      ? static_cast<llvm::Instruction*>(e.b.CreateAlignedLoad(vector, pointer, align))
+                                      : e.b.CreateMaskedLoad(vector, pointer, align, e.mask);
+      return from_memory(e, tag(e, place.memory, loaded), dtype);
+    };
+    const bool may_change = e.mask != nullptr || e.kernel.memories[place.memory].kind != MemKind::read;
+    if (may_change || e.scopes.back().most_loads == 0) return load();
+    Value* before = load_before_loop(e, place.memory, index, load);
+    return before != nullptr ? before : load();
   }
   if (index.lane_dependent()) {
     if (Value* turned = load_turned(e, place, index)) return turned;

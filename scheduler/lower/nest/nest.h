@@ -56,6 +56,8 @@ class Nest : public ContractionLoops {
     std::vector<Axis> axes = {};
     std::vector<int> order = {};  // logical dims, outermost first
     ir::MemId memory = -1;
+    ir::Index first = 0;       // vector of a row that is copied here
+    std::int64_t vectors = 0;  // of a row that are copied side by side
     bool is_open() const { return memory >= 0; }
   };
   using Body = std::function<void(ir::Index)>;
@@ -109,6 +111,8 @@ class Nest : public ContractionLoops {
   std::int64_t size_in_panel(int d) const;
   void measure(Panel& panel) const;
   void in_panel(Panel& panel, std::size_t next);
+  bool computes(const Panel& panel) const;
+  void fill(Panel& panel);
   bool is_paired(const ir::ContractionOperand& operand, std::size_t axis) const;
   void skip_padding();
   bool has_edges_alone(int axis) const;
@@ -120,6 +124,8 @@ class Nest : public ContractionLoops {
   enum class FetchedBy : std::uint8_t { none, tiles, products };
   FetchedBy next_panel_is_fetched_by() const;
   void fetch_next_panel(FetchedBy by);
+  void plan_fetch_of_panel(std::size_t first);
+  void fetch_ahead();
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg from_panel(const Panel& panel);
 
@@ -199,6 +205,13 @@ class Nest : public ContractionLoops {
   Panel panel_a_, panel_b_;
   std::size_t fetch_stage_ = 0;  // before which a turn of these loops fetches its part of a run; 0: none does
   std::vector<int> fetch_turns_;
+  // The same for what the next task's panel of the first operand is copied from.
+  struct Ahead {
+    std::size_t first = 0, stage = 0;  // of loops whose turns share it out; before which a turn fetches
+    std::size_t row = 0;               // of the panel's order: the dim that tasks cut
+    std::int64_t elements = 0;         // of a turn
+  };
+  Ahead ahead_;
   bool carried_ = false;     // partial results are added to more than once
   bool state_open_ = false;  // inside of the lanes
   bool tile_open_ = false;

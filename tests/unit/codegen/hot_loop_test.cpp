@@ -140,6 +140,31 @@ TEST(HotLoops, SquaresAreTurnedInRegisters) {
   EXPECT_TRUE(gathers(50)) << "a vector may reach beyond the last row";
 }
 
+// What an innermost loop would read again in every turn stays in registers: as many as there are, of memory that
+// nothing writes, and where the loop runs at all.
+TEST(HotLoops, KeepWhatStaysTheSame) {
+  const auto loads = [](int vectors, const char* high, const char* kind) {
+    const Target target = Target::parse("x86:avx512");
+    const ir::Kernel kernel = ir::parse_kernel(fmt::format(
+        "kernel @k(%n: i32[] read, %x: f32[64,{0}] read align 64, %m: f32[{0}] {2} align 64, %y: f32[64,{0}] write "
+        "align 64) on x86:avx512 {{ phase {{ for %t in 0..16 threads {{ for %i in 0..{1} {{ for %j in 0..{3} unroll {{ "
+        "for %l in 0..16 vector {{ %0 = load %x[%i, %j*16 + %l] : f32  %1 = load %m[%j*16 + %l] : f32  %2 = mul(%0, "
+        "%1) "
+        ": f32  store %y[%i, %j*16 + %l], %2 }} }} }} }} }} }}",
+        vectors * 16, high, kind, vectors));
+    int found = 0;
+    for (const Loop& loop : innermost_loops(codegen::x86::assembly(kernel, target)))
+      found += static_cast<int>(std::count_if(loop.lines.begin(), loop.lines.end(), [](const std::string& line) {
+        return line.find('(') != std::string::npos && line.find_last_not_of(" \t") != line.rfind(')');
+      }));
+    return found;
+  };
+  EXPECT_EQ(loads(4, "64", "read"), 4) << "only what differs from turn to turn";
+  EXPECT_EQ(loads(4, "%t*4", "read"), 8) << "there may be no turn";
+  EXPECT_EQ(loads(4, "64", "update"), 8) << "it may be written";
+  EXPECT_EQ(loads(32, "64", "read"), 40) << "registers hold 24";
+}
+
 // Weights as PyTorch keeps them and as NHWC does, of one tap and of nine, are packed by whole vectors; 24 channels are
 // no whole squares.
 TEST(HotLoops, PackingTurnsSquares) {

@@ -56,6 +56,47 @@ TEST(Fetch, WhatAnEpilogueReadsComesARunForEachBlockOfOutputs) {
       << found.kernel;
 }
 
+// A panel that is computed: what the next task's is made of comes while this one's products are added up, piece by
+// piece in the order of memory, and a few vectors of channels are made at a time, whose factors stay in registers.
+TEST(Fetch, WhatTheNextPanelIsMadeOfComesBesideProducts) {
+  const auto gradient = [](int channels) {
+    return convolution(fmt::format("graph @c(%g: f32[4,{0},28,28]:nhwc, %m: f32[1,{0},1,1], %w: f32[{0},64,1,1], "
+                                   "%side: f32[4,64,28,28]:nhwc) {{\n"
+                                   "  %0 = mul(%g, %m) : f32[4,{0},28,28]:nhwc\n"
+                                   "  %1 = conv2d_input_grad(%0, %w) {{input_size=[28,28]}} : f32[4,64,28,28]:nhwc\n"
+                                   "  %2 = add(%1, %side) : f32[4,64,28,28]:nhwc\n  return %2\n}}",
+                                   channels),
+                       kTarget);
+  };
+  const Found found = gradient(128);
+  ASSERT_NE(found.schedule.find("task n, p/7 outer k inner p, q, c panel a task"), std::string::npos) << found.schedule;
+  // 7 rows of 28 pixels of 128 channels are 14 elements for each of 2 * 7 * 4 * 32 turns.
+  EXPECT_NE(found.kernel.find("prefetch %p1[%i0, %i1*7 + 7, 0, %i7*12544 + %i9*1792 + %i10*448 + %i11*14] l2"),
+            std::string::npos)
+      << found.kernel;
+  EXPECT_NE(found.kernel.find("for %i2 in 0..2 {\n          for %i3 in 0..7 {\n            for %i4 in 0..28 {\n"
+                              "              for %i5 in 0..4 unroll {"),
+            std::string::npos)
+      << found.kernel;
+  // Rows of 32 vectors are computed from end to end.
+  EXPECT_NE(gradient(512).kernel.find("in 0..28 {\n            for %i4 in 0..32 {"), std::string::npos)
+      << gradient(512).kernel;
+}
+
+// 56 rows are 14 blocks of 4, not 11 of 5 and one row: what a task has no rows for is not fetched.
+TEST(Fetch, TasksOfComputedPanelsHaveAsManyRows) {
+  const auto gradient = [](const char* taps) {
+    return convolution(fmt::format("graph @c(%g: f32[16,256,56,56]:nhwc, %m: f32[1,256,1,1], %w: f32[256,64,{0}], "
+                                   "%side: f32[16,64,56,56]:nhwc) {{\n"
+                                   "  %0 = mul(%g, %m) : f32[16,256,56,56]:nhwc\n"
+                                   "  %1 = conv2d_input_grad(%0, %w) {{input_size=[56,56]}} : f32[16,64,56,56]:nhwc\n"
+                                   "  %2 = add(%1, %side) : f32[16,64,56,56]:nhwc\n  return %2\n}}",
+                                   taps),
+                       kTarget);
+  };
+  EXPECT_NE(gradient("1,1").schedule.find("task n, p/4 "), std::string::npos) << gradient("1,1").schedule;
+}
+
 std::string weight_gradient(int size, int channels, int outputs) {
   return fmt::format(
       "graph @c(%x: f32[16,{1},{0},{0}]:nhwc, %g: f32[16,{2},{0},{0}]:nhwc) {{ %0 = conv2d_weight_grad(%x, %g) "
