@@ -36,8 +36,11 @@ class TilesOfPixels : X86Chooser {
     const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
     s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
     if (!has_groups && whole && across % (3 * s_.lanes) == 0 && has_many_registers()) s_.vectors = 3;
+    const bool only_epilogue = c_.terms() == 0 && has_many_registers();  // pixels that no window touches: longer pieces
+    if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
+      s_.vectors = tuning::kVectorsWithoutTerms;
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
-                       most = most_pixels(columns, p, channel_dims);
+                       most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(columns, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
                        pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
     if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
@@ -68,7 +71,7 @@ class TilesOfPixels : X86Chooser {
     const bool spills_at_edges =
         columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
     const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
-    if ((fused_.computes_a || spills_at_edges || of_taps) && panel && !pairs_in_groups)
+    if (c_.terms() > 0 && (fused_.computes_a || spills_at_edges || of_taps) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
     if (reads_with_results(p)) {

@@ -71,6 +71,15 @@ struct TurnedSquare {
   std::vector<llvm::Value*> columns;
 };
 
+// What load_of_runs() read last, likewise: a run of elements for each lane.
+struct Runs {
+  llvm::BasicBlock* block = nullptr;
+  ir::MemId memory = -1;
+  std::vector<ir::IndexTerm> uniform;
+  std::int64_t lane_step = 0, first = 0;
+  std::vector<llvm::Value*> vectors;
+};
+
 struct Emitter {
   const ir::Kernel& kernel;
   const LaneFacts& lanes;
@@ -92,6 +101,7 @@ struct Emitter {
   llvm::Value* mask = nullptr;  // active lanes, or null: all
   bool fence = false;           // a non-temporal store was emitted
   TurnedSquare turned = {};
+  Runs runs = {};
 
   Emitter(const ir::Kernel& kernel, const LaneFacts& lanes, const Arena& arena, const MachineFacts& facts,
           llvm::Function* function, llvm::BasicBlock* entry)
@@ -137,6 +147,9 @@ void make_alias_info(Emitter& e);
 // turn.cpp: a load whose lanes are whole vectors, or two elements apart; null: it is another.
 llvm::Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index);
 llvm::Value* load_of_pairs(Emitter& e, const ir::Place& place, const Affine& index);
+llvm::Value* load_of_runs(Emitter& e, const ir::Place& place, const Affine& index);
+// A memory is written: what was read of it is no longer what is there.
+void forget_shuffled(Emitter& e, ir::MemId memory);
 // bits.cpp: b1 memory
 llvm::Value* load_bits(Emitter& e, const ir::Place& place);
 void store_bits(Emitter& e, const ir::Place& place, llvm::Value* value);

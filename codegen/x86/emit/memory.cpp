@@ -128,6 +128,7 @@ Value* load_memory(Emitter& e, const ir::Place& place) {
   if (index.lane_dependent()) {
     if (Value* turned = load_turned(e, place, index)) return turned;
     if (Value* half = load_of_pairs(e, place, index)) return half;
+    if (Value* run = load_of_runs(e, place, index)) return run;
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     Value* pointers = lane_addresses(e, place.memory, index, size);
     return from_memory(
@@ -152,7 +153,7 @@ void store_memory(Emitter& e, const ir::StoreStmt& s, Value* value) {
   const DType dtype = e.kernel.memories[memory].dtype;
   const std::int64_t size = bytes(dtype);
   const Affine index = affine(e, flatten(e, s.place));
-  if (e.turned.memory == memory) e.turned.block = nullptr;
+  forget_shuffled(e, memory);
   value = to_memory(e, value, dtype);
   if (!index.lane_dependent() && e.mask == nullptr && !value->getType()->isVectorTy()) {
     Value* pointer = address(e, memory, index.uniform, size, index.constant * size);
@@ -269,7 +270,7 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
     e.registers[s.memory].assign(static_cast<std::size_t>(memory.elements() / rows), init);
     return;
   }
-  if (e.turned.memory == s.memory) e.turned.block = nullptr;
+  forget_shuffled(e, s.memory);
   if (memory.has_init) fill_scratch(e, s.memory);
 }
 

@@ -1,6 +1,7 @@
 // Loads that are shuffled in registers, in place of gathers. Squares: where lanes are whole vectors apart in memory and
 // an unrolled loop walks along those vectors, they are read as they lie and turned into what the lanes need of each.
-// Pairs: where lanes take every other element, both of each pair are read.
+// Pairs: where lanes take every other element, both of each pair are read. Runs: where lanes are a few elements apart,
+// such as the taps of a weight, and an unrolled loop walks along those, all of them are read.
 #include <algorithm>
 
 #include "codegen/x86/emit/emitter.h"
@@ -97,6 +98,60 @@ Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index) {
     known.block = e.b.GetInsertBlock();
   }
   return known.columns[static_cast<std::size_t>(column)];
+}
+
+namespace {
+
+constexpr std::int64_t kMostElementsOfRun = 9;
+
+// Lane i is element i * n + at of neighbouring vectors: one vector more is taken in by each shuffle.
+Value* strided(Builder& b, const std::vector<Value*>& vectors, std::int64_t n, std::int64_t at) {
+  const std::int64_t lanes = llvm::cast<llvm::FixedVectorType>(vectors[0]->getType())->getNumElements();
+  Value* result = nullptr;
+  for (std::int64_t v = 0; v < n; ++v) {
+    std::vector<int> from;
+    bool any = false;
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t element = lane * n + at;
+      const bool here = element / lanes == v;
+      any |= here;
+      from.push_back(static_cast<int>(here ? lanes + element % lanes : element / lanes < v ? lane : -1));
+    }
+    if (!any) continue;
+    Value* vector = vectors[static_cast<std::size_t>(v)];
+    result = b.CreateShuffleVector(result == nullptr ? vector : result, vector, from);
+  }
+  return result;
+}
+
+}  // namespace
+
+Value* load_of_runs(Emitter& e, const ir::Place& place, const Affine& index) {
+  const ir::Memory& memory = e.kernel.memories[place.memory];
+  const std::int64_t n = index.lane_step, lanes = e.lane_count;
+  if (e.mask != nullptr || e.facts.vector_width != "512" || bytes(memory.dtype) != kElementBytes || lanes != 16 ||
+      n < 3 || n > kMostElementsOfRun || !in_runs_of(n, memory, index))
+    return nullptr;
+  const std::int64_t at = remainder(index.constant, n), first = index.constant - at;
+  Runs& known = e.runs;
+  if (known.block != e.b.GetInsertBlock() || known.memory != place.memory || known.uniform != index.uniform ||
+      known.lane_step != n || known.first != first) {
+    auto* vector = llvm::FixedVectorType::get(value_type(e.b.getContext(), memory.dtype), e.lane_count);
+    known = {e.b.GetInsertBlock(), place.memory, index.uniform, n, first, {}};
+    for (std::int64_t v = 0; v < n; ++v) {
+      const std::int64_t from = (first + v * lanes) * kElementBytes;
+      Value* pointer = address(e, place.memory, index.uniform, kElementBytes, from);
+      known.vectors.push_back(
+          tag(e, place.memory,
+              e.b.CreateAlignedLoad(vector, pointer, alignment(e, place.memory, index.uniform, kElementBytes, from))));
+    }
+  }
+  return strided(e.b, known.vectors, n, at);
+}
+
+void forget_shuffled(Emitter& e, ir::MemId memory) {
+  if (e.turned.memory == memory) e.turned.block = nullptr;
+  if (e.runs.memory == memory) e.runs.block = nullptr;
 }
 
 }  // namespace fusejit::codegen::x86

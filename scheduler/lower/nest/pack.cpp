@@ -89,6 +89,8 @@ class Packing {
       over_channels();
     } else if (taps() == 1 && blocks_ > 1 && channels() > kPackedRows) {
       over_rows([&](const Index& block) { vectors(block); });
+    } else if (outputs_have_taps() && channels() % kPackedRows == 0) {
+      over_runs();
     } else {
       over_tasks();
     }
@@ -178,7 +180,9 @@ class Packing {
   // Buffers are declared by their first use, so the written one comes last.
   void store(const Index& block, const Index& in_block) {
     at(vector_) = block * s_.pack_b + in_block;
-    const Arg value = element_or_zero();
+    put(block, in_block, element_or_zero());
+  }
+  void put(const Index& block, const Index& in_block, const Arg& value) {
     if (to_ < 0) to_ = builder_.buffer(MemKind::write, type_, dims_, 64);
     std::vector<Index> place;
     for (const int d : apart_) place.push_back(at(d));
@@ -260,6 +264,51 @@ class Packing {
     });
   }
 
+  // Lanes along outputs whose taps lie side by side: all taps of them are read at once (turn.cpp), for a few channels,
+  // and then written tap by tap: nine lines at a time would be in the same set of a cache.
+  void over_runs() {
+    const Split tasks = split(channels() / kPackedRows, ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
+    const auto each_vector = [&](const std::function<void(const Index& in_block)>& body) {
+      unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) { body(v * s_.lanes + lane); });
+      });
+    };
+    parallel(builder_, blocks_, [&](Index block) {
+      parallel(builder_, tasks.chunks, [&](Index part) {
+        loop_chunk(builder_, tasks, part, [&](Index rows) {
+          const ir::MemId staged = builder_.local(MemKind::scratch_local, type_, {taps(), kPackedRows, s_.pack_b});
+          serial(builder_, kPackedRows, [&](Index row) {
+            at(channel_) = rows * kPackedRows + row;
+            each_tap([&](std::int64_t tap) {
+              each_vector([&](const Index& in_block) {
+                at(vector_) = block * s_.pack_b + in_block;
+                builder_.store(staged, {Index(tap), row, in_block}, element_or_zero());
+              });
+            });
+          });
+          each_tap([&](std::int64_t tap) {
+            serial(builder_, kPackedRows, [&](Index row) {
+              at(channel_) = rows * kPackedRows + row;
+              each_vector([&](const Index& in_block) {
+                put(block, in_block, builder_.load(staged, {Index(tap), row, in_block}));
+              });
+            });
+          });
+        });
+      });
+    });
+  }
+  // As copies, in the order of the sums.
+  void each_tap(const std::function<void(std::int64_t tap)>& body) {
+    std::int64_t tap = 0;
+    const std::function<void(std::size_t)> set = [&](std::size_t n) {
+      if (n == sums_.size()) return body(tap++);
+      if (sums_[n] == channel_) return set(n + 1);
+      for (std::int64_t i = 0; i < count(sums_[n]); ++i) at(sums_[n]) = Index(i), set(n + 1);
+    };
+    set(0);
+  }
+
   // Lanes along channels where those adjoin: whole lines are read, and what is written apart stays within a page.
   void over_channels() {
     const std::int64_t lanes = s_.lanes;
@@ -282,6 +331,23 @@ class Packing {
     });
   }
 
+  // Neighbouring outputs are as far apart in memory as each has taps.
+  bool outputs_have_taps() const {
+    const Type& type = context_.graph.value(value_).type();
+    if (!context_.grouping.stored[static_cast<std::size_t>(value_)] || bytes(type.dtype) != kWordBytes ||
+        paired_ >= 0 || taps() == 1 || taps() > kMostTapsOfSquares)
+      return false;
+    std::int64_t elements = 1;
+    const std::vector<int> order = physical_order(type);
+    for (auto d = order.rbegin(); d != order.rend(); ++d) {
+      const ir::DimSum& sum = c_.b.index[static_cast<std::size_t>(*d)];
+      if (sum.coefficient_of(vector_) != 0) return elements == taps();
+      if (sum.coefficient_of(channel_) != 0) return false;
+      elements *= type.shape[*d];
+    }
+    return false;
+  }
+
   // The 3 x 3 taps of each channel and output as 6 x 6 points.
   void transformed() {
     const WinogradDims dims = *winograd_dims(c_);
@@ -289,13 +355,12 @@ class Packing {
     std::int64_t elements = 1;
     for (const std::int64_t extent : dims_) elements *= extent;
     const bool stream = elements * bytes(type_) >= context_.target.l3_bytes / 2;  // gone before they are read
-    const auto of_vector = [&](const Index& block, const Index& in_block) {
+    const auto of_elements = [&](const Index& block, const Index& in_block, const auto& element_at) {
       at(vector_) = block * s_.pack_b + in_block;
       std::vector<std::vector<Arg>> columns;  // by s, then point
       for (std::int64_t s = 0; s < kWinogradTaps; ++s) {
         std::vector<Arg> taps;
-        at(dims.s) = Index(s);
-        for (std::int64_t r = 0; r < kWinogradTaps; ++r) at(dims.r) = Index(r), taps.push_back(element_or_zero());
+        for (std::int64_t r = 0; r < kWinogradTaps; ++r) taps.push_back(element_at(r, s));
         columns.push_back(transform.weights(taps));
       }
       if (to_ < 0) to_ = builder_.buffer(MemKind::write, type_, dims_, 64);
@@ -306,12 +371,50 @@ class Packing {
                          row[j], stream);
       }
     };
+    const auto set_tap = [&](std::int64_t r, std::int64_t s) { at(dims.r) = Index(r), at(dims.s) = Index(s); };
     const auto vectors_of = [&](const Index& block) {
       unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
-        builder_.loop(Index(0), Index(s_.lanes), Binding::vector,
-                      [&](Index lane) { of_vector(block, v * s_.lanes + lane); });
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+          of_elements(block, v * s_.lanes + lane,
+                      [&](std::int64_t r, std::int64_t s) { return set_tap(r, s), element_or_zero(); });
+        });
       });
     };
+    // Squares are turned into scratch, since the points of one channel need all of its taps.
+    const auto square_of = [&](const Index& block, const Index& vector, const Index& v) {
+      const ir::MemId turned =
+          builder_.local(MemKind::scratch_local, type_, {s_.lanes, kWinogradTaps, kWinogradTaps, s_.lanes});
+      unrolled(builder_, s_.lanes, [&](Index i) {
+        at(channel_) = vector * s_.lanes + i;
+        unrolled(builder_, kWinogradTaps, [&](Index r) {
+          unrolled(builder_, kWinogradTaps, [&](Index s) {
+            at(dims.r) = r, at(dims.s) = s;
+            builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+              at(vector_) = block * s_.pack_b + v * s_.lanes + lane;
+              builder_.store(turned, {i, r, s, lane}, element());
+            });
+          });
+        });
+      });
+      serial(builder_, s_.lanes, [&](Index i) {
+        at(channel_) = vector * s_.lanes + i;
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+          of_elements(block, v * s_.lanes + lane, [&](std::int64_t r, std::int64_t s) {
+            return builder_.load(turned, {i, Index(r), Index(s), lane});
+          });
+        });
+      });
+    };
+    if (side_by_side().size() > 1 && channels() % s_.lanes == 0 && dim(vector_).extent % s_.pack_b == 0) {
+      const Split tasks = split(channels() / s_.lanes, ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
+      return parallel(builder_, blocks_, [&](Index block) {
+        parallel(builder_, tasks.chunks, [&](Index part) {
+          loop_chunk(builder_, tasks, part, [&](Index vector) {
+            serial(builder_, s_.pack_b / s_.lanes, [&](Index v) { square_of(block, vector, v); });
+          });
+        });
+      });
+    }
     if (blocks_ > 1 && channels() > kPackedRows && outputs_lie_inside()) return over_rows(vectors_of);
     const Split tasks = split(channels(), ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
     parallel(builder_, blocks_, [&](Index block) {

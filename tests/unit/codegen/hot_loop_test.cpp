@@ -140,6 +140,20 @@ TEST(HotLoops, SquaresAreTurnedInRegisters) {
   EXPECT_TRUE(gathers(50)) << "a vector may reach beyond the last row";
 }
 
+// Lanes a few elements apart, walked along: the run of each is read, and shuffled.
+TEST(HotLoops, RunsAreShuffledInRegisters) {
+  const char* const text = R"(kernel @k(%x: f32[4,16,{0}] read, %y: f32[4,{0},16] write) on x86:avx512 {{
+  phase {{ for %t in 0..4 threads {{ for %j in 0..{0} unroll {{ for %l in 0..16 vector {{
+    %0 = load %x[%t, %l, %j] : f32  store %y[%t, %j, %l], %0 }} }} }} }} }})";
+  const Target target{.isa = Isa::x86_avx512};
+  const auto gathers = [&](int apart) {
+    const ir::Kernel kernel = ir::parse_kernel(fmt::format(fmt::runtime(text), apart));
+    return codegen::x86::assembly(kernel, target).find("vgather") != std::string::npos;
+  };
+  for (const int apart : {3, 4, 9}) EXPECT_FALSE(gathers(apart)) << apart;
+  EXPECT_TRUE(gathers(10)) << "so many shuffles are no better";
+}
+
 // What an innermost loop would read again in every turn stays in registers: as many as there are, of memory that
 // nothing writes, and where the loop runs at all.
 TEST(HotLoops, KeepWhatStaysTheSame) {
@@ -184,6 +198,24 @@ TEST(HotLoops, PackingTurnsSquares) {
   for (const int taps : {1, 3}) {
     for (const char* layout : {"", ":nhwc"}) EXPECT_FALSE(gathers(64, taps, layout)) << taps << layout;
     EXPECT_TRUE(gathers(24, taps, "")) << taps;
+  }
+}
+
+// Weights of an input gradient, whose outputs are channels, and of Winograd's points.
+TEST(HotLoops, PackingShufflesTaps) {
+  const auto gathers = [](const char* op, const char* target_text) {
+    const ir::Graph graph =
+        ir::parse_graph(fmt::format("graph @g(%x: f32[8,128,28,28]:nhwc, %w: f32[128,128,3,3]) {{\n"
+                                    "  %0 = {}padding=[1,1,1,1]}} : f32[8,128,28,28]:nhwc\n  return %0\n}}\n",
+                                    op));
+    const Target target = Target::parse(target_text);
+    const scheduler::Plan plan = scheduler::make_plan(graph, {target, scheduler::Rules::all, {}});
+    EXPECT_EQ(plan.steps.front().kernel->name.substr(0, 4), "pack");
+    return codegen::x86::assembly(*plan.steps.front().kernel, target).find("vgather") != std::string::npos;
+  };
+  for (const char* target : {"x86:avx512", "x86:avx512,winograd=1"}) {
+    EXPECT_FALSE(gathers("conv2d(%x, %w) {", target)) << target;
+    EXPECT_FALSE(gathers("conv2d_input_grad(%x, %w) {input_size=[28,28], ", target)) << target;
   }
 }
 

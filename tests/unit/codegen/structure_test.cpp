@@ -55,6 +55,16 @@ const Case kCases[] = {
   phase { for %t in 0..1 threads { for %l in 0..16 vector { for %j in 0..15 unroll {
     %0 = load %x[%l, %j] : f32  %1 = load %x[%l, %j + 1] : f32  %2 = add(%0, %1) : f32
     store %x[%l, %j + 1], %2  store %y[%j, %l], %0 } } } } })"},
+    {"runs",
+     R"(kernel @k(%x: f32[4,33,9] read, %z: f32[2,40,5] read, %y: f32[4,9,16] write, %w: f32[2,3,32] write) on x86:avx512 {
+  phase { for %t in 0..4 threads { for %j in 0..9 unroll { for %l in 0..16 vector {
+    %0 = load %x[%t, %l + 17, -%j + 8] : f32  store %y[%t, %j, %l], %0 } } } }
+  phase { for %t in 0..2 threads { for %b in 0..2 { for %j in 1..4 unroll { for %l in 0..16 vector {
+    %1 = load %z[%t, %b*16 + %l + 8, %j] : f32  store %w[%t, %j - 1, %b*16 + %l], %1 } } } } } })"},
+    {"runs_overwritten", R"(kernel @k(%x: f32[16,3] update, %y: f32[2,16] write) on x86:avx512 {
+  phase { for %t in 0..1 threads { for %l in 0..16 vector { for %j in 0..2 unroll {
+    %0 = load %x[%l, %j] : f32  %1 = load %x[%l, %j + 1] : f32  %2 = add(%0, %1) : f32
+    store %x[%l, %j + 1], %2  store %y[%j, %l], %0 } } } } })"},
     {"every_other",
      R"(kernel @k(%x: f32[6,64] read, %h: bf16[6,64] read, %n: f32[6,33] read, %y: f32[6,32] write, %z: f32[6,32] write) on x86:avx512 {
   phase { for %t in 0..6 threads { for %v in 0..2 { for %l in 0..16 vector {
