@@ -1,4 +1,5 @@
 // Groups without reductions: every value of the domain is computed and stored once, the last axis in lanes.
+#include <algorithm>
 #include <optional>
 
 #include "scheduler/lower/domain/domain.h"
@@ -12,6 +13,42 @@ using ir::Index;
 
 namespace {
 
+// The max_pool2d whose windows a kernel looks through, for each of which its taps are copies where none is outside.
+struct Pool {
+  static constexpr std::int64_t kMostTaps = 9;
+  struct Side {
+    std::size_t axis = 0;
+    Window window;
+    // The first of its results, and the last, whose taps are all inside.
+    std::int64_t left() const {
+      return std::clamp<std::int64_t>(window.first_result_of_tap(std::int64_t{0}), 0, window.out);
+    }
+    std::int64_t right() const {
+      return std::clamp<std::int64_t>(window.end_result_of_tap(window.kernel - 1), left(), window.out);
+    }
+  };
+  std::vector<Side> sides;
+
+  explicit Pool(const GroupKernel& kernel) {
+    const std::vector<Axis>& axes = kernel.space().axes;
+    for (const auto* list : {&kernel.group().inner, &kernel.group().stores}) {
+      for (const int id : *list) {
+        const ir::Node& node = *kernel.graph().value(id);
+        if (node.op != ir::Op::max_pool2d || node.type.shape != kernel.group().domain.shape || !sides.empty()) continue;
+        const Window windows[] = {ir::pool_window(node, 0), ir::pool_window(node, 1)};
+        if (windows[0].kernel * windows[1].kernel > kMostTaps) continue;
+        for (std::size_t i = 0; i + 1 < axes.size(); ++i)
+          for (const int d : {0, 1})
+            if (axes[i].dims == std::vector{d + 2} && !windows[d].inside()) sides.push_back({i, windows[d]});
+      }
+    }
+  }
+  const Side* along(std::size_t axis) const {
+    const auto found = std::find_if(sides.begin(), sides.end(), [&](const Side& side) { return side.axis == axis; });
+    return found == sides.end() ? nullptr : &*found;
+  }
+};
+
 class Pointwise {
  public:
   Pointwise(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule)
@@ -23,7 +60,8 @@ class Pointwise {
         tasks_(axes_of(of.domain, schedule.tasks)),
         loops_(axes_of(of.domain, schedule.inner)),
         lanes_(of.domain.axes.size() - 1),
-        point_(of.domain.axes.size()) {}
+        point_(of.domain.axes.size()),
+        pool_(kernel) {}
 
   void emit() {
     if (point_.empty()) return store_here(Vectors::some);
@@ -52,9 +90,26 @@ class Pointwise {
     }
     const std::size_t axis = loops_[i];
     if (maxima_.active() && (axis == maxima_.row_axis() || axis == maxima_.column_axis())) return rows();
-    ranges_.each(axis, [&](const Index& element) {
+    const auto one = [&](const Index& element) {
       point_[axis] = element;
       next_loop(i + 1, filled);
+    };
+    const Pool::Side* side = pool_.along(axis);
+    if (side == nullptr) return ranges_.each(axis, one);
+    if (!ranges_.is_cut(axis)) return ranges_.each_in_parts(axis, {side->left(), side->right()}, one);
+    // Of tasks that share the axis each asks.
+    ranges_.each(axis, [&](const Index& element) {
+      const Window& w = side->window;
+      const auto when = [&](std::vector<ir::Compare> inside, bool all) {
+        if (all) kernel_.expression().assume_inside(element);
+        builder_.when(std::move(inside), [&] { one(element); });
+        kernel_.expression().assume_inside({});
+      };
+      const Index first = w.input(element, Index(0)), last = w.input(element, Index(w.kernel - 1));
+      when({compare(first, ir::CompareKind::ge, 0), compare(last, ir::CompareKind::lt, w.in)}, true);
+      when({compare(first, ir::CompareKind::lt, 0)}, false);
+      if (side->right() < w.out)
+        when({compare(first, ir::CompareKind::ge, 0), compare(last, ir::CompareKind::ge, w.in)}, false);
     });
   }
 
@@ -115,6 +170,7 @@ class Pointwise {
   const std::vector<std::size_t> tasks_, loops_;
   const std::size_t lanes_;
   std::vector<Index> point_;
+  const Pool pool_;
 };
 
 }  // namespace

@@ -45,6 +45,17 @@ void Ranges::each_in_copies(std::size_t axis, std::int64_t copies, const std::fu
   in_copies(builder_, of(axis).count, copies, [&](const Index& i) { body(i * unit(axis)); });
 }
 
+void Ranges::each_in_parts(std::size_t axis, const std::vector<std::int64_t>& bounds,
+                           const std::function<void(Index)>& body) {
+  if (bounds.empty() || unit(axis) > 1 || is_cut(axis)) return each(axis, body);
+  std::vector<std::int64_t> ends = bounds;
+  ends.push_back(of(axis).count);
+  for (std::int64_t low = 0; const std::int64_t high : ends) {
+    if (low < high) builder_.loop(Index(low), Index(high), Binding::none, body);
+    low = high;
+  }
+}
+
 Index Ranges::first(std::size_t axis) const {
   return is_cut(axis) ? tasks_[axis] * (of(axis).chunk * unit(axis)) : Index(0);
 }

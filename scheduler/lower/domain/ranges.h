@@ -23,6 +23,10 @@ class Ranges {
   // The same, so many elements of a turn as copies: an index in one of them is the turn's plus a constant. Where tasks
   // share the axis they are not.
   void each_in_copies(std::size_t axis, std::int64_t copies, const std::function<void(ir::Index)>& body);
+  // The same in loops of their own before, between and after these elements, where no tasks share the axis: of each it
+  // is known where it is.
+  void each_in_parts(std::size_t axis, const std::vector<std::int64_t>& bounds,
+                     const std::function<void(ir::Index)>& body);
   // Of what the task has.
   ir::Index first(std::size_t axis) const;
   bool is_cut(std::size_t axis) const { return of(axis).chunks > 1; }

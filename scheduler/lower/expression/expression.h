@@ -61,6 +61,9 @@ class Expression {
   // node -1: they look for it again.
   using KeptMaximum = std::function<ir::Arg(const ir::Index& p, const ir::Index& q)>;
   void keep_maxima(int node, LogicalIndex pixel, KeptMaximum load) { kept_ = {node, std::move(pixel), load}; }
+  // From now on no tap of the windows at this place of an axis is outside of the image, as a condition around them
+  // says; nothing: that is known of none.
+  void assume_inside(std::optional<ir::Index> place) { inside_ = std::move(place); }
   // Runs `body` in a nested block: what it defines is forgotten afterwards.
   template <class F>
   auto nested(F&& body) {
@@ -141,6 +144,7 @@ class Expression {
     KeptMaximum load;
   };
   Kept kept_;
+  std::optional<ir::Index> inside_;
   std::unordered_map<ir::ValueId, ir::Arg> narrow_;  // what a value in a compute type was loaded as
   double flop_ = 0;
   int elsewhere_ = 0;  // views and windows around what is being computed

@@ -42,7 +42,8 @@ std::vector<ir::ValueId> Expression::over_taps(const Window& window, const Index
                                                const std::vector<Arg>& outside) {
   const bool masked = !window.inside() && hooks_.varies_by_lane(out);
   TapRange taps = masked ? TapRange{{Index(0)}, {Index(window.kernel)}, true} : tap_range(window, resolve(out));
-  if (!taps.constant && all_taps_inside(builder_, window, resolve(out)))
+  const bool said = inside_ && resolve(*inside_) == resolve(out);
+  if (!taps.constant && (said || all_taps_inside(builder_, window, resolve(out))))
     taps = {{Index(0)}, {Index(window.kernel)}, true};
   return builder_.reduce(taps.low, taps.high, tap_binding(window, taps), {combiner}, types, [&](Index tap) {
     return nested([&] {

@@ -1,4 +1,5 @@
 // passes/keep_taps: before and after, and what must stay.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/passes/passes.h"
@@ -33,6 +34,18 @@ TEST(KeepTaps, OnDevicesOnlyWhereWindowsOverlapAndATapFitsAByte) {
         "return %0",
         "%0 = max_pool2d_grad(%x, %dy) {kernel_size=[1,1], stride=[2,2]} : f32[2,3,9,9] return %0"}) {
     EXPECT_EQ(kept(body), text(body));
+  }
+}
+
+// Processors widen and round values of 16 bits before they compare them.
+TEST(KeepTaps, OnProcessorsOfNarrowValues) {
+  for (const char* type : {"f32", "bf16", "f16"}) {
+    const Graph before = parse_graph(fmt::format(
+        "graph @g(%x: {0}[2,3,9,9], %dy: {0}[2,3,5,5]) {{ %0 = max_pool2d_grad(%x, %dy) {{kernel_size=[3,3], "
+        "stride=[2,2], padding=[1,1,1,1]}} : {0}[2,3,9,9] return %0 }}",
+        type));
+    const bool kept = print(keep_taps(before, Target::parse("x86:avx512"))).find("_tap_grad") != std::string::npos;
+    EXPECT_EQ(kept, std::string(type) != "f32") << type;
   }
 }
 

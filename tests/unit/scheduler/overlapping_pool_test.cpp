@@ -1,4 +1,5 @@
 // Gradients of max pools whose windows overlap: how much a kernel computes. Their results: tests/conformance.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,6 +41,31 @@ TEST(OverlappingPool, LooksThroughEachWindowOnce) {
     EXPECT_LT(flop_a_pixel(with_sums, target), 40) << target;
     EXPECT_LT(flop_a_pixel(alone, target), 16) << target;
   }
+}
+
+// A window inside of the image has no loops: of columns those at the edges have kernels' loops of their own, of rows,
+// which tasks share, each is asked. Windows may leave at both ends.
+TEST(Pool, OnlyWindowsAtTheEdgesHaveLoops) {
+  const auto text = [](const char* attrs, int out) {
+    const Plan plan =
+        make_plan(ir::parse_graph(fmt::format("graph @g(%x: f32[4,64,56,56]:nhwc) {{\n  %0 = max_pool2d(%x) {{{0}}} : "
+                                              "f32[4,64,{1},{1}]:nhwc\n  return %0\n}}",
+                                              attrs, out)),
+                  {Target::parse("x86:avx512,tasks=16"), Rules::all, {}});
+    return ir::print(*plan.steps.back().kernel);
+  };
+  const std::string overlapping = text("kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]", 28);
+  EXPECT_NE(overlapping.find("if %i1*14 + %i2*2 >= 1 {"), std::string::npos) << overlapping;
+  EXPECT_NE(overlapping.find("%3 = for %i10 in 0..3 unroll reduce maximum : f32 {\n"
+                             "                    %4 = for %i11 in 0..3 unroll reduce maximum"),
+            std::string::npos)
+      << overlapping;
+  const std::string both_ends = text("kernel_size=[3,3], stride=[1,1], padding=[1,1,1,1]", 56);
+  EXPECT_NE(both_ends.find(" in 1..55 {"), std::string::npos) << both_ends;
+  EXPECT_NE(both_ends.find("if %i1*14 + %i2 >= 1 and %i1*14 + %i2 < 55 {"), std::string::npos) << both_ends;
+  EXPECT_NE(both_ends.find("if %i1*14 + %i2 < 1 {"), std::string::npos) << both_ends;
+  EXPECT_NE(both_ends.find("if %i1*14 + %i2 >= 1 and %i1*14 + %i2 >= 55 {"), std::string::npos) << both_ends;
+  EXPECT_EQ(text("kernel_size=[5,5], stride=[1,1], padding=[2,2,2,2]", 56).find("if "), std::string::npos) << "25 taps are a loop";
 }
 
 // Images are what its tasks may take one by one, however few there are.
