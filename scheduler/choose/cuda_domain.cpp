@@ -76,8 +76,9 @@ class Chooser {
   }
   // Parts of `items`, each of which so many threads take in turn.
   void sum(std::int64_t items, std::int64_t threads, std::int64_t blocks, Binding bound) {
+    const std::int64_t most = bound == Binding::block_y ? tuning::kBlocksOfSums : tuning::kBlocksOfRows;
     const cuda::Partition spread =
-        cuda::partition_for_device(items, threads, blocks, tuning::kLeastStepsOfThread, tuning::kBlocksOfSums);
+        cuda::partition_for_device(items, threads, blocks, tuning::kLeastStepsOfThread, most);
     if (spread.parts > 1)
       s_.tasks.insert(s_.tasks.begin(), {reduced_, spread.chunk * unit(reduced_), 0, Binding::grid_y});
     if (threads > 1) s_.inner.push_back({reduced_, 0, threads, bound});
