@@ -76,7 +76,10 @@ class Chooser {
   }
   // Parts of `items`, each of which so many threads take in turn.
   void sum(std::int64_t items, std::int64_t threads, std::int64_t blocks, Binding bound) {
-    const std::int64_t most = bound == Binding::block_y ? tuning::kBlocksOfSums : tuning::kBlocksOfRows;
+    const std::int64_t steps = blocks * items / (threads * tuning::kStepsOfRows),
+                       most = bound == Binding::block_y
+                                  ? tuning::kBlocksOfSums
+                                  : std::clamp(steps, tuning::kBlocksOfSums, tuning::kBlocksOfRows);
     const cuda::Partition spread =
         cuda::partition_for_device(items, threads, blocks, tuning::kLeastStepsOfThread, most);
     if (spread.parts > 1)
@@ -86,6 +89,8 @@ class Chooser {
   }
 
   void columns() {
+    const auto is_moment = [](const Domain::Sum& sum) { return sum.combiner == ir::Combiner::welford; };
+    if (std::any_of(d_.sums.begin(), d_.sums.end(), is_moment)) s_.lanes = std::min(s_.lanes, tuning::kLanesOfMoments);
     const std::int64_t width = divisor_up_to(d_.axes.back().extent / s_.lanes, kWarp),
                        rows = std::min(floor_power_of_two(kBlock / width), floor_power_of_two(2 * terms_ - 1));
     if (width > 1) {
@@ -98,7 +103,8 @@ class Chooser {
 
   void row() {
     const std::int64_t items = terms_ / s_.lanes,
-                       threads = std::clamp<std::int64_t>(floor_power_of_two(std::max<std::int64_t>(1, items / 2)),
+                       steps = s_.lanes == 1 && outputs_ >= tuning::kBlocksOfRows ? tuning::kStepsWithoutVectors : 2,
+                       threads = std::clamp<std::int64_t>(floor_power_of_two(std::max<std::int64_t>(1, items / steps)),
                                                           kWarp, kBlock);
     if (!kept_.empty()) s_.tasks.push_back({kept_, 0, 0, Binding::grid_x});
     sum(items, threads, outputs_, Binding::block_x);
