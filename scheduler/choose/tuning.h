@@ -158,7 +158,7 @@ inline constexpr std::int64_t kLeastStepsOfThread = 8;
 // kernels of ResNet-50's step, bf16, batch 64, took 11.0 ms with 400 or 528, 11.2 with 1024, 11.3 with 2048. Of rows a
 // block leaves one element, and where its threads still have so many steps, more blocks end together: sums of 256 MiB
 // in 16 bits ran at 80 to 86 % of copying with 528 and at 97 with 2048; of 64 MiB 73 to 76 and 68.
-inline constexpr std::int64_t kBlocksOfSums = 528, kBlocksOfRows = 2048, kStepsOfRows = 32;
+inline constexpr std::int64_t kBlocksOfSums = 528, kBlocksTogether = 4, kBlocksOfRows = 2048, kStepsOfRows = 32;
 // A row without vectors that has blocks enough beside it: steps of a thread, whose loads are on their way at once (1003
 // elements took 0.64 of the time of a block of 256 threads, in f32 0.85).
 inline constexpr std::int64_t kStepsWithoutVectors = 8;

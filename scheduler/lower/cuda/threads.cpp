@@ -67,6 +67,10 @@ Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts
     const std::int64_t even = divisor_up_to(items / threads, parts);
     if (even * 4 >= parts * 3) parts = even;
   }
+  return uneven_partition(items, threads, parts);
+}
+
+Partition uneven_partition(std::int64_t items, std::int64_t threads, std::int64_t parts) {
   Partition spread{items, threads, 1, 1};
   spread.chunk = ((items + parts - 1) / parts + threads - 1) / threads * threads;
   spread.parts = (items + spread.chunk - 1) / spread.chunk;

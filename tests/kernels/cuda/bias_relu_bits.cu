@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel_bias_relu_bits(const fj
     fj_lanes<bool, 8> v7;
     #pragma unroll
     for (int i3 = 0; i3 < 8; ++i3) {
-      const float v1 = fj_widen(v0, i3);
+      const float v1 = fj_cast<float>(v0[i3]);
       const float v3 = v1 + v2[i3];
       const float v4 = fj_maximum(v3, 0.0f);
       v5[i3] = fj_cast<fj_bf16>(v4);
