@@ -75,6 +75,7 @@ struct Emitter {
   int quotient_count = 0, sum_count = 0;                   // of those that no axis names
 
   const ir::ForStmt* vector = nullptr;                     // the enclosing vector loop
+  int serial = 0;                                          // loops around it that are no threads
   bool in_lane = false;                                    // inside a loop over its lanes
   std::map<const ir::Stmt*, std::string> bit_stores = {};  // b1 stores below a lane's `if`: the name of the bits
 

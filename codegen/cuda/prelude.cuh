@@ -180,6 +180,15 @@ template <int N, class T>
 FJ_DEVICE fj_lanes<T, N> fj_load(const T* p) {
   return *reinterpret_cast<const fj_lanes<T, N>*>(p);
 }
+// Element i of a whole number of words as float: one instruction on the word, where an element by itself takes one to
+// come out of it and one more.
+template <int N>
+FJ_DEVICE float fj_widen(const fj_lanes<fj_bf16, N>& x, int i) {
+  static_assert(N % 2 == 0);
+  unsigned word;
+  memcpy(&word, x.at + i / 2 * 2, sizeof word);
+  return __uint_as_float(i % 2 == 0 ? word << 16 : word & 0xffff0000u);
+}
 template <int N, class T>
 FJ_DEVICE void fj_store(T* p, const fj_lanes<T, N>& x) {
   *reinterpret_cast<fj_lanes<T, N>*>(p) = x;

@@ -33,17 +33,19 @@ struct fj_all {
 struct fj_any {
   FJ_DEVICE void combine(bool& a, bool b) { a = a || b; }
 };
-// The first of the largest; NaN is larger than all.
+// The first of the largest; NaN is larger than all. Five comparisons: one that fails says "or unordered" for free.
 struct fj_argmax {
   template <class V, class I>
   FJ_DEVICE void combine(V& a, I& ai, V b, I bi) {
-    if (b > a || (b != b && a == a) || ((b == a || (b != b && a != a)) && bi < ai)) a = b, ai = bi;
+    const bool behind = !(b <= a) && a == a, ahead = !(a <= b) && b == b;
+    if (behind || (bi < ai && !ahead)) a = b, ai = bi;
   }
 };
 struct fj_argmin {
   template <class V, class I>
   FJ_DEVICE void combine(V& a, I& ai, V b, I bi) {
-    if (b < a || (b != b && a == a) || ((b == a || (b != b && a != a)) && bi < ai)) a = b, ai = bi;
+    const bool behind = !(b >= a) && a == a, ahead = !(a >= b) && b == b;
+    if (behind || (bi < ai && !ahead)) a = b, ai = bi;
   }
 };
 // Count, mean and sum of squared deviations of both sides together.

@@ -152,13 +152,21 @@ inline constexpr std::int64_t kLeastProductsOfPart = 32;
 inline constexpr std::int64_t kChannelsOfThread = 8;
 inline constexpr std::int64_t kTapsOfThread = 9;
 inline constexpr std::int64_t kLeastRowsOfPart = 4;
-inline constexpr std::int64_t kLeastRowsOfThread = 2;
+inline constexpr std::int64_t kLeastRowsOfThread = 1;
 // Sums of groups without an anchor: fewer terms are one thread's; steps of a thread before its part is cut further.
+// Where multiprocessors are idle, 8 in place of 16 took 0.7 of the time (512 channels of 3136 pixels, H200).
 inline constexpr std::int64_t kFewTerms = 64;
-inline constexpr std::int64_t kLeastStepsOfThread = 16;
-// Blocks of such sums, four a multiprocessor of an H100: each leaves a part to be joined. On an H200 all kernels of
-// ResNet-50's step, bf16, batch 64, took 11.0 ms with 400 or 528, 11.2 with 1024, 11.3 with 2048.
-inline constexpr std::int64_t kBlocksOfSums = 528;
+inline constexpr std::int64_t kLeastStepsOfThread = 8;
+// Blocks of sums, four a multiprocessor of an H100: each leaves a part of all its columns to be joined. On an H200 all
+// kernels of ResNet-50's step, bf16, batch 64, took 11.0 ms with 400 or 528, 11.2 with 1024, 11.3 with 2048. Of rows a
+// block leaves one element, and where its threads still have so many steps, more blocks end together: sums of 256 MiB
+// in 16 bits ran at 80 to 86 % of copying with 528 and at 97 with 2048; of 64 MiB 73 to 76 and 68.
+inline constexpr std::int64_t kBlocksOfSums = 528, kBlocksTogether = 4, kBlocksOfRows = 2048, kStepsOfRows = 32;
+// A row without vectors that has blocks enough beside it: steps of a thread, whose loads are on their way at once (1003
+// elements took 0.64 of the time of a block of 256 threads, in f32 0.85).
+inline constexpr std::int64_t kStepsWithoutVectors = 8;
+// Lanes of moments in 16 bits: two sums in f32 and two in f64 for each of eight leave room for too few threads.
+inline constexpr int kLanesOfMoments = 4;
 // What a block may move in a round that reads again what it has just read: several blocks share the 128 to 256 KiB of
 // their multiprocessor's L1 (not timed).
 inline constexpr std::int64_t kRoundOfBlock = 32 << 10;

@@ -5,7 +5,8 @@
 
 namespace fusejit::scheduler::cuda {
 
-// Says it where the compiler would make more copies than registers are there for; other loops are left to it.
+// Says it where the compiler would make more copies than registers are there for, or fewer than keep enough loads in
+// flight; other loops are left to it.
 void bound_copies(ir::Kernel& kernel);
 
 }  // namespace fusejit::scheduler::cuda

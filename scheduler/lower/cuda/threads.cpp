@@ -67,6 +67,10 @@ Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts
     const std::int64_t even = divisor_up_to(items / threads, parts);
     if (even * 4 >= parts * 3) parts = even;
   }
+  return uneven_partition(items, threads, parts);
+}
+
+Partition uneven_partition(std::int64_t items, std::int64_t threads, std::int64_t parts) {
   Partition spread{items, threads, 1, 1};
   spread.chunk = ((items + parts - 1) / parts + threads - 1) / threads * threads;
   spread.parts = (items + spread.chunk - 1) / spread.chunk;
@@ -81,29 +85,51 @@ Partition partition_for_device(std::int64_t items, std::int64_t threads, std::in
 
 namespace {
 
-// Item q of a thread, if there is one.
-void visit(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread, const Index& q,
-           const std::function<void(Index)>& body) {
-  const Index item = part * spread.chunk + q * spread.threads + thread;
-  if (spread.even()) return body(item);
-  builder.when({compare(item, ir::CompareKind::lt, spread.items)}, [&] { body(item); });
+// The rounds of a thread over its part. Where the last part is shorter it is written apart: a test in every round keeps
+// loads apart (statistics took twice as long), and the last part needs one in its last round alone.
+void each_round(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
+                const std::function<void(Index)>& body,
+                const std::function<void(std::int64_t count, const std::function<void(Index)>& round)>& rounds,
+                const std::function<void()>& after_tail) {
+  const auto item = [&](const Index& q) { return part * spread.chunk + q * spread.threads + thread; };
+  const auto whole = [&](std::int64_t count) {
+    if (count > 0) rounds(count, [&](const Index& q) { body(item(q)); });
+  };
+  if (spread.even()) return whole(spread.chunk / spread.threads);
+  const auto last = [&] {
+    const std::int64_t left = spread.items - spread.chunk * (spread.parts - 1), count = left / spread.threads;
+    whole(count);
+    if (left % spread.threads == 0) return;
+    const Index rest = item(Index(count));
+    builder.when({compare(rest, ir::CompareKind::lt, spread.items)}, [&] { body(rest); });
+    after_tail();
+  };
+  if (spread.parts == 1) return last();
+  builder.when({compare(part, ir::CompareKind::lt, spread.parts - 1)}, [&] { whole(spread.chunk / spread.threads); });
+  builder.when({compare(part, ir::CompareKind::eq, spread.parts - 1)}, last);  // `==` proves that one block stores
 }
 
 }  // namespace
 
 void each_item(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
                const std::function<void(Index)>& body) {
-  const auto step = [&](Index q) { visit(builder, spread, part, thread, q, body); };
-  const std::int64_t steps = spread.chunk / spread.threads;
-  if (steps == 1) return step(Index(0));
-  builder.loop(Index(0), Index(steps), Binding::none, step);
+  each_round(
+      builder, spread, part, thread, body,
+      [&](std::int64_t count, const std::function<void(Index)>& round) {
+        if (count == 1) return round(Index(0));
+        builder.loop(Index(0), Index(count), Binding::none, round);
+      },
+      [] {});
 }
 
 void each_item_in_blocks(KernelBuilder& builder, const Partition& spread, const Index& part, const Index& thread,
                          std::int64_t block, const std::function<void(Index)>& body,
                          const std::function<void()>& after) {
-  loop_in_blocks(
-      builder, spread.chunk / spread.threads, block, [&](Index q) { visit(builder, spread, part, thread, q, body); },
+  each_round(
+      builder, spread, part, thread, body,
+      [&](std::int64_t count, const std::function<void(Index)>& round) {
+        loop_in_blocks(builder, count, block, round, after);
+      },
       after);
 }
 

@@ -40,6 +40,8 @@ struct Partition {
 };
 // In about `parts` parts, equal ones where there are some.
 Partition partition(std::int64_t items, std::int64_t threads, std::int64_t parts);
+// The same, of which the last may be shorter.
+Partition uneven_partition(std::int64_t items, std::int64_t threads, std::int64_t parts);
 // As many parts as make `most` blocks of the `blocks` that there are anyway, each thread with `steps` or more.
 Partition partition_for_device(std::int64_t items, std::int64_t threads, std::int64_t blocks, std::int64_t steps,
                                std::int64_t most = kBlocks);

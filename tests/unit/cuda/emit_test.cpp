@@ -260,6 +260,26 @@ TEST(CudaEmit, LoopsHaveTheCopiesThatTheTextSays) {
   EXPECT_EQ(count(text(""), "#pragma"), 0u) << text("");
 }
 
+// One instruction on the word in place of two; where no loop is bound by them, registers count more.
+TEST(CudaEmit, LanesOfBf16WidenByTheWordInLoops) {
+  const auto text = [](const char* type, int lanes, bool loop) {
+    return emit(ir::parse_kernel(
+                    fmt::format("kernel @k(%x: {0}[6,1024] read align 16, %y: f32[1024] write align 16) on cuda {{ "
+                                "phase {{ for %g in 0..1 grid.x {{ for %t in 0..128 block.x {{ for %l in 0..{1} vector "
+                                "{{ {2}%0 = load %x[{3}, %t*{1} + %l] : {0} %1 = cast(%0) : f32 {4}"
+                                "store %y[%t*{1} + %l], {5} }} }} }} }} }}",
+                                type, lanes, loop ? "%s = for %c in 0..6 reduce add : f32 { " : "", loop ? "%c" : "0",
+                                loop ? "yield %1 } " : "", loop ? "%s" : "%1")))
+        .text;
+  };
+  const auto words = [&](const char* type, int lanes, bool loop) {
+    return count(text(type, lanes, loop), "= fj_widen(");
+  };
+  EXPECT_EQ(words("bf16", 4, true), 1u) << text("bf16", 4, true);
+  EXPECT_EQ(words("bf16", 4, false), 0u) << text("bf16", 4, false);
+  EXPECT_EQ(words("f16", 4, true), 0u);
+}
+
 TEST(CudaEmit, NeighbouringLoadsOfAnUnrolledLoopAreOneAccess) {
   const auto source = [](const char* type, int stride, int shift, int align) {
     return emit(ir::parse_kernel(

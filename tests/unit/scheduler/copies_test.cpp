@@ -60,8 +60,49 @@ TEST(Copies, AreNotMadeWhereOneRoundIsEnough) {
   for (int i = 0; i < 17; ++i) loads += fmt::format("%{0} = load %x[%c, {0}, %t] : f32 ", i);
   EXPECT_EQ(copies_of("for %c in 0..4096 { " + loads + "}"), Copies{1});
   const std::string branch = "for %c in 0..4096 {{ if %c < 9 {{ %0 = load %x[%c, 0, %t] : f32 }} }}";
-  EXPECT_EQ(copies_of("local %a: f32[24] register " + fmt::format(fmt::runtime(branch))), Copies{1});
+  EXPECT_EQ(copies_of("local %a: f32[117] register " + fmt::format(fmt::runtime(branch))), Copies{2});
+  EXPECT_EQ(copies_of("local %a: f32[119] register " + fmt::format(fmt::runtime(branch))), Copies{1});
   EXPECT_EQ(copies_of("local %a: f32[23] register " + fmt::format(fmt::runtime(branch))), Copies{0});
+}
+
+// Taps of a depthwise convolution: what a column of them loads, behind the test for the border.
+TEST(Copies, OverATileKeepOneMoreRoundInFlightWhereARoundIsSmall) {
+  const auto taps = [](int trips, int loads) {
+    return copies_of(
+        fmt::format("local %a: f32[32] register = 0 for %c in 0..{} {{ for %u in 0..{} unroll {{ if %c + %u < 4000 {{ "
+                    "%0 = load %x[%c, %u, %t] : f32 store %a[%u], %0 }} }} }}",
+                    trips, loads));
+  };
+  EXPECT_EQ(taps(3, 20), Copies{3});
+  EXPECT_EQ(taps(56, 20), Copies{4});
+  EXPECT_EQ(taps(5, 20), Copies{1}) << "a round would be left over";
+  EXPECT_EQ(taps(3, 25), Copies{1}) << "one round is enough";
+}
+
+// Sums that read several arrays: vectors of 16 bits are half as many words, and what all rounds share is no load.
+TEST(Copies, OfLongRoundsKeepEnoughWordsInFlight) {
+  const auto sums = [](int arrays, const char* type, const char* row) {
+    std::string body;
+    for (int i = 0; i < arrays; ++i)
+      body += fmt::format("%{0} = load %h[{1}, {0}, %l] : {2} ", i, row, type) +
+              fmt::format("%{0} = load %s[%l] : f32 ", arrays + i);
+    return fmt::format("for %l in 0..4 vector {{ local %a: f32[1] register = 0 for %c in 0..4096 {{ {} }} }}", body);
+  };
+  const auto copies = [&](int arrays, const char* type, const char* row) {
+    ir::Kernel kernel = ir::parse_kernel(
+        fmt::format("kernel @k(%h: {}[4096,64,4] read align 16, %s: f32[4] read align 16) on cuda {{ phase {{ {} }} }}",
+                    type, sums(arrays, type, row)));
+    cuda::bound_copies(kernel);
+    int result = -1;
+    ir::for_each_stmt(kernel.phases[0].body, [&](const ir::Stmt& s) {
+      const auto* loop = std::get_if<ir::ForStmt>(&s.node);
+      if (loop != nullptr && loop->binding == ir::Binding::none) result = loop->copies;
+    });
+    return result;
+  };
+  EXPECT_EQ(copies(3, "bf16", "%c"), 2) << "6 words";
+  EXPECT_EQ(copies(3, "f32", "%c"), 1) << "12 words";
+  EXPECT_EQ(copies(3, "bf16", "0"), 1) << "nothing is loaded in each round";
 }
 
 TEST(Copies, OfLanesCountThem) {

@@ -102,7 +102,7 @@ TEST(Domain, OnADeviceIsSharedOutToThreads) {
   EXPECT_EQ(
       scheduled(columns, "cuda:sm_90"),
       "[nhw, c]; c 64 | nhw 50176; sums add f32\n"
-      "schedule { vector c 4 x 1 task grid.y nhw/256, grid.x c/64, block.x c inner block.y nhw stride 16, nhw }\n");
+      "schedule { vector c 4 x 1 task grid.y nhw/128, grid.x c/64, block.x c inner block.y nhw stride 16, nhw }\n");
   const char* const row = R"(graph @g(%x: f32[3000]) {
   %0 = sum(%x) {dim=[0]} : f32[]
   return %0

@@ -139,7 +139,7 @@ TEST_F(Standalone, HasEveryDifferentKernelOnce) {
 }
 
 TEST_F(Standalone, SaysHowItIsCompiledAndLaunched) {
-  const std::string text = source("--target cuda:sm_90 convnet@16:train", "k.cu");
+  const std::string text = source("--target cuda:sm_90 convnet@8:train", "k.cu");
   const std::string head = text.substr(0, text.find("#if"));
   for (const char* word : {"nvcc -cubin -arch=sm_90 ", "--fmad=false", "--std=c++17", "-ffp-contract=off"})
     EXPECT_NE(head.find(word), std::string::npos) << word << "\n" << head;
