@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "ir/ops/geometry/span.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/library.h"
@@ -51,6 +52,7 @@ class Chooser {
         rules_(rules),
         refusals_(grouping.refusals),
         stored_(static_cast<std::size_t>(graph.value_count())),
+        is_result_(stored_.size()),
         costs_(stored_.size()),
         users_(stored_.size()) {
     std::copy(alone.begin(), alone.end(), stored_.begin());
@@ -59,7 +61,10 @@ class Chooser {
   void run(Grouping& grouping) {
     const auto parameters = static_cast<int>(graph_.parameters().size());
     for (int v = 0; v < parameters; ++v) stored_[at(v)] = true;
-    for (const ir::Value& result : graph_.results()) store(graph_.index_of(result.get()));
+    for (const ir::Value& result : graph_.results()) {
+      store(graph_.index_of(result.get()));
+      is_result_[at(graph_.index_of(result.get()))] = true;
+    }
     for (int v = parameters; v < graph_.value_count(); ++v) {
       const ir::Node& node = *graph_.value(v);
       for (const int operand : graph_.operands(v)) {
@@ -152,8 +157,32 @@ class Chooser {
       }
       return;
     }
+    if (windows_overlap(*graph_.value(v)) && ends_an_anchor(operand)) return store(operand);
     const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
     if (costs_[at(under)].ops > 0 && small * 2 <= large && !is_cheap_per_element(under)) store_under(operand);  // R3
+  }
+
+  // Each element is read by several windows, and would be computed for each.
+  static bool windows_overlap(const ir::Node& node) {
+    if (node.op != ir::Op::max_pool2d && node.op != ir::Op::avg_pool2d) return false;
+    return ir::pool_window(node, 0).most_windows() > 1 || ir::pool_window(node, 1).most_windows() > 1;
+  }
+  // An anchor's kernel may store this in place of its result, which nobody else reads: as many bytes.
+  bool ends_an_anchor(int v) const {
+    const Cost& cost = costs_[at(v)];
+    if (cost.ops == 0 || users_[at(v)].size() != 1) return false;
+    const ir::Node& node = *graph_.value(v);
+    int anchors = 0;
+    for (const int leaf : cost.leaves) {
+      const ir::Node& of_leaf = *graph_.value(leaf);
+      if (of_leaf.type.elements() * 2 <= node.type.elements()) continue;
+      if (!ir::op_def(of_leaf.op).is_contraction() || runs_in_library(graph_, target_, leaf) ||
+          of_leaf.type.shape != node.type.shape || of_leaf.type.dtype != node.type.dtype || is_result_[at(leaf)] ||
+          users_[at(leaf)].size() != 1 || is_needed_before(leaf, cost.leaves))
+        return false;
+      ++anchors;
+    }
+    return anchors == 1;
   }
 
   // Work on arguments alone that may be done once per element of a larger space, so that no kernel of its own does it.
@@ -261,7 +290,7 @@ class Chooser {
   const Target& target_;
   const Rules rules_;
   std::vector<Refused>& refusals_;
-  std::vector<bool> stored_;
+  std::vector<bool> stored_, is_result_;
   std::vector<Cost> costs_;
   std::vector<std::vector<int>> users_;
 };

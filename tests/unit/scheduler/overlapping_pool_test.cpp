@@ -65,7 +65,30 @@ TEST(Pool, OnlyWindowsAtTheEdgesHaveLoops) {
   EXPECT_NE(both_ends.find("if %i1*14 + %i2 >= 1 and %i1*14 + %i2 < 55 {"), std::string::npos) << both_ends;
   EXPECT_NE(both_ends.find("if %i1*14 + %i2 < 1 {"), std::string::npos) << both_ends;
   EXPECT_NE(both_ends.find("if %i1*14 + %i2 >= 1 and %i1*14 + %i2 >= 55 {"), std::string::npos) << both_ends;
-  EXPECT_EQ(text("kernel_size=[5,5], stride=[1,1], padding=[2,2,2,2]", 56).find("if "), std::string::npos) << "25 taps are a loop";
+  EXPECT_EQ(text("kernel_size=[5,5], stride=[1,1], padding=[2,2,2,2]", 56).find("if "), std::string::npos)
+      << "25 taps are a loop";
+}
+
+// What several windows would each compute again is computed once, in the kernel of the convolution before it: that
+// stores as many bytes. Not where somebody reads the convolution's result itself, or a statistic of it.
+TEST(Pool, ReadsWhatAConvolutionsKernelHasFinished) {
+  const auto pool = [](const char* between, const char* window, int out, const char* results) {
+    const Plan plan = make_plan(
+        ir::parse_graph(fmt::format("graph @g(%x: f32[2,16,24,24]:nhwc, %w: f32[32,16,1,1], %b: f32[32]) {{\n"
+                                    "  %0 = conv2d(%x, %w) : f32[2,32,24,24]:nhwc\n  {0}\n"
+                                    "  %p = max_pool2d(%2) {{{1}}} : f32[2,32,{2},{2}]:nhwc\n  return {3}\n}}",
+                                    between, window, out, results)),
+        {Target::parse("x86:avx512"), Rules::all, {}});
+    return plan.steps.back().kernel->name;
+  };
+  const char* const relu = "%1 = mul(%0, 0.5) : f32[2,32,24,24]:nhwc %2 = relu(%1) : f32[2,32,24,24]:nhwc";
+  const char* const normalised =
+      "%1 = batch_norm_train(%0, %b, %b) : f32[2,32,24,24]:nhwc %2 = relu(%1) : f32[2,32,24,24]:nhwc";
+  const char* const overlapping = "kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]";
+  EXPECT_EQ(pool(relu, overlapping, 12, "%p"), "max_pool2d");
+  EXPECT_EQ(pool(relu, "kernel_size=[2,2], stride=[2,2]", 12, "%p"), "mul_relu_max_pool2d");
+  EXPECT_EQ(pool(relu, overlapping, 12, "%p, %0"), "mul_relu_max_pool2d");
+  EXPECT_EQ(pool(normalised, overlapping, 12, "%p"), "bn_relu_max_pool2d");
 }
 
 // Images are what its tasks may take one by one, however few there are.
