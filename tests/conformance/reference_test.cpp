@@ -102,6 +102,30 @@ TEST_P(Reference, CompiledAgreesWithPyTorch) {
   }
 }
 
+// Blocks as they are planned for a device, with and without cuDNN, on the interpreter of kernels.
+TEST(ReferenceOnDevices, PlansOfBlocksAgreeWithPyTorch) {
+  for (const nlohmann::json& c : cases()) {
+    const std::string graph = c.at("graph");
+    if (!graph.starts_with("blocks/")) continue;
+    const Loaded loaded = load(c);
+    std::vector<runtime::Buffer> arguments;
+    for (const ir::Array& argument : loaded.arguments) arguments.push_back(runtime::to_buffer(argument));
+    for (const char* target : {"cuda:sm_90", "cuda:sm_90,cudnn=1"}) {
+      for (const scheduler::Rules rules : {scheduler::Rules::all, scheduler::Rules::none}) {
+        runtime::Session session({.target = Target::parse(target),
+                                  .engine = runtime::Engine::kernel_interpreter,
+                                  .rules = rules,
+                                  .threads = 1});
+        std::vector<ir::Array> got;
+        for (const runtime::Buffer& result : session.run(loaded.file.graph, arguments))
+          got.push_back(runtime::to_array(result));
+        const auto found = io::differences(loaded.file, got, loaded.expected, loaded.tolerance, "expected");
+        EXPECT_TRUE(found.empty()) << graph << " on " << target << " rules=" << scheduler::name(rules) << joined(found);
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Folders, Reference,
                          testing::Values("elementwise", "composite", "reductions", "views", "anchors", "pools", "norms",
                                          "losses", "half", "random", "blocks"),

@@ -102,6 +102,29 @@ def _residual():
     yield case
 
 
+def _stem():
+    for name, nhwc in (("nchw", False), ("nhwc", True)):
+        case = Case(
+            f"blocks/stem_{name}",
+            rtol=1e-8,
+            atol=1e-8,
+            note="In f64: a stem, an overlapping pool, a block with a join, and an unbiased variance beside the batch's.",
+        )
+
+        def parameter(key, shape, nhwc=False, low=-1, high=1):
+            return case.param(key, uniform(case.name + key, shape, low, high).astype(np.float64), grad=True, nhwc=nhwc)
+
+        x = parameter("x", [2, 3, 18, 18], nhwc)
+        y = case.conv2d(x, parameter("w0", [8, 3, 7, 7]), stride=[2, 2], padding=[3, 3, 3, 3])
+        unbiased = case.var(y, dim=[0, 2, 3], correction=1)
+        y = case.batch_norm_train(y, parameter("weight0", [8], low=0.5, high=1.5), parameter("bias0", [8]))
+        y = case.max_pool2d(case.relu(y), kernel_size=[3, 3], stride=[2, 2], padding=[1, 1, 1, 1])
+        z = case.conv2d(y, parameter("w1", [8, 8, 3, 3]), **_SAME)
+        z = case.batch_norm_train(z, parameter("weight1", [8], low=0.5, high=1.5), parameter("bias1", [8]))
+        case.result(case.relu(case.add(z, y)), unbiased)
+        yield case
+
+
 def _mobile():
     case = Case("blocks/depthwise_separable", rtol=1e-4, atol=1e-3, note="1x1, depthwise 3x3, 1x1, as in MobileNetV2.")
     x = _image(case, "x", [2, 4, 6, 6])
@@ -175,6 +198,7 @@ def cases():
     yield from _worked_examples()
     yield from _batch_norm_blocks()
     yield from _residual()
+    yield from _stem()
     yield from _mobile()
     yield from _classifier()
     yield from _mask_edges()
