@@ -88,15 +88,20 @@ class Wider {
             {"dilation", node.attrs.ints("dilation")}};
   }
   Sizes kernel() const { return in_squares_ ? Sizes{even_[0] / 2, even_[1] / 2} : kernel_; }
-  // The gradient by w from that by weight(w).
-  Value narrow(const Value& gradient) const {
+  // The gradient by w, of its own type, from that by weight(w).
+  Value narrow(const Value& gradient, const Type& type) const {
     const std::int64_t k = gradient.type().shape[0];
-    if (!in_squares_) return cut(gradient, {k, c_, kernel_[0], kernel_[1]}, region_);
+    const auto own_part = [&](const Value& whole) {
+      const Dims starts{}, stops{k, c_, kernel_[0], kernel_[1]}, steps{1, 1, 1, 1};
+      return build_as(type, Op::slice, {whole}, {list("starts", starts), list("stops", stops), list("steps", steps)},
+                      region_);
+    };
+    if (!in_squares_) return own_part(gradient);
     const std::int64_t r = even_[0] / 2, s = even_[1] / 2;
     const Value own = cut(gradient, {k, 4 * c_, r, s}, region_);
     const Value apart = reshaped<6>(own, {k, c_, 2, 2, r, s}, region_);
     const Value whole = reshaped<4>(permuted(apart, {0, 1, 4, 2, 5, 3}, region_), {k, c_, 2 * r, 2 * s}, region_);
-    return cut(whole, {k, c_, kernel_[0], kernel_[1]}, region_);
+    return own_part(whole);
   }
 
  private:
@@ -149,7 +154,8 @@ Graph widen_few_channels(const Graph& graph, const Target& target) {
       return build_as(node.type, Op::conv2d, {image, wider->weight(operands[1].value)}, std::move(attrs), node.region);
     const Sizes kernel = wider->kernel();
     attrs.push_back(list("kernel_size", kernel));
-    return wider->narrow(build(Op::conv2d_weight_grad, {image, operands[1].value}, std::move(attrs), node.region));
+    return wider->narrow(build(Op::conv2d_weight_grad, {image, operands[1].value}, std::move(attrs), node.region),
+                         node.type);
   });
 }
 

@@ -96,6 +96,11 @@ void each_round(KernelBuilder& builder, const Partition& spread, const Index& pa
     if (count > 0) rounds(count, [&](const Index& q) { body(item(q)); });
   };
   if (spread.even()) return whole(spread.chunk / spread.threads);
+  if (!spread.last_apart) {
+    return rounds(spread.chunk / spread.threads, [&](const Index& q) {
+      builder.when({compare(item(q), ir::CompareKind::lt, spread.items)}, [&] { body(item(q)); });
+    });
+  }
   const auto last = [&] {
     const std::int64_t left = spread.items - spread.chunk * (spread.parts - 1), count = left / spread.threads;
     whole(count);

@@ -36,6 +36,7 @@ void along(ir::KernelBuilder& builder, std::int64_t extent, ir::Binding binding,
 // p * chunk + t + threads, …
 struct Partition {
   std::int64_t items = 1, threads = 1, chunk = 1, parts = 1;
+  bool last_apart = true;  // the last part, where it is shorter, is written by itself, else each round is tested
   bool even() const { return items == chunk * parts; }
 };
 // In about `parts` parts, equal ones where there are some.

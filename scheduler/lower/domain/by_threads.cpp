@@ -223,10 +223,13 @@ class Reducer {
     const auto visit_item = [&](const Index& item) { move_reduced(item, lane), visit(state); };
     const auto flush = [&] { accumulators_.flush(state); };
     const std::int64_t block = accumulators_.block_of_moments();
+    cuda::Partition spread = spread_;
+    // Of one thread's stores at several digits of an item's number it is proven in one loop alone that they are apart.
+    spread.last_apart = kernel_.group().stores.empty() || reduced_.size() < 2 || spread.threads > 1;
     if (block == 0)
-      cuda::each_item(builder_, spread_, part, thread, visit_item);
+      cuda::each_item(builder_, spread, part, thread, visit_item);
     else
-      cuda::each_item_in_blocks(builder_, spread_, part, thread, block, visit_item, flush);
+      cuda::each_item_in_blocks(builder_, spread, part, thread, block, visit_item, flush);
     return accumulators_.partial(state, Index(0), {});
   }
 
