@@ -45,9 +45,10 @@ class GroupKernel {
   // `vectors`: the lanes are a whole vector, the first at a multiple of lanes() along the last axis; then values that
   // no cache would keep are stored around the caches.
   void store_all(const std::vector<int>& also = {}, Vectors vectors = Vectors::some);
+  // The value is read here, not computed.
+  bool comes_from_memory(int node) const;
   // A hint that an element of `node` is needed soon, or the elements in memory that it is computed from. No index names
   // a lane.
-  bool comes_from_memory(int node) const;
   void prefetch(int node, const LogicalIndex& at, ir::PrefetchKind kind = ir::PrefetchKind::l1);
   // The same for everything that the group reads or stores element by element, here; the point names no lane.
   void prefetch_elements(Vectors stored = Vectors::some);

@@ -136,6 +136,9 @@ bool is_innermost(const ir::Block& block) {
   });
 }
 
+// Of 32 vector registers, and of 16: four vectors side by side of a normalisation's gradient have 24 factors.
+constexpr std::size_t kMostLoadsKept = 24, kMostLoadsKeptOf16 = 8;
+
 // Registers that what stays the same in an innermost loop may take, beside what a turn computes. A tile needs all of
 // them, and what stands under a condition may not be there to be read.
 std::size_t registers_for_loads(const Emitter& e, const ir::Block& body) {
@@ -146,7 +149,7 @@ std::size_t registers_for_loads(const Emitter& e, const ir::Block& body) {
     });
   };
   if (!is_straight(is_straight, body)) return 0;
-  return e.facts.vector_width == "512" ? 24 : 8;
+  return e.facts.vector_width == "512" ? kMostLoadsKept : kMostLoadsKeptOf16;
 }
 
 // At the end of the body: the pointers of the innermost loop move on.

@@ -62,22 +62,16 @@ struct AliasInfo {
   llvm::MDNode* others = nullptr;
 };
 
-// What load_turned() read last: valid in its block, until its memory is written.
-struct TurnedSquare {
+// What a load that is shuffled read: valid in its block, until its memory is written.
+struct ShuffledLoad {
   llvm::BasicBlock* block = nullptr;
   ir::MemId memory = -1;
   std::vector<ir::IndexTerm> uniform;
   std::int64_t lane_step = 0, first = 0;
-  std::vector<llvm::Value*> columns;
-};
-
-// What load_of_runs() read last, likewise: a run of elements for each lane.
-struct Runs {
-  llvm::BasicBlock* block = nullptr;
-  ir::MemId memory = -1;
-  std::vector<ir::IndexTerm> uniform;
-  std::int64_t lane_step = 0, first = 0;
-  std::vector<llvm::Value*> vectors;
+  std::vector<llvm::Value*> vectors;  // columns of a square; as they lie
+  bool is_of(const llvm::BasicBlock* here, ir::MemId of, const Affine& index, std::int64_t from) const {
+    return block == here && memory == of && uniform == index.uniform && lane_step == index.lane_step && first == from;
+  }
 };
 
 struct Emitter {
@@ -97,11 +91,10 @@ struct Emitter {
   std::vector<Scope> scopes = {};
   std::vector<ir::IndexAtom> atoms = {};  // numbers of compound atoms in keys
   ir::VarId lane_variable = -1;
-  unsigned lane_count = 0;      // of the enclosing vector loop, or 0
-  llvm::Value* mask = nullptr;  // active lanes, or null: all
-  bool fence = false;           // a non-temporal store was emitted
-  TurnedSquare turned = {};
-  Runs runs = {};
+  unsigned lane_count = 0;              // of the enclosing vector loop, or 0
+  llvm::Value* mask = nullptr;          // active lanes, or null: all
+  bool fence = false;                   // a non-temporal store was emitted
+  ShuffledLoad square = {}, runs = {};  // of load_turned() and load_of_runs(), the last ones
 
   Emitter(const ir::Kernel& kernel, const LaneFacts& lanes, const Arena& arena, const MachineFacts& facts,
           llvm::Function* function, llvm::BasicBlock* entry)

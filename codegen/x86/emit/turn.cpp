@@ -81,23 +81,22 @@ Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index) {
       !walks_along(e, flatten(e, place)))
     return nullptr;
   const std::int64_t column = remainder(index.constant, lanes), first = index.constant - column;
-  TurnedSquare& known = e.turned;
-  if (known.block != e.b.GetInsertBlock() || known.memory != place.memory || known.uniform != index.uniform ||
-      known.lane_step != index.lane_step || known.first != first) {
+  ShuffledLoad& known = e.square;
+  if (!known.is_of(e.b.GetInsertBlock(), place.memory, index, first)) {
     llvm::Type* type = value_type(e.b.getContext(), memory.dtype);
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     known = {e.b.GetInsertBlock(), place.memory, index.uniform, index.lane_step, first, {}};
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const std::int64_t at = (first + lane * index.lane_step) * kElementBytes;
       Value* pointer = address(e, place.memory, index.uniform, kElementBytes, at);
-      known.columns.push_back(
+      known.vectors.push_back(
           tag(e, place.memory,
               e.b.CreateAlignedLoad(vector, pointer, alignment(e, place.memory, index.uniform, kElementBytes, at))));
     }
-    turn(e, known.columns);
+    turn(e, known.vectors);
     known.block = e.b.GetInsertBlock();
   }
-  return known.columns[static_cast<std::size_t>(column)];
+  return known.vectors[static_cast<std::size_t>(column)];
 }
 
 namespace {
@@ -133,9 +132,8 @@ Value* load_of_runs(Emitter& e, const ir::Place& place, const Affine& index) {
       n < 3 || n > kMostElementsOfRun || !in_runs_of(n, memory, index))
     return nullptr;
   const std::int64_t at = remainder(index.constant, n), first = index.constant - at;
-  Runs& known = e.runs;
-  if (known.block != e.b.GetInsertBlock() || known.memory != place.memory || known.uniform != index.uniform ||
-      known.lane_step != n || known.first != first) {
+  ShuffledLoad& known = e.runs;
+  if (!known.is_of(e.b.GetInsertBlock(), place.memory, index, first)) {
     auto* vector = llvm::FixedVectorType::get(value_type(e.b.getContext(), memory.dtype), e.lane_count);
     known = {e.b.GetInsertBlock(), place.memory, index.uniform, n, first, {}};
     for (std::int64_t v = 0; v < n; ++v) {
@@ -150,7 +148,7 @@ Value* load_of_runs(Emitter& e, const ir::Place& place, const Affine& index) {
 }
 
 void forget_shuffled(Emitter& e, ir::MemId memory) {
-  if (e.turned.memory == memory) e.turned.block = nullptr;
+  if (e.square.memory == memory) e.square.block = nullptr;
   if (e.runs.memory == memory) e.runs.block = nullptr;
 }
 

@@ -47,7 +47,7 @@ void Ranges::each_in_copies(std::size_t axis, std::int64_t copies, const std::fu
 
 void Ranges::each_in_parts(std::size_t axis, const std::vector<std::int64_t>& bounds,
                            const std::function<void(Index)>& body) {
-  if (bounds.empty() || unit(axis) > 1 || is_cut(axis)) return each(axis, body);
+  if (unit(axis) > 1) return each(axis, body);
   std::vector<std::int64_t> ends = bounds;
   ends.push_back(of(axis).count);
   for (std::int64_t low = 0; const std::int64_t high : ends) {

@@ -205,6 +205,7 @@ class Nest : public ContractionLoops {
   Panel panel_a_, panel_b_;
   std::size_t fetch_stage_ = 0;  // before which a turn of these loops fetches its part of a run; 0: none does
   std::vector<int> fetch_turns_;
+  static constexpr std::int64_t kMostLinesOfTurn = 2;  // that it fetches, more are a burst
   // The same for what the next task's panel of the first operand is copied from.
   struct Ahead {
     std::size_t first = 0, stage = 0;  // of loops whose turns share it out; before which a turn fetches

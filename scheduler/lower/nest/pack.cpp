@@ -192,10 +192,14 @@ class Packing {
     builder_.store(to_, place, value);
   }
 
-  void vectors(const Index& block) {
+  // The outputs of a block, lanes along them.
+  void each_vector(const std::function<void(const Index& in_block)>& body) {
     unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
-      builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) { store(block, v * s_.lanes + lane); });
+      builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) { body(v * s_.lanes + lane); });
     });
+  }
+  void vectors(const Index& block) {
+    each_vector([&](const Index& in_block) { store(block, in_block); });
   }
 
   void over_apart(std::size_t n, const std::function<void()>& body) {
@@ -268,11 +272,6 @@ class Packing {
   // and then written tap by tap: nine lines at a time would be in the same set of a cache.
   void over_runs() {
     const Split tasks = split(channels() / kPackedRows, ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
-    const auto each_vector = [&](const std::function<void(const Index& in_block)>& body) {
-      unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
-        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) { body(v * s_.lanes + lane); });
-      });
-    };
     parallel(builder_, blocks_, [&](Index block) {
       parallel(builder_, tasks.chunks, [&](Index part) {
         loop_chunk(builder_, tasks, part, [&](Index rows) {
@@ -373,11 +372,8 @@ class Packing {
     };
     const auto set_tap = [&](std::int64_t r, std::int64_t s) { at(dims.r) = Index(r), at(dims.s) = Index(s); };
     const auto vectors_of = [&](const Index& block) {
-      unrolled(builder_, s_.pack_b / s_.lanes, [&](Index v) {
-        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
-          of_elements(block, v * s_.lanes + lane,
-                      [&](std::int64_t r, std::int64_t s) { return set_tap(r, s), element_or_zero(); });
-        });
+      each_vector([&](const Index& in_block) {
+        of_elements(block, in_block, [&](std::int64_t r, std::int64_t s) { return set_tap(r, s), element_or_zero(); });
       });
     };
     // Squares are turned into scratch, since the points of one channel need all of its taps.

@@ -28,7 +28,6 @@ constexpr std::int64_t kMostLinesOfTile = 8;
 // Vectors of a row that are computed side by side, and of a row that is cut into runs of those: in longer ones a run is
 // a small part of a page. Rows of 4 to 16 vectors take 0.98 of the time of the products and the copy, of 32 1.05 (Zen
 // 5).
-constexpr std::int64_t kMostLinesOfTurn = 2;
 constexpr std::int64_t kMostVectorsOfRun = 4, kMostVectorsInRuns = 16;
 
 }  // namespace

@@ -19,12 +19,6 @@ using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
 
-namespace {
-
-constexpr std::int64_t kMostLinesOfTurn = 2;
-
-}  // namespace
-
 void Nest::over_vectors(const std::function<void(Index j)>& body) {
   unrolled(builder_, s_.vectors, [&](Index j) {
     vector_at_ = lane_of(j);
