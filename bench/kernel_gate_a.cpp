@@ -99,7 +99,7 @@ void share(void* context, int worker, std::int64_t first, std::int64_t last) {
     run.phase->entry(run.contender.args.data(), nullptr, task,
                      run.contender.scratch[static_cast<std::size_t>(worker)].get(), run.contender.work.get());
   }
-  run.spent[worker] = thread_milliseconds() - start;
+  run.spent[worker] += thread_milliseconds() - start;  // a worker has several shares
 }
 
 // One run of all phases. Processor time is that of the slowest worker of each phase: it leaves out other programs.
