@@ -17,6 +17,7 @@ class WinogradChooser {
     s_.winograd = kWinogradResults;
     s_.vector = name(dims.k), s_.lanes = target.lanes32();
     s_.vectors = extent(dims.k) > s_.lanes ? 2 : 1;
+    s_.fetch = {{name(dims.q)}, kWinogradResults};
     dims.of_weights ? weights(fused) : results(fused);
   }
 
@@ -50,6 +51,17 @@ class WinogradChooser {
   std::int64_t rows() const { return ir::ceil_divide(extent(dims_.p), kWinogradResults); }
   std::int64_t columns() const { return ir::ceil_divide(extent(dims_.q), kWinogradResults); }
   std::int64_t blocks() const { return ir::ceil_divide(extent(dims_.k), s_.block()); }
+  // So many rows, or fewer of which blocks fill the image better, but no fewer patches than the weights should be read
+  // for. Where all of those leave much of the last block empty, more: what leaves L2 costs less than products for nothing.
+  std::int64_t without_waste(std::int64_t wanted) const {
+    const auto in_blocks = [&](std::int64_t count) { return ir::ceil_divide(rows(), count) * count; };
+    std::int64_t best = wanted;
+    for (std::int64_t fewer = wanted - 1; fewer * columns() >= tuning::kLeastPatches; --fewer)
+      if (in_blocks(fewer) < in_blocks(best)) best = fewer;
+    for (std::int64_t more = wanted + 1; more <= rows() && more * columns() <= tuning::kMostPatches; ++more)
+      if (at(in_blocks(more)) < tuning::kWasteOfPatches * at(in_blocks(best))) best = more;
+    return best;
+  }
   std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
 
   // Rows of patches, or whole images of `most`: as many as L2 holds at all points beside each other, but enough that
@@ -59,8 +71,8 @@ class WinogradChooser {
       const double fit = of_l2 * at(target_.l2_bytes) / at(kPoints * 4 * lanes_of_patch);
       return std::clamp(static_cast<std::int64_t>(fit), tuning::kLeastPatches, tuning::kMostPatches);
     };
-    rows_ = std::clamp<std::int64_t>(wanted(dims_.of_weights ? 1 : tuning::kRowsOfL2) / columns(), 1, rows());
-    rows_ = ir::ceil_divide(rows(), ir::ceil_divide(rows(), rows_));
+    rows_ = without_waste(std::clamp<std::int64_t>(
+        wanted(dims_.of_weights ? 1 : tuning::kRowsOfL2) / columns(), 1, rows()));
     if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted(1) / (rows() * columns()), 1, most);
     const bool from_memory = kPoints * 4 * extent(dims_.c) * extent(dims_.k) > target_.l3_bytes;
     while (most % images_ != 0) images_ += from_memory ? 1 : -1;

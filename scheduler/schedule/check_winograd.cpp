@@ -80,8 +80,12 @@ class Check {
 
   std::string lines() {
     if (s_.unroll_within || !s_.dot.empty() || !s_.inner.empty() || !s_.panel_a.empty() || !s_.panel_b.empty() ||
-        !s_.flush.dims.empty() || !s_.fetch.dims.empty())
-      return "a schedule of Winograd has no within, dot, inner, panel, flush or fetch: those loops are fixed";
+        !s_.flush.dims.empty())
+      return "a schedule of Winograd has no within, dot, inner, panel or flush: those loops are fixed";
+    if (!s_.fetch.dims.empty() &&
+        (s_.fetch_b || s_.fetch.dims != std::vector{name(dims_.q)} || s_.fetch.count % s_.winograd != 0))
+      return fmt::format("Winograd fetches what patches read further along {}: {} {}, not {} {}", name(dims_.q),
+                         name(dims_.q), s_.winograd, fmt::join(s_.fetch.dims, "*"), s_.fetch.count);
     if (dims_.of_weights) {
       if (s_.pack_b > 0 || s_.stream) return "Winograd's weights pack nothing, and combine what they store";
       for (const std::string& along : s_.combine)

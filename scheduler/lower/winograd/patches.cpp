@@ -144,6 +144,25 @@ Arg WinogradLoops::element(const Source& source, bool is_inside) {
       [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
 }
 
+// The line of an element that a later patch reads, the next ones of the task or behind it.
+void WinogradLoops::fetch_ahead(const Source& source, const Index& patch, const Index& in_source, const Index& i,
+                                const Index& j) {
+  if (s_.fetch.dims.empty()) return;
+  const Index row = row_, column = column_, image = dims_.n < 0 ? Index(0) : at(dims_.n);
+  const Index further = patch + Index(s_.fetch.count / kWinogradResults), patch_row = further / patch_columns();
+  const bool several = images() > 1;
+  if (several) set(dims_.n, share(dims_.n).base + patch_row / patch_rows());
+  row_ = share(dims_.p).base + (several ? patch_row % patch_rows() : patch_row) * kWinogradResults;
+  column_ = further % patch_columns() * kWinogradResults;
+  set(dims_.p, row_), set(dims_.q, column_);
+  set(source.lanes, source.first + in_source);
+  move(source, i, j);
+  kernel_.prefetch(source.value, evaluate(source.of->index));
+  row_ = row, column_ = column;
+  if (dims_.n >= 0) set(dims_.n, image);
+  set(dims_.p, row_), set(dims_.q, column_);
+}
+
 WinogradLoops::Points WinogradLoops::declare_points(std::int64_t rows, std::int64_t width, bool zero) {
   constexpr std::int64_t kLine = 16;
   const std::vector<std::int64_t> dims{kAllPoints, rows * width + kLine};
@@ -167,10 +186,11 @@ void WinogradLoops::to_points(const Points& to, const Source& source) {
         builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
           lane_ = lane;
           const Index in_source = vector * s_.lanes + lane;
-          set(source.lanes, source.first + in_source);
           both_axes(
               source.elements, along,
               [&](const Index& i, const Index& j) {
+                fetch_ahead(source, patch, vector * s_.lanes, i, j);
+                set(source.lanes, source.first + in_source);
                 move(source, i, j);
                 return element(source, is_inside);
               },

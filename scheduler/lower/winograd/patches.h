@@ -83,6 +83,8 @@ class WinogradLoops : public ContractionLoops {
                                   const ir::Index& last) const;
   void move(const Source& source, const ir::Index& i, const ir::Index& j);
   ir::Arg element(const Source& source, bool is_inside);
+  void fetch_ahead(const Source& source, const ir::Index& patch, const ir::Index& in_source, const ir::Index& i,
+                   const ir::Index& j);
 
   std::vector<Share> shares_;       // by dim
   std::vector<ir::Index> at_;       // by dim

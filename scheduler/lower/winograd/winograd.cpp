@@ -38,9 +38,33 @@ void Winograd::task() {
 // The sums over channels of a block of outputs, point by point.
 void Winograd::multiply() {
   const std::int64_t held = std::min(s_.accumulators() / s_.vectors, patches()), whole = patches() / held;
+  const std::int64_t tiles = ir::ceil_divide(patches(), held);
   builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
-    serial(builder_, whole, [&](Index tile) { multiply(point, tile * held, held); });
-    if (patches() % held != 0) multiply(point, Index(whole * held), patches() % held);
+    serial(builder_, whole, [&](Index tile) {
+      fetch_results(point * tiles + tile, kAllPoints * tiles);
+      multiply(point, tile * held, held);
+    });
+    if (patches() % held == 0) return;
+    fetch_results(point * tiles + Index(whole), kAllPoints * tiles);
+    multiply(point, Index(whole * held), patches() % held);
+  });
+}
+
+// What the epilogue will touch, a share of the task's elements beside each tile of products. Rows and images lie one
+// behind the other.
+void Winograd::fetch_results(const Index& turn, std::int64_t turns) {
+  if (s_.fetch.dims.empty()) return;
+  const std::int64_t elements = images() * std::min(share(dims_.p).size, extent(dims_.p)) * extent(dims_.q),
+                     of_turn = ir::ceil_divide(elements, turns);
+  if (dims_.n >= 0) set(dims_.n, share(dims_.n).base);
+  set(dims_.p, share(dims_.p).base);
+  unrolled(builder_, of_turn, [&](Index i) {
+    set(dims_.q, turn * of_turn + i);
+    unrolled(builder_, s_.vectors, [&](Index j) {
+      vector_at_ = block_ + j * s_.lanes;
+      kernel_.move_to_dims(evaluate(c_.result));
+      kernel_.prefetch_elements(stored_vectors());
+    });
   });
 }
 

@@ -22,6 +22,7 @@ class Winograd : public WinogradLoops {
   void multiply();
   void multiply(const ir::Index& point, const ir::Index& first, std::int64_t patches);
   void add_terms(ir::MemId sums, const ir::Index& point, const ir::Index& first, std::int64_t patches);
+  void fetch_results(const ir::Index& turn, std::int64_t turns);
   void finish_patches();
   void finish_patch(const ir::Index& patch, const ir::Index& j);
 
