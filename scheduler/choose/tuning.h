@@ -85,10 +85,12 @@ inline constexpr std::int64_t kCostOfComputing = 4;
 
 // --- x86, Winograd
 
-// Patches of a task: as many as L2 holds, from two tiles, for which the weights are read once, to what two cores share.
-inline constexpr std::int64_t kLeastPatches = 28, kMostPatches = 64;
-// The part of L2 for rows of patches: 0.9 of the time with 28 patches at 64 channels, where 56 take 0.74 (Zen 5).
-inline constexpr double kRowsOfL2 = 0.55;
+// Patches of a task: those of one tile of results, for which the weights are read once. One row of 7 takes 0.95 of the
+// time of 49 with 128 channels at 28x28, 0.87 of 28; of 14 with 64 at 56x56 0.93 of 28. With 256 channels, whose weights
+// leave L2 far behind, 8 take 0.96 of 16, but want them at twice the rate from L3 (Zen 5).
+inline constexpr std::int64_t kLeastPatches = 7;
+// Of a weight gradient, whose sums come and go once for them, and where no cache holds the weights.
+inline constexpr std::int64_t kManyPatches = 28, kMostPatches = 64;
 // More rows than that, in place of a last block that is as empty: 0.91 with 128 channels at 28x28, 0.81 with 512 (49
 // patches in place of 56, Zen 5).
 inline constexpr double kWasteOfPatches = 0.9;

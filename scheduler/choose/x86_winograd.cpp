@@ -51,31 +51,32 @@ class WinogradChooser {
   std::int64_t rows() const { return ir::ceil_divide(extent(dims_.p), kWinogradResults); }
   std::int64_t columns() const { return ir::ceil_divide(extent(dims_.q), kWinogradResults); }
   std::int64_t blocks() const { return ir::ceil_divide(extent(dims_.k), s_.block()); }
-  // So many rows, or fewer of which blocks fill the image better, but no fewer patches than the weights should be read
-  // for. Where all of those leave much of the last block empty, more: what leaves L2 costs less than products for nothing.
-  std::int64_t without_waste(std::int64_t wanted) const {
+  std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
+  std::int64_t bytes_of_weights() const { return kPoints * extent(dims_.c) * extent(dims_.k) * bytes(DType::f32); }
+
+  // As many as L2 holds at all points beside each other, but enough that what is as large as the weights, and passes by
+  // once for them, is little.
+  std::int64_t patches_of_l2(std::int64_t lanes_of_patch) const {
+    return std::clamp(target_.l2_bytes / (kPoints * 4 * lanes_of_patch), tuning::kManyPatches, tuning::kMostPatches);
+  }
+  // Rows of so many patches, or whole images of `most`; no fewer than `least`, for which the weights are read once.
+  void take_patches(std::int64_t wanted, std::int64_t least, std::int64_t most) {
+    rows_ = without_waste(std::clamp<std::int64_t>(wanted / columns(), 1, rows()), least);
+    if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted / (rows() * columns()), 1, most);
+    // Where no cache holds the weights, rather more.
+    while (most % images_ != 0) images_ += bytes_of_weights() > target_.l3_bytes ? 1 : -1;
+  }
+  // So many rows, or fewer whose blocks fill the image better. Where all of those leave much of the last block empty,
+  // more: what leaves L2 costs less than products for nothing.
+  std::int64_t without_waste(std::int64_t wanted, std::int64_t least) const {
     const auto in_blocks = [&](std::int64_t count) { return ir::ceil_divide(rows(), count) * count; };
     std::int64_t best = wanted;
-    for (std::int64_t fewer = wanted - 1; fewer * columns() >= tuning::kLeastPatches; --fewer)
+    while (best < rows() && best * columns() < least) ++best;
+    for (std::int64_t fewer = best - 1; fewer * columns() >= least; --fewer)
       if (in_blocks(fewer) < in_blocks(best)) best = fewer;
-    for (std::int64_t more = wanted + 1; more <= rows() && more * columns() <= tuning::kMostPatches; ++more)
+    for (std::int64_t more = best + 1; more <= rows() && more * columns() <= tuning::kMostPatches; ++more)
       if (at(in_blocks(more)) < tuning::kWasteOfPatches * at(in_blocks(best))) best = more;
     return best;
-  }
-  std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
-
-  // Rows of patches, or whole images of `most`: as many as L2 holds at all points beside each other, but enough that
-  // what is as large as the weights, and passes by once for them, is little. Where no cache holds that, rather more.
-  void take_patches(std::int64_t lanes_of_patch, std::int64_t most) {
-    const auto wanted = [&](double of_l2) {
-      const double fit = of_l2 * at(target_.l2_bytes) / at(kPoints * 4 * lanes_of_patch);
-      return std::clamp(static_cast<std::int64_t>(fit), tuning::kLeastPatches, tuning::kMostPatches);
-    };
-    rows_ = without_waste(std::clamp<std::int64_t>(
-        wanted(dims_.of_weights ? 1 : tuning::kRowsOfL2) / columns(), 1, rows()));
-    if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted(1) / (rows() * columns()), 1, most);
-    const bool from_memory = kPoints * 4 * extent(dims_.c) * extent(dims_.k) > target_.l3_bytes;
-    while (most % images_ != 0) images_ += from_memory ? 1 : -1;
   }
 
   // Where the patches are few tasks, outputs are shared out too; their tasks take the same inputs to the points again.
@@ -84,7 +85,13 @@ class WinogradChooser {
     if (const std::int64_t unrolled = std::min(extent(dims_.c), tuning::kUnrolledChannels); unrolled > 1)
       s_.unroll = {{{name(dims_.c)}, unrolled}};
     s_.stream = fused.result_bytes >= target_.l3_bytes / 2;
-    take_patches(extent(dims_.c) + s_.block(), extent(dims_.n));
+    if (bytes_of_weights() > target_.l3_bytes)
+      take_patches(patches_of_l2(extent(dims_.c) + s_.block()), tuning::kManyPatches, extent(dims_.n));
+    else
+      take_patches(tuning::kMostPixels,
+                   bytes_of_weights() > tuning::kStreamedWeightsOfL2 * target_.l2_bytes ? tuning::kMostPixels
+                                                                                        : tuning::kLeastPatches,
+                   extent(dims_.n));
     if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
     const std::int64_t tasks = ir::ceil_divide(extent(dims_.n), images_) * ir::ceil_divide(rows(), rows_);
@@ -103,7 +110,8 @@ class WinogradChooser {
     const std::int64_t images = ir::ceil_divide(
         extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks, shares_ * channel_shares_)));
     parts_ = ir::ceil_divide(extent(dims_.n), images);
-    take_patches(extent(dims_.c) / channel_shares_ + extent(dims_.k) / shares_, images);
+    take_patches(patches_of_l2(extent(dims_.c) / channel_shares_ + extent(dims_.k) / shares_), tuning::kManyPatches,
+                 images);
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
     if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
