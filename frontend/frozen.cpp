@@ -1,6 +1,6 @@
 // Frozen networks: forward is recorded once per input type on a stand-in for x, batch-norm is folded into the
 // convolution before it, and everything that depends on parameters alone is computed there and then. A call puts its
-// own x in the stand-in's place.
+// own x in the stand-in's place (frontend/evaluation/frozen_call.h).
 #include "fusejit/frozen.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
+#include "frontend/evaluation/frozen_call.h"
 #include "frontend/evaluation/trace.h"
 #include "frontend/parameter_storage.h"
 #include "fusejit/autocast.h"
@@ -16,12 +17,6 @@
 
 namespace fusejit {
 namespace {
-
-// The network for one type of x: `trace` computes its only result from `stand_in` and from leaves.
-struct Entry {
-  ir::Value stand_in;
-  Trace trace;
-};
 
 // Marks this thread as tracing with the frozen values.
 class FrozenScope {
@@ -40,38 +35,6 @@ class FrozenScope {
   Recording* before_;
   StandInScope values_;
 };
-
-// The trace's values again with other operands: `replace` may give another value for an entry, else it is copied.
-template <class Replace>
-std::vector<ir::Value> rewritten(const Trace& trace, Replace replace) {
-  std::vector<ir::Value> copies;
-  copies.reserve(trace.entries().size());
-  for (std::size_t i = 0; i < trace.entries().size(); ++i) {
-    const ir::Node& node = *trace.entries()[i].node;
-    if (ir::Value other = replace(i, copies)) {
-      copies.push_back(std::move(other));
-      continue;
-    }
-    std::vector<ir::Operand> operands = node.operands;
-    bool as_before = true;  // as in the copies of a call: nothing is inferred and checked again
-    for (ir::Operand& operand : operands) {
-      if (!operand.value) continue;
-      const ir::Value& copy = copies[static_cast<std::size_t>(trace.number_of(operand.value.get()))];
-      as_before = as_before && copy.type() == operand.value.type();
-      operand.value = copy;
-    }
-    copies.push_back(as_before ? ir::rebuild(node, std::move(operands))
-                     : node.type.shape.rank() == 4
-                         ? ir::build_in(node.type.layout, node.op, std::move(operands), node.attrs)
-                         : ir::build(node.op, std::move(operands), node.attrs));
-  }
-  return copies;
-}
-
-ir::Value counted(const ir::Node* node) {
-  ++node->references;
-  return ir::Value(const_cast<ir::Node*>(node));
-}
 
 Trace trace_of(const ir::Value& result) {
   Trace trace;
@@ -155,7 +118,7 @@ struct Frozen::State {
   std::optional<DType> autocast;  // of where it was frozen, whatever it is called in
   StandIns values;
   std::mutex mutex;  // of the rest
-  std::map<std::string, std::shared_ptr<const Entry>> entries;
+  std::map<std::string, std::shared_ptr<const FrozenGraph>> graphs;
   // What was computed from which leaves, named by address, and the leaves, so that no address is used twice: shared
   // between input types.
   struct Constant {
@@ -164,7 +127,7 @@ struct Frozen::State {
   };
   std::map<std::string, Constant> computed;
 
-  std::shared_ptr<const Entry> entry(const Type& type, const std::optional<Device>& device);
+  std::shared_ptr<const FrozenGraph> graph(const Type& type, const std::optional<Device>& device);
   Tensor constant(const ir::Value& value, const std::optional<Device>& device);
 };
 
@@ -183,21 +146,20 @@ Tensor Frozen::State::constant(const ir::Value& value, const std::optional<Devic
   return result;
 }
 
-std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::optional<Device>& device) {
+std::shared_ptr<const FrozenGraph> Frozen::State::graph(const Type& type, const std::optional<Device>& device) {
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const Entry>& known = entries[device ? type.str() + " on " + device->str() : type.str()];
+  std::shared_ptr<const FrozenGraph>& known = graphs[device ? type.str() + " on " + device->str() : type.str()];
   if (known) return known;
-  auto entry = std::make_shared<Entry>();
-  entry->stand_in = ir::parameter(type, "x");
+  const ir::Value stand_in = ir::parameter(type, "x");
   Tensor y;
   {
     const FrozenScope scope(values);
     const NoGrad off;
     const Autocast cast(autocast.value_or(f32));
-    y = (*module)(tensor_of(entry->stand_in, false, 0, device));
+    y = (*module)(tensor_of(stand_in, false, 0, device));
   }
   const Trace recorded = trace_of(value_of(y));
-  const std::vector<bool> constant_before = constant_entries(recorded, entry->stand_in.get());
+  const std::vector<bool> constant_before = constant_entries(recorded, stand_in.get());
   const auto leaf_or = [](const Trace& trace, std::size_t i) {
     return trace.entries()[i].argument ? counted(trace.entries()[i].node) : ir::Value();
   };
@@ -206,7 +168,7 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::o
     return leaf ? leaf : folded(recorded, constant_before, i, copies);
   });
   const Trace whole = trace_of(fused[static_cast<std::size_t>(recorded.number_of(recorded.results()[0].get()))]);
-  const std::vector<bool> constant_now = constant_entries(whole, entry->stand_in.get());
+  const std::vector<bool> constant_now = constant_entries(whole, stand_in.get());
   // Constants that something else uses are computed; those inside a larger constant are not.
   std::vector<bool> used(whole.entries().size());
   for (std::size_t i = 0; i < used.size(); ++i) {
@@ -219,21 +181,23 @@ std::shared_ptr<const Entry> Frozen::State::entry(const Type& type, const std::o
     const bool compute = constant_now[i] && used[i] && !whole.entries()[i].argument;
     return compute ? value_of(constant(counted(whole.entries()[i].node), device)) : leaf_or(whole, i);
   });
-  entry->trace = trace_of(ready[static_cast<std::size_t>(whole.number_of(whole.results()[0].get()))]);
-  fix_arguments(entry->trace, entry->stand_in.get());
-  return known = std::move(entry);
+  Trace trace = trace_of(ready[static_cast<std::size_t>(whole.number_of(whole.results()[0].get()))]);
+  fix_arguments(trace, stand_in.get());
+  return known = std::make_shared<const FrozenGraph>(stand_in, std::move(trace));
 }
 
 Tensor Frozen::operator()(const Tensor& x) const {
   FJ_CHECK(x.defined(), "a frozen network was called with an empty tensor");
   const ir::Value value = value_of(x);
-  const std::shared_ptr<const Entry> entry = state_->entry(value.type(), x.state()->device);
-  const std::vector<ir::Value> made = rewritten(entry->trace, [&](std::size_t i, const std::vector<ir::Value>&) {
-    const Trace::Entry& e = entry->trace.entries()[i];
-    return e.node == entry->stand_in.get() ? value : e.argument ? counted(e.node) : ir::Value();
-  });
-  const ir::Value& result = made[static_cast<std::size_t>(entry->trace.number_of(entry->trace.results()[0].get()))];
-  return tensor_of(result, x.needs_grad(), x.state()->depth + static_cast<int>(made.size()), x.state()->device);
+  FrozenCall call{state_->graph(value.type(), x.state()->device), value};
+  bool is_there = false;
+  if (!x.needs_grad() && !thread_state().recording) {
+    const std::lock_guard lock(context().graph_mutex);
+    is_there = evaluated(value.get());
+  }
+  if (is_there) return result_of(std::move(call), x.state()->device);
+  const int depth = x.state()->depth + static_cast<int>(call.of->trace.entries().size());
+  return tensor_of(written_out(call), x.needs_grad(), depth, x.state()->device);
 }
 
 void Frozen::compile(const Input& input) const {

@@ -19,6 +19,7 @@
 namespace fusejit {
 
 struct ParameterStorage;  // frontend/parameter_storage.h
+struct FrozenCall;        // frontend/evaluation/frozen_call.h
 
 // What a node carries that is the result of a custom gradient. An empty tensor among `saved` stands for the result
 // itself, which would otherwise keep itself alive.
@@ -35,8 +36,9 @@ struct Attachment {
   // Of a leaf whose value is still to be computed: what computes it. Gradients end at the leaf; computing looks through
   // it, and once the value is there, what it was computed from is forgotten.
   ir::Value source;
-  std::optional<ir::Scalar> number;  // a host scalar; its buffer is made when a plan first takes it
-  std::uint64_t checksum = 0;        // of borrowed bytes, if they are checked
+  std::shared_ptr<const FrozenCall> call;  // the source, not written out
+  std::optional<ir::Scalar> number;        // a host scalar; its buffer is made when a plan first takes it
+  std::uint64_t checksum = 0;              // of borrowed bytes, if they are checked
   bool borrowed = false;
   bool donated_to_run = false;  // to a plan that is running and may overwrite it: who needs it waits until that is over
   std::shared_ptr<const CustomNote> custom;
@@ -51,7 +53,11 @@ struct Attachment {
 inline Attachment* attachment(const ir::Node* node) { return static_cast<Attachment*>(node->attachment.get()); }
 inline bool evaluated(const ir::Node* node) { return node->attachment && attachment(node)->evaluated(); }
 // A leaf that is still to be computed.
-inline bool deferred(const ir::Node* node) { return node->attachment && attachment(node)->source; }
+inline bool deferred(const ir::Node* node) {
+  return node->attachment && (attachment(node)->source || attachment(node)->call);
+}
+// What computes it, written out if it is not yet. Caller holds the graph lock.
+const ir::Value& source_of(const ir::Node* deferred);
 
 struct TensorState {
   ir::Value value;

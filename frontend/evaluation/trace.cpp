@@ -17,7 +17,7 @@ bool ends_walk(const ir::Node* node) { return evaluated(node) || (node->op == ir
 
 // What a node that is to be computed is computed from, one after the other; empty at the end and for numbers.
 const ir::Value* operand(const ir::Node* node, std::size_t i) {
-  if (deferred(node)) return i == 0 ? &attachment(node)->source : nullptr;
+  if (deferred(node)) return i == 0 ? &source_of(node) : nullptr;
   return i < node->operands.size() ? &node->operands[i].value : nullptr;
 }
 
@@ -101,7 +101,7 @@ void Trace::add_result(const ir::Value& value) {
     stack.pop_back();
     if (numbers_.find(node) != kUnknown) continue;  // pushed twice before its turn
     if (deferred(node)) {
-      const ir::Node* source = sources_.emplace_back(attachment(node)->source).get();
+      const ir::Node* source = sources_.emplace_back(source_of(node)).get();
       held(source) += 2;  // by the leaf and by `sources_`
       const int number = number_of(source);
       numbers_.add(node, kFirstLeaf - static_cast<int>(leaves_.size()));
@@ -144,7 +144,7 @@ bool Trace::shares(const ir::Value& value, const Trace& later) const {
 std::vector<ir::Value> Trace::open_leaves(const ir::Value& value, const Trace& later) const {
   std::vector<ir::Value> found;
   std::unordered_set<const ir::Node*> seen;
-  std::vector<ir::Value> stack{deferred(value.get()) ? attachment(value.get())->source : value};
+  std::vector<ir::Value> stack{deferred(value.get()) ? source_of(value.get()) : value};
   while (!stack.empty()) {
     const ir::Value at = std::move(stack.back());
     stack.pop_back();

@@ -2,6 +2,9 @@
 // changes no bit, and goes when they go.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "tests/api/engines.h"
 
 namespace fusejit::testing {
@@ -55,6 +58,77 @@ TEST_P(FrozenNetworks, FoldNormsIntoConvolutionsInGroups) {
   const Tensor x = rand({2, 6, 8, 8}).eval();
   const std::vector<float> plain = net(x).to_vector<float>(), frozen = net.freeze()(x).to_vector<float>();
   for (std::size_t i = 0; i < plain.size(); ++i) ASSERT_NEAR(frozen[i], plain[i], 1e-5) << "element " << i;
+}
+
+// A call's result is computed from a plan that is known, or, where something else is computed with it, from its nodes.
+TEST_P(FrozenNetworks, MeanTheSameAloneAndAsAPart) {
+  nn::Sequential net(nn::Conv2d(3, 3, 3, {.padding = 1}), nn::BatchNorm2d(3), nn::ReLU());
+  net(rand({4, 3, 8, 8})).eval();
+  net.eval();
+  const Frozen serve = net.freeze();
+  const Tensor x = rand({2, 3, 8, 8}).eval();
+  const std::vector<float> alone = serve(x).to_vector<float>(), again = serve(serve(x)).to_vector<float>();
+  EXPECT_EQ(serve(serve(x).eval()).to_vector<float>(), again);
+
+  const Tensor y = serve(x), doubled = y * 2;
+  EXPECT_EQ(doubled.to_vector<float>()[7], alone[7] * 2);
+  EXPECT_EQ(y.to_vector<float>(), alone) << "after it was a part";
+  const Tensor first = serve(x), negative = -first;
+  eval({first, negative});
+  EXPECT_EQ(first.to_vector<float>(), alone) << "beside what is computed from it";
+  EXPECT_EQ(negative.to_vector<float>()[7], -alone[7]);
+  EXPECT_EQ((first + 0).to_vector<float>(), alone) << "evaluated, as an argument";
+
+  EXPECT_EQ(serve(x + 0).to_vector<float>(), alone) << "of an input that is still to be computed";
+  Tensor kept;
+  {
+    const Tensor copy = from_host(x.to_vector<float>().data(), x.shape(), f32).eval();
+    kept = serve(copy);
+  }
+  EXPECT_EQ(kept.to_vector<float>(), alone) << "without the input's handle";
+  const Tensor leaf = x.detach().requires_grad();
+  EXPECT_EQ(grad(sum(serve(leaf)), {leaf})[0].shape(), x.shape());
+  serve(x);  // never asked for
+}
+
+TEST_P(FrozenNetworks, AnswerOnceToManyThreads) {
+  nn::Sequential net = network();
+  net.eval();
+  const Frozen serve = net.freeze();
+  const Tensor x = rand({2, 3, 8, 8}).eval();
+  const std::vector<float> expected = serve(x).to_vector<float>();
+  for (int round = 0; round < 20; ++round) {
+    const Tensor shared = serve(x);
+    std::vector<std::thread> threads;
+    std::atomic<int> right = 0;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        right += shared.to_vector<float>() == expected &&
+                 (t % 2 == 0 ? serve(x) : shared + 0).to_vector<float>() == expected;
+      });
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(right, 4);
+  }
+}
+
+// The input's memory is given back when the result is there, by a function that calls the library.
+TEST_P(FrozenNetworks, LetGoOfTheirInputs) {
+  nn::Sequential net = network();
+  net.eval();
+  const Frozen serve = net.freeze();
+  const Tensor x = rand({2, 3, 8, 8}).eval();
+  const std::vector<float> expected = serve(x).to_vector<float>();
+  for (const bool as_part : {false, true}) {
+    std::vector<float> pixels = x.to_vector<float>();
+    int given_back = 0;
+    Tensor borrowed = borrow(pixels.data(), x.shape(), [&] { given_back += x.to_vector<float>() == pixels; });
+    const Tensor y = serve(borrowed);
+    borrowed = Tensor();
+    EXPECT_EQ(given_back, 0) << "it is still needed";
+    if (as_part) eval({y, y + 1});
+    EXPECT_EQ(y.to_vector<float>(), expected);
+    EXPECT_EQ(given_back, 1);
+  }
 }
 
 TEST_P(FrozenNetworks, GiveTheirMemoryBack) {
