@@ -143,6 +143,7 @@ Schedule random_winograd(Random& random, const Contraction& c, const Schedule& c
     if (random.chance(80)) s.unroll = {{{"c"}, random.from(2, 5)}};
     s.stream = random.chance(20);
   }
+  if (random.chance(60)) s.fetch = {{"q"}, random.from(1, 3) * 4};
   std::vector<std::string> dims{"n", "p", "k"};
   random.shuffle(dims);
   for (const std::string& dim : dims) {

@@ -109,8 +109,17 @@ TEST(Chosen, ProductsOfWhatTheStepComputesCopyItInTheirTasks) {
 TEST(Chosen, WinogradTakesMoreImagesWhereNoCacheHoldsItsWeights) {
   expect(Layer{16, 512, 7, 512, 3}.forward(), kZen5Winograd, "task n/8, k/128");
   expect(Layer{16, 256, 14, 256, 3}.forward(), kZen5Winograd, "task n");
-  expect(Layer{16, 64, 56, 64, 3}.forward(), kZen5Winograd, "task n, p/8");
   expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "tile c 8");
+}
+
+// Those of one tile, or a row of them; blocks of rows leave no block with few.
+TEST(Chosen, WinogradTakesThePatchesOfATile) {
+  expect(Layer{16, 64, 56, 64, 3}.forward(), kZen5Winograd, "task n, p/4");    // 14 a row
+  expect(Layer{16, 128, 28, 128, 3}.forward(), kZen5Winograd, "task n, p/4");  // 7: two rows would be 8 of 7
+  expect(Layer{1, 128, 28, 128, 3}.forward(), kZen5Winograd, "task p/4");
+  expect(Layer{16, 160, 20, 160, 3}.forward(), kZen5Winograd, "task n");       // 5 x 5 at once, not 3 rows of 5
+  expect(Layer{16, 512, 28, 512, 3}.forward(), kZen5Winograd, "task n");       // weights of 36 MiB
+  expect(Layer{16, 64, 56, 64, 3}.weight_grad(), kZen5Winograd, "outer p/8");  // 7 blocks of two rows, not 4 of 4
 }
 
 }  // namespace

@@ -162,5 +162,41 @@ TEST(Pairs, ThatLieSideBySideAreWords) {
   EXPECT_EQ(kernel("%1").find(": u32[1,24,24,32] read"), std::string::npos) << "read by elements too: " << kernel("%1");
 }
 
+constexpr const char* kWinograd = "x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,winograd=2";
+
+// Images of 16x16 are four patches a row, two rows a task.
+TEST(Fetch, WinogradFetchesTheNextPatchAndAPartOfItsResults) {
+  const Found found = convolution(
+      "graph @c(%x: f32[2,64,16,16]:nhwc, %w: f32[64,64,3,3], %side: f32[2,64,16,16]:nhwc) {\n"
+      "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,64,16,16]:nhwc\n"
+      "  %1 = add(%0, %side) : f32[2,64,16,16]:nhwc\n  return %1\n}",
+      kWinograd);
+  ASSERT_NE(found.schedule.find("task n, p/8 pack b 32 fetch q 4"), std::string::npos) << found.schedule;
+  // Behind patch %i3 of row %i2 lies one in the same row, or the first of the next; row 0 of what it reads is padding.
+  EXPECT_NE(found.kernel.find("prefetch %p1[%i0, %i1*8 + %i2*4 + ((%i3 + 1) / 4)*4 - 1, %i6 + ((%i3 + 1) % 4)*4 - 1, "
+                              "%i4*16] l1"),
+            std::string::npos)
+      << found.kernel;
+  // 8 rows of 16 results are four for each of 36 points: read and written by this block of 32 outputs.
+  for (const char* line : {"prefetch %p2[%i0, %i1*8, %i13*4 + %i14, %i12*32 + %i15*16] l1",
+                           "prefetch %p3[%i0, %i1*8, %i13*4 + %i14, %i12*32 + %i15*16] write"})
+    EXPECT_NE(found.kernel.find(line), std::string::npos) << found.kernel;
+}
+
+// Whole images of a task: the next patch may be in the next image.
+TEST(Fetch, WinogradFetchesFromOneImageIntoTheNext) {
+  const Found found = convolution(
+      "graph @c(%x: f32[32,64,8,8]:nhwc, %g: f32[32,64,8,8]:nhwc) {\n"
+      "  %0 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[64,64,3,3]\n  return %0\n}",
+      kWinograd);
+  ASSERT_NE(found.schedule.find("task n/2 combine c*r*s fetch q 4"), std::string::npos) << found.schedule;
+  // Images of 2 x 2 patches: behind patch %i3 of row %i2 of image %i1. Gradients have no padding, and four rows.
+  for (const char* line : {"prefetch %p0[%i0*2 + %i1 + (%i2*2 + %i3 + 1) / 4, ((%i2 + (%i3 + 1) / 2) % 2)*4 - 1, %i6 + "
+                           "((%i3 + 1) % 2)*4 - 1, %i4*16] l1",
+                           "prefetch %p1[%i0*2 + %i8 + (%i9*2 + %i10 + 1) / 4, ((%i9 + (%i10 + 1) / 2) % 2)*4 + 3, "
+                           "%i13 + ((%i10 + 1) % 2)*4, %i11*16] l1"})
+    EXPECT_NE(found.kernel.find(line), std::string::npos) << found.kernel;
+}
+
 }  // namespace
 }  // namespace fusejit::scheduler

@@ -29,8 +29,8 @@ TEST(SharedReductions, OfWhatIsComputedFromAConcatenation) {
             1u);
 }
 
-// A running variance, unbiased, is recorded long after the batch's: the kernel that has its moments takes it, and not the
-// latest that reads the same elements.
+// A running variance, unbiased, is recorded long after the batch's: the kernel that has its moments takes it, and not
+// the latest that reads the same elements.
 TEST(SharedReductions, ASecondVarianceGoesWhereTheFirstIs) {
   const ir::Graph graph = ir::parse_graph(R"(graph @f(%x: f32[8,48,14,14]:nhwc, %m: f32[48]) {
   %0 = mean(%x) {dim=[0,2,3]} : f32[48]

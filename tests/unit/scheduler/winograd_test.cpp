@@ -62,6 +62,10 @@ TEST(WinogradSchedule, IsRefusedWithTheRuleThatItBreaks) {
   const Case cases[] = {
       {"algorithm winograd 4 vector k 16 x 2 tile n*p*q 14 unroll c 4 task n, p/8 pack b 32", ""},
       {"algorithm winograd 4 vector k 16 x 2 task n, k/64, p pack b 32", ""},
+      {"algorithm winograd 4 vector k 16 x 2 task n, p/8 pack b 32 fetch q 8", ""},
+      {"algorithm winograd 4 vector k 16 x 2 task n, p/8 pack b 32 fetch q 6",
+       "fetches what patches read further along q: q 4, not q 6"},
+      {"algorithm winograd 4 vector k 16 x 2 task n, p/8 pack b 32 fetch p 4", "q 4, not p 4"},
       {"algorithm winograd 2 vector k 16 x 2 pack b 32", "Winograd's patches are 4 x 4, not 2"},
       {"algorithm winograd 4 vector k 16 x 2 pack b 32", "stride 1, without groups, and not out[", {.stride = 2}},
       {"algorithm winograd 4 vector k 16 x 2 pack b 32", "for f32, not for bf16 and bf16", {.dtype = DType::bf16}},
