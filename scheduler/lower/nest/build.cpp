@@ -36,6 +36,8 @@ ContractionLoops::ContractionLoops(GroupKernel& kernel, Accumulators& accumulato
       builder_(kernel.builder()),
       accumulators_(accumulators),
       c_(scheduled.contraction),
+      beside_(scheduled.beside),
+      result_(&c_.result),
       s_(scheduled.schedule),
       packed_(scheduled.packed),
       compute_(compute_type(kernel.graph().value(kernel.group().anchor).type().dtype)),
@@ -51,7 +53,7 @@ bool ContractionLoops::sums_over(int d) const {
 }
 
 std::int64_t ContractionLoops::summed_elements() const {
-  std::int64_t elements = 1;
+  auto elements = 1 + static_cast<std::int64_t>(beside_.size());
   for (std::size_t d = 0; d < c_.dims.size(); ++d) elements *= sums_over(static_cast<int>(d)) ? c_.dims[d].extent : 1;
   return elements;
 }
@@ -82,9 +84,25 @@ Vectors ContractionLoops::stored_vectors() const {
   return s_.stream && side_by_side && !has_idle_lanes() ? Vectors::whole : Vectors::some;
 }
 
+void ContractionLoops::over_results(const std::function<void(bool has_terms)>& body) {
+  body(true);
+  for (const std::vector<ir::DimSum>& zero : beside_) {
+    result_ = &zero;
+    body(false);
+  }
+  result_ = &c_.result;
+}
+
+void ContractionLoops::store_results(const Arg& sum) {
+  over_results([&](bool has_terms) {
+    kernel_.move_to_dims(evaluate(*result_));
+    kernel_.store_anchor(has_terms ? sum : KernelBuilder::literal(0, compute_));
+  });
+}
+
 void ContractionLoops::at_result(const std::function<Arg()>& value, const std::function<void()>& body) {
   valid_lanes([&] {
-    kernel_.move_to_dims(evaluate(c_.result));
+    kernel_.move_to_dims(evaluate(*result_));
     kernel_.expression().nested([&] {
       kernel_.expression().bind(kernel_.group().anchor, kernel_.here(), value());
       body();

@@ -14,6 +14,8 @@ struct ScheduledContraction {
   ir::Contraction contraction;
   Schedule schedule;
   ir::MemId packed = -1;  // the second operand laid out anew; -1: read as it is
+  // Elements without terms, of which one lies beside each of the contraction's: their index differs in constants.
+  std::vector<std::vector<ir::DimSum>> beside = {};
 };
 
 // The kernel of a group around these contractions, which write disjoint elements of one result: every tile with the
@@ -49,6 +51,10 @@ class ContractionLoops {
   void valid_lanes(const std::function<void()>& body);
   // Whole vectors side by side in memory, which may go around the caches.
   Vectors stored_vectors() const;
+  // `body` for the contraction's elements, then for those without terms beside them.
+  void over_results(const std::function<void(bool has_terms)>& body);
+  // Where the epilogue sums up nothing: the group's stores of the sum, and of the elements beside it.
+  void store_results(const ir::Arg& sum);
   // `body` where the anchor's element at hand is `value()`.
   void at_result(const std::function<ir::Arg()>& value, const std::function<void()>& body);
   // The same, where the group stores it and, with vector `j` of the state, sums it up.
@@ -81,6 +87,8 @@ class ContractionLoops {
   ir::KernelBuilder& builder_;
   Accumulators& accumulators_;
   const ir::Contraction& c_;
+  const std::vector<std::vector<ir::DimSum>>& beside_;
+  const std::vector<ir::DimSum>* result_;  // where it is at hand: the contraction's, or one of beside_
   const Schedule& s_;
   const ir::MemId packed_;
   const DType compute_;

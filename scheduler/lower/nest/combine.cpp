@@ -96,12 +96,7 @@ void Nest::combine_by_threads() {
     at_element(element, [&] { loaded = builder_.load(partials_, partial_place(part, 0, vector_at_)); });
     return loaded;
   };
-  joining.done = [&](const Index& element, const Arg& sum) {
-    at_element(element, [&] {
-      kernel_.move_to_dims(evaluate(c_.result));
-      kernel_.store_anchor(sum);
-    });
-  };
+  joining.done = [&](const Index& element, const Arg& sum) { at_element(element, [&] { store_results(sum); }); };
   cuda::join_sums(kernel_, joining);
 }
 

@@ -71,6 +71,43 @@ bool calls_functions(const LowerContext& context, const Group& group) {
                      [&](int node) { return ir::op_def(context.graph.value(node)->op).ulp > 0; });
 }
 
+// Elements that have no terms, each beside one of the other contraction's, and summed up with it where the group sums.
+bool lies_beside(const ir::Contraction& zeros, const ir::Contraction& c, const Group& group) {
+  if (zeros.terms() > 0 || c.terms() == 0) return false;
+  for (std::size_t d = 0; d < c.dims.size(); ++d) {
+    const ir::ContractionDim &one = zeros.dims[d], &other = c.dims[d];
+    if (one.name != other.name || one.reduced != other.reduced || (!one.reduced && one.extent != other.extent))
+      return false;
+  }
+  for (std::size_t i = 0; i < c.result.size(); ++i) {
+    const ir::DimSum &one = zeros.result[i], &other = c.result[i];
+    if (one.constant < other.constant) return false;
+    if (one.constant != other.constant && !group.reduced.empty() && !group.reduced[i]) return false;
+  }
+  return true;
+}
+
+// On processors the zeros that lie beside one contraction's elements are finished in its epilogue: what they read comes
+// while products are added up, and is not read in a pass of its own, which has none.
+std::vector<ScheduledContraction> with_zeros(const std::vector<ir::Contraction>& contractions, const Group& group,
+                                             bool processor) {
+  constexpr std::size_t kMostZeros = 3;  // a stride of two: each is a copy of the epilogue
+  std::vector<ScheduledContraction> all;
+  for (const ir::Contraction& contraction : contractions) all.push_back({contraction, {}, -1});
+  for (std::size_t i = 0; processor && i < all.size(); ++i) {
+    std::vector<std::size_t> beside;
+    for (std::size_t z = 0; z < all.size(); ++z)
+      if (lies_beside(all[z].contraction, all[i].contraction, group)) beside.push_back(z);
+    if (beside.size() > kMostZeros) continue;
+    for (const std::size_t z : beside) all[i].beside.push_back(all[z].contraction.result);
+    for (std::size_t n = beside.size(); n-- > 0;) {
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(beside[n]));
+      if (beside[n] < i) --i;
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 std::optional<LoweredGroup> lower_contractions(const LowerContext& context, const Group& group, int lanes) {
@@ -90,8 +127,9 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     fused.functions = calls_functions(context, group);
     fused.words_of_sums = Accumulators(kernel).words();
   }
-  std::vector<ScheduledContraction> scheduled;
-  for (const ir::Contraction& contraction : contractions) {
+  std::vector<ScheduledContraction> scheduled = with_zeros(contractions, group, !cuda);
+  for (ScheduledContraction& one : scheduled) {
+    const ir::Contraction& contraction = one.contraction;
     fused.computes_a = is_computed(context, node, contraction.a),
     fused.computes_b = is_computed(context, node, contraction.b);
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
@@ -113,7 +151,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
       }
       FJ_CHECK(broken.empty(), "{} is no schedule of {}: {}", print(schedule), str(contraction), broken);
     }
-    scheduled.push_back({contraction, std::move(schedule), -1});
+    one.schedule = std::move(schedule);
   }
   for (ScheduledContraction& one : scheduled) {
     if (one.schedule.pack_b == 0) continue;

@@ -157,6 +157,7 @@ class Nest : public ContractionLoops {
   bool fetches_runs() const;
   void plan_fetch_of_runs();
   void fetch_run();
+  std::vector<std::int64_t> elements_beside() const;
   void fetch_new_lines(std::size_t axis, int along);
   bool products_fetch() const { return !s_.combine.empty() && !s_.fetch.dims.empty() && list_dims_.empty(); }
   void fetch_operands();

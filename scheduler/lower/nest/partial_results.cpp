@@ -138,8 +138,7 @@ void ContractionLoops::finish_parts(const Index& block, const Index& in_block) {
   const std::vector<ir::ValueId> sum = builder_.reduce(
       {Index(0)}, {Index(parts())}, Binding::none, {ir::Combiner::add}, {compute_},
       [&](Index part) { return std::vector<Arg>{builder_.load(partials_, partial_place(part, block, in_block))}; });
-  kernel_.move_to_dims(evaluate(c_.result));
-  kernel_.store_anchor(sum[0]);
+  store_results(sum[0]);
 }
 
 void ContractionLoops::over_dims(const std::vector<int>& dims, std::size_t n, const std::function<void()>& body) {
@@ -226,10 +225,7 @@ void ContractionLoops::combine_across(const std::vector<int>& along, const std::
     });
     unrolled(builder_, square, [&](Index j) {
       vector_at_ = block * s_.block() + first + j;
-      at_lane(unit, lane, [&] {
-        kernel_.move_to_dims(evaluate(c_.result));
-        kernel_.store_anchor(builder_.load(sums, {j}));
-      });
+      at_lane(unit, lane, [&] { store_results(builder_.load(sums, {j})); });
     });
   };
   over_blocks_of_vectors(

@@ -257,8 +257,11 @@ void Nest::epilogue() {
       if (!position.is_constant()) is_first.push_back(compare(position, CompareKind::eq, 0));
     is_first.empty() ? shifts() : builder_.when(is_first, shifts);
   }
-  each_accumulator([&](const std::vector<Index>& element, const Index& j) {
-    real_elements([&] { finish_result(of(element), j); });
+  over_results([&](bool has_terms) {
+    each_accumulator([&](const std::vector<Index>& element, const Index& j) {
+      const auto zero = [&] { return KernelBuilder::literal(0, compute_); };
+      real_elements([&] { has_terms ? finish_result(of(element), j) : finish_result(zero, j); });
+    });
   });
 }
 
@@ -290,8 +293,10 @@ void Nest::fetch_result() {
       unrolled(builder_, s_.vectors, [&](Index j) {
         vector_at_ = range(vector_).base + j * s_.lanes;
         if (lines) fetch_new_lines(0, d);
-        kernel_.move_to_dims(evaluate(c_.result));
-        kernel_.prefetch_elements(stored_vectors());
+        over_results([&](bool) {
+          kernel_.move_to_dims(evaluate(*result_));
+          kernel_.prefetch_elements(stored_vectors());
+        });
       });
     });
   });
@@ -314,8 +319,8 @@ bool Nest::fetches_runs() const {
 // By the outermost loops over terms that have a turn for every few lines: an index that is no multiple of the innermost
 // loop's variable costs registers there.
 void Nest::plan_fetch_of_runs() {
-  const std::int64_t lines = held(tile_dims_[0]) * s_.vectors;
-  std::int64_t turns = 1;
+  std::int64_t lines = held(tile_dims_[0]) * s_.vectors, turns = 1;
+  for (const std::int64_t count : elements_beside()) lines *= count;
   for (std::size_t i = 0; i < stages_.size() && turns * kMostLinesOfTurn < lines && c_.terms() > 0; ++i) {
     const int of = stages_[i].loop.dim;
     if (stages_[i].kind != Kind::loop || !dim(of).reduced || is_together(of)) continue;
@@ -331,7 +336,10 @@ void Nest::plan_fetch_of_runs() {
 void Nest::fetch_run() {
   const int along = c_.find(s_.fetch.dims[0]), d = tile_dims_[0];
   const Range tile = range(d), row = range(along);
-  const std::int64_t vectors = dim(vector_).extent / s_.lanes, share = tile.size * s_.vectors;
+  const std::vector<std::int64_t> beside = elements_beside();
+  std::int64_t rows = 1, columns = 1;  // that lie beside each element, in other dims of the result and in the tile's
+  for (std::size_t i = 0; i < beside.size(); ++i) (c_.result[i].coefficient_of(d) != 0 ? columns : rows) *= beside[i];
+  const std::int64_t vectors = dim(vector_).extent / s_.lanes, share = rows * columns * tile.size * s_.vectors;
   Index turn = 0;
   std::int64_t turns = 1;
   for (const int of : fetch_turns_) {
@@ -345,12 +353,35 @@ void Nest::fetch_run() {
   with(along, {row.base + Index(s_.fetch.count), row.size, false, 1}, [&] {
     unrolled(builder_, at_once, [&](Index n) {
       vector_at_ = (first + n) % vectors * s_.lanes;
-      with(d, {tile.base + (first + n) / vectors, 1, false, 1}, [&] {
-        kernel_.move_to_dims(evaluate(c_.result));
+      const Index element = (first + n) / vectors;
+      with(d, {tile.base + element / columns % tile.size, 1, false, 1}, [&] {
+        LogicalIndex index = evaluate(c_.result);
+        Index of_rows = element / columns / tile.size;
+        for (std::size_t i = beside.size(); i-- > 0;) {
+          if (beside[i] == 1) continue;
+          const bool is_column = c_.result[i].coefficient_of(d) != 0;
+          index[i] = index[i] + (is_column ? element % columns : of_rows % beside[i]);
+          if (!is_column) of_rows = of_rows / beside[i];
+        }
+        kernel_.move_to_dims(std::move(index));
         kernel_.prefetch_elements(stored_vectors());
       });
     });
   });
+}
+
+// How many elements along each dim of the result lie from the contraction's to the next of its own, if those without
+// terms are all between: else only its own are fetched.
+std::vector<std::int64_t> Nest::elements_beside() const {
+  std::vector<std::int64_t> beside(c_.result.size(), 1);
+  std::int64_t all = 1;
+  for (std::size_t i = 0; i < beside.size(); ++i) {
+    for (const std::vector<ir::DimSum>& zero : beside_)
+      beside[i] = std::max(beside[i], zero[i].constant - c_.result[i].constant + 1);
+    all *= beside[i];
+  }
+  if (all != 1 + static_cast<std::int64_t>(beside_.size())) beside.assign(beside.size(), 1);
+  return beside;
 }
 
 // Taps that read what the tiles before do not: as many of them as their window moves on.
@@ -434,7 +465,8 @@ void Nest::fetch_weights() {
 // Elements of an epilogue's state: the product of all dims, some of which end early in the last block of their loops.
 Arg Nest::counted(const Index& thread) {
   if (by_threads_) return counted_by_thread(thread);
-  std::vector<Block> blocks;
+  const auto beside = 1 + static_cast<std::int64_t>(beside_.size());
+  std::vector<Block> blocks{{0, beside, beside}};
   for (std::size_t i = 0; i < c_.dims.size(); ++i) {
     const Range& here = range(static_cast<int>(i));
     if (is_summed_by_epilogue(static_cast<int>(i)))

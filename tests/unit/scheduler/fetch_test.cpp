@@ -162,6 +162,40 @@ TEST(Pairs, ThatLieSideBySideAreWords) {
   EXPECT_EQ(kernel("%1").find(": u32[1,24,24,32] read"), std::string::npos) << "read by elements too: " << kernel("%1");
 }
 
+std::string strided_gradient(int size, int stride, const char* rest = "") {
+  return fmt::format(
+      "graph @c(%g: f32[4,128,{1},{1}]:nhwc, %w: f32[128,64,1,1], %side: f32[4,64,{0},{0}]:nhwc) {{\n"
+      "  %0 = conv2d_input_grad(%g, %w) {{input_size=[{0},{0}], stride=[{2},{2}]}} : f32[4,64,{0},{0}]:nhwc\n"
+      "  %1 = add(%0, %side) : f32[4,64,{0},{0}]:nhwc\n{3}}}",
+      size, (size - 1) / stride + 1, stride, *rest ? rest : "  return %1\n");
+}
+
+// Elements that no window of a strided convolution touched lie beside those that one did, and are finished with them.
+TEST(Fetch, WhatHasNoProductsComesBesideThoseOfOthers) {
+  const auto phases = [](const std::string& graph, const char* target = kTarget) {
+    const std::string kernel = convolution(graph, target).kernel;
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = kernel.find("phase", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  const Found found = convolution(strided_gradient(56, 2), kTarget);
+  EXPECT_EQ(phases(strided_gradient(56, 2)), 1u) << found.kernel;
+  // Of the next task's rows, two for each of its own, and all pixels: the second block of outputs fetches second rows.
+  // 56 lines for 32 turns.
+  EXPECT_NE(found.kernel.find("prefetch %p1[%i0, %i1*4 + %i4*2 + (%i2 + %i6 / 28) % 2 + 4, %i5*14 + (%i6 / 2) % 2 + "
+                              "((%i6 / 4) % 7)*2, %i7*16 + (%i6 % 2)*32] l1"),
+            std::string::npos)
+      << found.kernel;
+  EXPECT_EQ(phases(strided_gradient(55, 2)), 4u)
+      << "rows and columns of an odd size have one more element with products";
+  EXPECT_EQ(phases(strided_gradient(54, 3)), 9u) << "nine copies of the epilogue";
+  EXPECT_GE(phases(strided_gradient(56, 2), "cuda:sm_90"), 4u);
+  const char* sums = "  %2 = sum(%1) {dim=[0,2,3], keepdim=true} : f32[1,64,1,1]\n  return %1, %2\n";
+  EXPECT_EQ(phases(strided_gradient(56, 2, sums)), 2u) << "and one that combines sums";
+  const char* columns = "  %2 = sum(%1) {dim=[0,2], keepdim=true} : f32[1,64,1,56]\n  return %1, %2\n";
+  EXPECT_NE(phases(strided_gradient(56, 2, columns)), 2u) << "sums of columns are kept apart";
+}
+
 constexpr const char* kWinograd = "x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,winograd=2";
 
 // Images of 16x16 are four patches a row, two rows a task.
