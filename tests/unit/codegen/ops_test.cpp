@@ -195,13 +195,14 @@ TEST(HalfPrecision, WidensAndRoundsEveryValue) {
   for (Isa isa : {Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2}) {
     if (!codegen::x86::host_supports(isa)) continue;
     for (DType half : {DType::f16, DType::bf16}) {
-      const ir::Kernel kernel = ir::parse_kernel(
-          fmt::format("kernel @k(%x: {0}[65536] read, %w: f32[65536] write, %e: f32[65536] read, %y: {0}[65536] write) "
-                      "on {1} {{ phase {{ for %i in "
-                      "0..4096 {{ for %l in 0..16 vector {{ %0 = load %x[%i*16 + %l] : {0}  %1 = cast(%0) : f32  store "
-                      "%w[%i*16 + %l], %1  "
-                      "%2 = load %e[%i*16 + %l] : f32  %3 = cast(%2) : {0}  store %y[%i*16 + %l], %3 }} }} }} }}",
-                      name(half), name(isa)));
+      const ir::Kernel kernel = ir::parse_kernel(fmt::format(
+          "kernel @k(%x: {0}[65536] read, %w: f32[65536] write, %e: f32[65536] read, %y: {0}[65536] write, "
+          "%v: f32[65536] write) on {1} {{ phase {{ for %i in "
+          "0..4096 {{ for %l in 0..16 vector {{ %0 = load %x[%i*16 + %l] : {0}  %1 = cast(%0) : f32  store "
+          "%w[%i*16 + %l], %1  "
+          "%2 = load %e[%i*16 + %l] : f32  %3 = cast(%2) : {0}  store %y[%i*16 + %l], %3  %4 = cast(%3) : f32  "
+          "store %v[%i*16 + %l], %4 }} }} }} }}",
+          name(half), name(isa)));
       const auto compiled = codegen::x86::compile(kernel, Target{});
       for (int step : {-1, 0, 1}) {
         Operands expected = random_operands(kernel, Values::ordinary, 1);
