@@ -353,7 +353,8 @@ class Packing {
     const WinogradTransform transform(builder_, has_fma(context_.target.isa), type_);
     std::int64_t elements = 1;
     for (const std::int64_t extent : dims_) elements *= extent;
-    const bool stream = elements * bytes(type_) >= context_.target.l3_bytes / 2;  // gone before they are read
+    // Whole lines, of which a cache would read each before it is overwritten: 9 MiB take 0.8 of the time around it.
+    const bool stream = elements * bytes(type_) >= context_.target.l3_bytes / 4;
     const auto of_elements = [&](const Index& block, const Index& in_block, const auto& element_at) {
       at(vector_) = block * s_.pack_b + in_block;
       std::vector<std::vector<Arg>> columns;  // by s, then point
