@@ -86,8 +86,8 @@ inline constexpr std::int64_t kCostOfComputing = 4;
 // --- x86, Winograd
 
 // Patches of a task: those of one tile of results, for which the weights are read once. One row of 7 takes 0.95 of the
-// time of 49 with 128 channels at 28x28, 0.87 of 28; of 14 with 64 at 56x56 0.93 of 28. With 256 channels, whose weights
-// leave L2 far behind, 8 take 0.96 of 16, but want them at twice the rate from L3 (Zen 5).
+// time of 49 with 128 channels at 28x28, 0.87 of 28; of 14 with 64 at 56x56 0.93 of 28. With 256 channels, whose
+// weights leave L2 far behind, 8 take 0.96 of 16, but want them at twice the rate from L3 (Zen 5).
 inline constexpr std::int64_t kLeastPatches = 7;
 // Of a weight gradient, whose sums come and go once for them, and where no cache holds the weights.
 inline constexpr std::int64_t kManyPatches = 28, kMostPatches = 64;
@@ -101,10 +101,11 @@ inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWe
 inline constexpr std::int64_t kSumsOfL2 = 2;
 // So that tasks share out channels too, until their sums are this part of L2.
 inline constexpr double kSumsInL2 = 0.6;
-// Cycles for a vector of a patch's inputs and of its results (Sapphire Rapids: 0.75 and 0.48 ms at 64 channels, 56x56),
-// bytes a cycle that weights come with from L3, what tiles reach of the peak, and what Winograd must save.
-inline constexpr double kWinogradInputCycles = 420, kWinogradResultCycles = 270, kWeightBytesPerCycle = 16,
-                        kPartOfPeak = 0.93, kWinogradGain = 0.9;
+// Cycles for a vector of a patch's inputs and of its results, fetched ahead (64 channels at 56x56; 16 to 16 channels at
+// 32x32 take 0.6 of the direct one's time and 8 to 64 at 56x56 0.65, Zen 5), bytes a cycle that weights come with from
+// L3 and from L2, what tiles reach of the peak, and what Winograd must save.
+inline constexpr double kWinogradInputCycles = 250, kWinogradResultCycles = 200, kWeightBytesPerCycle = 16,
+                        kWeightBytesFromL2 = 64, kPartOfPeak = 0.93, kWinogradGain = 0.9;
 
 // --- x86, groups without an anchor
 

@@ -34,8 +34,9 @@ class WinogradChooser {
         kWinogradTaps * kWinogradTaps * products * at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
     // The transformed weights, or their sums, come and go once for the patches that are at hand together.
     const double moved = points * elements * 4 * (dims_.of_weights ? 2 : 1) / at(patches_at_once());
-    double patch = points * products + moved / tuning::kWeightBytesPerCycle +
-                   tuning::kWinogradInputCycles * inputs * at(shares_) +
+    const double rate =
+        2 * bytes_of_weights() <= target_.l2_bytes ? tuning::kWeightBytesFromL2 : tuning::kWeightBytesPerCycle;
+    double patch = points * products + moved / rate + tuning::kWinogradInputCycles * inputs * at(shares_) +
                    tuning::kWinogradResultCycles * outputs * at(channel_shares_);
     double all = patch * at(extent(dims_.n) * rows() * columns());
     if (dims_.of_weights) all += tuning::kWinogradResultCycles * at(extent(dims_.c)) * outputs * at(parts_);

@@ -120,6 +120,11 @@ TEST(WinogradSchedule, IsChosenWhereTheTargetAllowsItAndItPays) {
   const Convolution last{.x = {1, 512, 7, 7}, .w = {512, 512, 3, 3}}, few{.x = {16, 4, 56, 56}, .w = {16, 4, 3, 3}};
   EXPECT_EQ(chosen("x86:avx512,winograd=1,fma=2", last), 0);
   EXPECT_EQ(chosen("x86:avx512,winograd=1", few), 0);
+  // Timed on a Zen 5: 0.6 and 0.65 of the direct one's time, and 1.03.
+  const char* zen5 = "x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1,winograd=1";
+  EXPECT_EQ(chosen(zen5, {.x = {128, 16, 32, 32}, .w = {16, 16, 3, 3}}), 4);
+  EXPECT_EQ(chosen(zen5, {.x = {128, 8, 32, 32}, .w = {32, 8, 3, 3}}), 4);
+  EXPECT_EQ(chosen(zen5, {.x = {16, 3, 112, 112}, .w = {64, 3, 3, 3}}), 0);
   EXPECT_EQ(chosen("x86:avx512,winograd=2", last), 4);
   EXPECT_EQ(chosen("x86:avx512,winograd=2", few), 4);
 }
