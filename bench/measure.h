@@ -83,7 +83,8 @@ class Workers {
     for (std::int64_t task = first; task < last; ++task) {
       region.phase.entry(region.args, nullptr, task, scratch, region.work);
     }
-    region.workers.spent_[static_cast<std::size_t>(worker)] += thread_milliseconds() - start;  // a worker has several shares
+    // A worker has several shares.
+    region.workers.spent_[static_cast<std::size_t>(worker)] += thread_milliseconds() - start;
   }
   void reserve(std::int64_t bytes) {
     if (scratch_ && bytes <= stride_) return;

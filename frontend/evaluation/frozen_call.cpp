@@ -92,11 +92,12 @@ Tensor result_of(FrozenCall call, std::optional<Device> device) {
 bool evaluate_call(const Tensor& tensor) {
   if (thread_state().recording) return false;
   const runtime::UnforkedRun unforked;
-  const ir::Value value = value_of(tensor);
+  ir::Value value;
   std::shared_ptr<const FrozenCall> call;
   std::vector<runtime::Buffer> arguments;
   {
     const std::lock_guard lock(context().graph_mutex);
+    value = tensor.state()->value;
     const Attachment* note = attachment(value.get());
     if (!note || !note->call || note->source || note->evaluated() || !context().pending.empty()) return false;
     call = note->call;

@@ -55,6 +55,8 @@ class WinogradChooser {
   std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
   std::int64_t bytes_of_weights() const { return kPoints * extent(dims_.c) * extent(dims_.k) * bytes(DType::f32); }
 
+  bool weights_come_from_memory() const { return bytes_of_weights() > target_.l3_bytes; }
+
   // As many as L2 holds at all points beside each other, but enough that what is as large as the weights, and passes by
   // once for them, is little.
   std::int64_t patches_of_l2(std::int64_t lanes_of_patch) const {
@@ -65,7 +67,7 @@ class WinogradChooser {
     rows_ = without_waste(std::clamp<std::int64_t>(wanted / columns(), 1, rows()), least);
     if (rows_ == rows()) images_ = std::clamp<std::int64_t>(wanted / (rows() * columns()), 1, most);
     // Where no cache holds the weights, rather more.
-    while (most % images_ != 0) images_ += bytes_of_weights() > target_.l3_bytes ? 1 : -1;
+    while (most % images_ != 0) images_ += weights_come_from_memory() ? 1 : -1;
   }
   // So many rows, or fewer whose blocks fill the image better. Where all of those leave much of the last block empty,
   // more: what leaves L2 costs less than products for nothing.
@@ -86,13 +88,11 @@ class WinogradChooser {
     if (const std::int64_t unrolled = std::min(extent(dims_.c), tuning::kUnrolledChannels); unrolled > 1)
       s_.unroll = {{{name(dims_.c)}, unrolled}};
     s_.stream = fused.result_bytes >= target_.l3_bytes / 2;
-    if (bytes_of_weights() > target_.l3_bytes)
+    const bool leave_l2 = bytes_of_weights() > tuning::kStreamedWeightsOfL2 * target_.l2_bytes;
+    if (weights_come_from_memory())
       take_patches(patches_of_l2(extent(dims_.c) + s_.block()), tuning::kManyPatches, extent(dims_.n));
     else
-      take_patches(tuning::kMostPixels,
-                   bytes_of_weights() > tuning::kStreamedWeightsOfL2 * target_.l2_bytes ? tuning::kMostPixels
-                                                                                        : tuning::kLeastPatches,
-                   extent(dims_.n));
+      take_patches(tuning::kMostPixels, leave_l2 ? tuning::kMostPixels : tuning::kLeastPatches, extent(dims_.n));
     if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
     const std::int64_t tasks = ir::ceil_divide(extent(dims_.n), images_) * ir::ceil_divide(rows(), rows_);

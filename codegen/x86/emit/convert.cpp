@@ -18,13 +18,13 @@ Value* number(Value* like, std::uint64_t n) { return llvm::ConstantInt::get(like
 Type* lanes(Value* x, Type* element) { return with_lanes_of(element, x->getType()); }
 Value* is_nan(Builder& b, Value* x) { return b.CreateFCmpUNO(x, x); }
 
+constexpr unsigned kLanes = 16;
+
 // A whole register of AVX-512, whose upper halves one instruction packs where LLVM takes three.
 bool fills_register(const MachineFacts& facts, Value* x) {
   const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  return facts.vector_width == "512" && vector != nullptr && vector->getNumElements() == 16;
+  return facts.vector_width == "512" && vector != nullptr && vector->getNumElements() == kLanes;
 }
-
-constexpr unsigned kLanes = 16;
 
 Value* packed_high_halves(Builder& b, Value* x) {
   std::vector<llvm::Constant*> odd;

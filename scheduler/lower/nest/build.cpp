@@ -53,7 +53,7 @@ bool ContractionLoops::sums_over(int d) const {
 }
 
 std::int64_t ContractionLoops::summed_elements() const {
-  auto elements = 1 + static_cast<std::int64_t>(beside_.size());
+  std::int64_t elements = elements_together();
   for (std::size_t d = 0; d < c_.dims.size(); ++d) elements *= sums_over(static_cast<int>(d)) ? c_.dims[d].extent : 1;
   return elements;
 }

@@ -51,6 +51,8 @@ class ContractionLoops {
   void valid_lanes(const std::function<void()>& body);
   // Whole vectors side by side in memory, which may go around the caches.
   Vectors stored_vectors() const;
+  // The contraction's element and those beside it.
+  std::int64_t elements_together() const { return 1 + static_cast<std::int64_t>(beside_.size()); }
   // `body` for the contraction's elements, then for those without terms beside them.
   void over_results(const std::function<void(bool has_terms)>& body);
   // Where the epilogue sums up nothing: the group's stores of the sum, and of the elements beside it.

@@ -93,19 +93,19 @@ std::vector<ScheduledContraction> with_zeros(const std::vector<ir::Contraction>&
                                              bool processor) {
   constexpr std::size_t kMostZeros = 3;  // a stride of two: each is a copy of the epilogue
   std::vector<ScheduledContraction> all;
-  for (const ir::Contraction& contraction : contractions) all.push_back({contraction, {}, -1});
-  for (std::size_t i = 0; processor && i < all.size(); ++i) {
-    std::vector<std::size_t> beside;
-    for (std::size_t z = 0; z < all.size(); ++z)
-      if (lies_beside(all[z].contraction, all[i].contraction, group)) beside.push_back(z);
-    if (beside.size() > kMostZeros) continue;
-    for (const std::size_t z : beside) all[i].beside.push_back(all[z].contraction.result);
-    for (std::size_t n = beside.size(); n-- > 0;) {
-      all.erase(all.begin() + static_cast<std::ptrdiff_t>(beside[n]));
-      if (beside[n] < i) --i;
-    }
+  std::vector<bool> taken(contractions.size());
+  for (const ir::Contraction& contraction : contractions) {
+    ScheduledContraction& one = all.emplace_back(ScheduledContraction{contraction, {}, -1});
+    std::vector<std::size_t> zeros;
+    for (std::size_t z = 0; processor && z < contractions.size(); ++z)
+      if (!taken[z] && lies_beside(contractions[z], contraction, group)) zeros.push_back(z);
+    if (zeros.size() > kMostZeros) continue;
+    for (const std::size_t z : zeros) one.beside.push_back(contractions[z].result), taken[z] = true;
   }
-  return all;
+  std::vector<ScheduledContraction> left;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!taken[i]) left.push_back(std::move(all[i]));
+  return left;
 }
 
 }  // namespace

@@ -380,7 +380,7 @@ std::vector<std::int64_t> Nest::elements_beside() const {
       beside[i] = std::max(beside[i], zero[i].constant - c_.result[i].constant + 1);
     all *= beside[i];
   }
-  if (all != 1 + static_cast<std::int64_t>(beside_.size())) beside.assign(beside.size(), 1);
+  if (all != elements_together()) beside.assign(beside.size(), 1);
   return beside;
 }
 
@@ -465,8 +465,7 @@ void Nest::fetch_weights() {
 // Elements of an epilogue's state: the product of all dims, some of which end early in the last block of their loops.
 Arg Nest::counted(const Index& thread) {
   if (by_threads_) return counted_by_thread(thread);
-  const auto beside = 1 + static_cast<std::int64_t>(beside_.size());
-  std::vector<Block> blocks{{0, beside, beside}};
+  std::vector<Block> blocks{{0, elements_together(), elements_together()}};
   for (std::size_t i = 0; i < c_.dims.size(); ++i) {
     const Range& here = range(static_cast<int>(i));
     if (is_summed_by_epilogue(static_cast<int>(i)))

@@ -75,13 +75,17 @@ void WinogradLoops::over_shares(const std::vector<ScheduledLoop>& loops, bool ta
 std::int64_t WinogradLoops::patch_rows() const { return ir::ceil_divide(share(dims_.p).size, kWinogradResults); }
 std::int64_t WinogradLoops::patch_columns() const { return ir::ceil_divide(extent(dims_.q), kWinogradResults); }
 
+void WinogradLoops::set_patch(const Index& image, const Index& row, const Index& column) {
+  row_ = row, column_ = column;
+  set(dims_.n, image), set(dims_.p, row_), set(dims_.q, column_);
+}
+
 void WinogradLoops::over_patches(const std::function<void(const Index& patch)>& body) {
   serial(builder_, images(), [&](Index image) {
     serial(builder_, patch_rows(), [&](Index row) {
       serial(builder_, patch_columns(), [&](Index column) {
-        if (dims_.n >= 0) set(dims_.n, share(dims_.n).base + image);
-        row_ = share(dims_.p).base + row * kWinogradResults, column_ = column * kWinogradResults;
-        set(dims_.p, row_), set(dims_.q, column_);
+        set_patch(dims_.n < 0 ? Index(0) : share(dims_.n).base + image, share(dims_.p).base + row * kWinogradResults,
+                  column * kWinogradResults);
         body((image * patch_rows() + row) * patch_columns() + column);
       });
     });
@@ -148,19 +152,16 @@ Arg WinogradLoops::element(const Source& source, bool is_inside) {
 void WinogradLoops::fetch_ahead(const Source& source, const Index& patch, const Index& in_source, const Index& i,
                                 const Index& j) {
   if (s_.fetch.dims.empty()) return;
-  const Index row = row_, column = column_, image = dims_.n < 0 ? Index(0) : at(dims_.n);
+  const Index image = dims_.n < 0 ? Index(0) : at(dims_.n), row = row_, column = column_;
   const Index further = patch + Index(s_.fetch.count / kWinogradResults), patch_row = further / patch_columns();
   const bool several = images() > 1;
-  if (several) set(dims_.n, share(dims_.n).base + patch_row / patch_rows());
-  row_ = share(dims_.p).base + (several ? patch_row % patch_rows() : patch_row) * kWinogradResults;
-  column_ = further % patch_columns() * kWinogradResults;
-  set(dims_.p, row_), set(dims_.q, column_);
+  set_patch(several ? share(dims_.n).base + patch_row / patch_rows() : image,
+            share(dims_.p).base + (several ? patch_row % patch_rows() : patch_row) * kWinogradResults,
+            further % patch_columns() * kWinogradResults);
   set(source.lanes, source.first + in_source);
   move(source, i, j);
   kernel_.prefetch(source.value, evaluate(source.of->index));
-  row_ = row, column_ = column;
-  if (dims_.n >= 0) set(dims_.n, image);
-  set(dims_.p, row_), set(dims_.q, column_);
+  set_patch(image, row, column);
 }
 
 WinogradLoops::Points WinogradLoops::declare_points(std::int64_t rows, std::int64_t width, bool zero) {

@@ -81,6 +81,8 @@ class WinogradLoops : public ContractionLoops {
  private:
   std::vector<ir::Compare> inside(const Source& source, std::size_t axis, const ir::Index& first,
                                   const ir::Index& last) const;
+  // The first elements of the patch at hand; there may be no dim of images.
+  void set_patch(const ir::Index& image, const ir::Index& row, const ir::Index& column);
   void move(const Source& source, const ir::Index& i, const ir::Index& j);
   ir::Arg element(const Source& source, bool is_inside);
   void fetch_ahead(const Source& source, const ir::Index& patch, const ir::Index& in_source, const ir::Index& i,

@@ -40,13 +40,12 @@ void Winograd::multiply() {
   const std::int64_t held = std::min(s_.accumulators() / s_.vectors, patches()), whole = patches() / held;
   const std::int64_t tiles = ir::ceil_divide(patches(), held);
   builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
-    serial(builder_, whole, [&](Index tile) {
+    const auto tile_at = [&](const Index& tile, std::int64_t count) {
       fetch_results(point * tiles + tile, kAllPoints * tiles);
-      multiply(point, tile * held, held);
-    });
-    if (patches() % held == 0) return;
-    fetch_results(point * tiles + Index(whole), kAllPoints * tiles);
-    multiply(point, Index(whole * held), patches() % held);
+      multiply(point, tile * held, count);
+    };
+    serial(builder_, whole, [&](Index tile) { tile_at(tile, held); });
+    if (patches() % held != 0) tile_at(Index(whole), patches() % held);
   });
 }
 
