@@ -68,7 +68,7 @@ int main(int argc, char** argv) {
     options.reschedule.anchor = [&](const auto&, const auto&) {
       return scheduler::parse_schedule(schedule);
     };
-  FmaPeak peak(machine);
+  PeakInTurn peak(machine);
   fmt::print("{} thread{}, target {}\n{:<26} {:<8} {:>8} {:>18} {:>8} {:>7} {:>7} {:>8} {:>7}\n", threads,
              threads > 1 ? "s" : "", machine.str(), "layer", "pass", "cpu ms", "best .. 90 %", "GFLOP/s", "% peak",
              "best %", "pack ms", "compile");

@@ -3,8 +3,8 @@
 
 Every contender is a process that answers lines (bench/peers/README.md). Each is started once with an empty cache, for
 its first step; then those that fit into memory together run in turn, round by round, first quietly and then beside a
-busy loop. Peak and bandwidth are probed before and after. Writes results.json (every round), table.md and table.svg;
-with --write also docs/performance.md, between its marks, and docs/performance-cpu.svg.
+busy loop. The FMA peak is measured in each round, peak and bandwidth before and after. Writes results.json (every
+round), table.md and table.svg; with --write also docs/performance.md, between its marks, and docs/performance-cpu.svg.
 """
 
 import argparse
@@ -117,7 +117,8 @@ def measure(options):
         began = time.monotonic()
         about = {"title": workload.title, "mode": workload.mode, "batch": workload.batch,
                  **work_of(workload, options.programs)}
-        result = heats.contest(workload, contenders_of(workload, options), settings)
+        result = heats.contest(workload, contenders_of(workload, options), settings,
+                               workloads.reference(options.programs, options.threads))
         about["seconds"] = round(time.monotonic() - began)
         heats.say(f"  {about['seconds']} s")
         data["workloads"].append({**about, **result})

@@ -20,6 +20,7 @@
 #include "ir/kernel/kernel.h"
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/cpu/roofline.h"
 #include "runtime/cpu/thread_pool.h"
 #include "scheduler/make_plan.h"
 
@@ -53,6 +54,7 @@ class Workers {
  public:
   explicit Workers(int threads) : pool_(threads), spent_(static_cast<std::size_t>(threads)) {}
   int threads() const { return pool_.threads(); }
+  runtime::ThreadPool& pool() { return pool_; }
 
   // Runs all phases and adds one entry to `timing`.
   void run(const codegen::CompiledKernel& kernel, const std::vector<const void*>& args, void* work, Timing& timing) {
@@ -98,32 +100,18 @@ class Workers {
   std::int64_t stride_ = 0;
 };
 
-// Independent accumulators of FMAs in registers: no kernel does more.
-class FmaPeak {
+// The FMA peak in turn with what is measured: the upper quartile of its runs, as others disturb some.
+class PeakInTurn {
  public:
-  explicit FmaPeak(const Target& target) : out_(take(64 * kAccumulators * 64)), in_(take(4096)) {
-    const int lanes = target.lanes32(), accumulators = lanes == 16 ? kAccumulators : 12;
-    const ir::Kernel kernel = ir::parse_kernel(fmt::format(R"(
-kernel @fma_peak(%x: f32[32] read align 64, %y: f32[64,{1},{0}] write align 64) on {2} {{
-  phase {{ for %t in 0..64 threads {{ for %l in 0..{0} vector {{ local %acc: f32[{1}] register = 0
-    %a = load %x[%l] : f32  %b = load %x[%l + {0}] : f32
-    for %i in 0..5000 {{ for %u in 0..2 unroll {{ for %j in 0..{1} unroll {{
-      %0 = load %acc[%j] : f32  %1 = fma(%0, %a, %b) : f32  store %acc[%j], %1 }} }} }}
-    for %j in 0..{1} unroll {{ %2 = load %acc[%j] : f32  store %y[%t, %j, %l], %2 }} }} }} }} }})",
-                                                           lanes, accumulators, name(target.isa)));
-    code_ = codegen::x86::compile(kernel, target);
-    flop_ = 2.0 * 64 * 5000 * 2 * accumulators * lanes;
-    std::memset(in_.get(), 0, 4096);
+  explicit PeakInTurn(const Target& target) : peak_(target) {}
+  void measure(Workers& workers) {
+    for (int run = 0; run < 4; ++run) runs_.push_back(peak_.gflops(workers.pool()));
   }
-  void measure(Workers& workers) { workers.run(*code_, {in_.get(), out_.get()}, nullptr, timing_); }
-  double gflops() const { return flop_ / timing_.median() * 1e-6; }
+  double gflops() const { return quantile(runs_, 0.75); }
 
  private:
-  static constexpr int kAccumulators = 24;
-  std::shared_ptr<const codegen::CompiledKernel> code_;
-  double flop_ = 0;
-  Block out_, in_;
-  Timing timing_;
+  runtime::FmaPeak peak_;
+  std::vector<double> runs_;
 };
 
 // A plan with memory and machine code; every step is timed by itself.

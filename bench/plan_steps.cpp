@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
   TimedPlan timed(model.graph, {machine, scheduler::parse_rules(rules), {model.donated.begin(), model.donated.end()}});
   const double compile = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   Workers workers(threads);
-  FmaPeak peak(machine);
+  PeakInTurn peak(machine);
   for (int round = -1; round < rounds; ++round) {
     if (round == 0) timed.forget();
     peak.measure(workers);

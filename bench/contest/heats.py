@@ -19,6 +19,9 @@ import time
 from contest.contender import Failed, Running
 
 
+PEAK_RUNS = 8  # three milliseconds each
+
+
 @dataclasses.dataclass(frozen=True)
 class Settings:
     threads: int = 2
@@ -90,10 +93,11 @@ def warmed(running, part, settings):
         before = now
 
 
-def take_rounds(field, counts, part, condition, settings, entries):
-    """One record: by round, each contender's median. One that fails is out of it, and its entry says why."""
-    record = {"part": part, "condition": condition, "rounds": []}
-    own = lambda: sum(running.processor_seconds() for running in field.values())
+def take_rounds(field, counts, part, condition, settings, entries, peak=None):
+    """One record: by round, each contender's median, and the FMA peak of that round. One that fails is out of it, and
+    its entry says why."""
+    record = {"part": part, "condition": condition, "rounds": [], "peak_gflops": []}
+    own = lambda: sum(running.processor_seconds() for running in [*field.values(), *([peak] if peak else [])])
     began, worked, ours = time.monotonic(), busy_seconds(), own()
     for r in range(settings.rounds):
         names, taken = list(field), {}
@@ -108,15 +112,21 @@ def take_rounds(field, counts, part, condition, settings, entries):
             entries[name]["peak_mib"] = said["peak_mib"]
             entries[name]["loss"] = said.get("loss")
         record["rounds"].append(taken)
+        if peak:
+            # The third of eight: what another program disturbed is not the machine's peak, and one lucky run is not either.
+            record["peak_gflops"].append(1e3 / sorted(peak.run(PEAK_RUNS)["ms"])[PEAK_RUNS // 4])
     elapsed = time.monotonic() - began
     others = busy_seconds() - worked - (own() - ours) - (elapsed if condition == "busy" else 0)
     record["others_used_cores"] = round(max(0.0, others) / elapsed, 3) if elapsed > 0 else 0
     return record
 
 
-def run_heat(workload, contenders, caches, settings, entries):
-    field, records = {}, []
+def run_heat(workload, contenders, caches, settings, entries, reference=None):
+    field, records, peak = {}, [], None
     try:
+        if reference:
+            peak = Running(reference, "", settings.patience, processors(settings.threads))
+            peak.run(PEAK_RUNS)
         for c in contenders:
             try:
                 field[c.name] = Running(c, caches[c.name], settings.patience, processors(settings.threads))
@@ -137,18 +147,19 @@ def run_heat(workload, contenders, caches, settings, entries):
                 except Failed as why:
                     entries[name]["problem"] = str(why)
                     field.pop(name).end()
-            records.append(take_rounds(field, counts, part, "quiet", settings, entries))
+            records.append(take_rounds(field, counts, part, "quiet", settings, entries, peak))
             if settings.busy and workload.mode != "layers":
                 with busy_loop(settings.threads):
                     records.append(take_rounds(field, counts, part, "busy", settings, entries))
     finally:
-        for running in field.values():
+        for running in [*field.values(), *([peak] if peak else [])]:
             running.end()
     return records
 
 
-def contest(workload, contenders, settings):
-    """{"contenders": name -> entry, "records": [...]}: everything that was measured of one workload."""
+def contest(workload, contenders, settings, reference=None):
+    """{"contenders": name -> entry, "records": [...]}: everything that was measured of one workload. `reference` is
+    asked in every quiet round what a GFLOP takes at the FMA peak: clocks move by some percent within minutes."""
     if workload.mode == "layers":  # many parts, each a few milliseconds
         settings = dataclasses.replace(settings, seconds=settings.seconds / 10, warm_up_seconds=2)
     entries = {c.name: {"peer": c.peer} for c in contenders}
@@ -172,7 +183,8 @@ def contest(workload, contenders, settings):
             peaks = {c.name: entries[c.name]["peak_mib"] for c in running}
             for names in packed([c.name for c in running], peaks, settings.memory_mib):
                 say(f"  together: {', '.join(names)}")
-                records += run_heat(workload, [c for c in running if c.name in names], caches, settings, entries)
+                records += run_heat(workload, [c for c in running if c.name in names], caches, settings, entries,
+                                    reference)
         return {"key": workload.key, "contenders": entries, "records": records}
     finally:
         shutil.rmtree(root, ignore_errors=True)

@@ -14,7 +14,7 @@ text { font: 12px sans-serif; fill: #222 } .title { font-weight: bold } .problem
 
 def panel(data, w, left, top):
     """SVG elements, and the height they take."""
-    peak = summary.best_of(data["peak"])
+    peak = summary.machine(data, w)
     rows = summary.rows(w, w.get("gflop"), peak["gflops"])
     longest = max((row.ms for row in rows if row.ms is not None), default=1.0)
     best, scale = summary.best_peer(w), BAR / longest

@@ -63,7 +63,27 @@ def best_peer(result, part="", condition="quiet"):
     return min(named, key=ratios.get) if named else None
 
 
-def rows(result, gflop=None, peak_gflops=None, part=""):
+def peak_gflops(result, part=None):
+    """FMA peak of the rounds (of one part, or of all), their median; None where it was not measured in turn."""
+    peaks = [peak for record in result["records"] if record["condition"] == "quiet" and part in (None, record["part"])
+             for peak in record.get("peak_gflops", [])]
+    return statistics.median(peaks) if peaks else None
+
+
+def of_peak(result, name, gflop, probed_gflops, part=""):
+    """GFLOP of a step at the peak, in units of what the step takes: the median of rounds, each with the peak of its own
+    (`probed_gflops` where rounds have none). None if nothing is known."""
+    shares = []
+    for record in result["records"]:
+        if (record["part"], record["condition"]) != (part, "quiet"):
+            continue
+        peaks = record.get("peak_gflops") or [probed_gflops] * len(record["rounds"])
+        shares += [gflop / r[name] * 1e3 / peak for r, peak in zip(record["rounds"], peaks)
+                   if name in r and gflop and peak]
+    return statistics.median(shares) if shares else None
+
+
+def rows(result, gflop=None, probed_gflops=None, part=""):
     """All contenders in the order they were named, those that failed too."""
     quiet, busy = ratios_to_best_peer(result, part), ratios_to_best_peer(result, part, "busy")
     found = []
@@ -75,7 +95,7 @@ def rows(result, gflop=None, peak_gflops=None, part=""):
             ms = statistics.median(taken)
             row = dataclasses.replace(
                 row, ms=ms, low=quantile(taken, 0.05), high=quantile(taken, 0.95), ratio=quiet.get(name),
-                of_peak=gflop / ms * 1e3 / peak_gflops if gflop and peak_gflops else None,
+                of_peak=of_peak(result, name, gflop, probed_gflops, part),
                 peak_mib=entry.get("peak_mib"))
         if beside:
             row = dataclasses.replace(row, busy_ms=statistics.median(beside), busy_ratio=busy.get(name))
@@ -90,25 +110,29 @@ def floor_ms(gflop, mib, peak, products=1):
             mib * 2**20 / peak["gigabytes_per_second"] * 1e-6 if mib and peak["gigabytes_per_second"] else None)
 
 
-def best_of(peaks):
-    """Of the probes before and after: what the machine was seen to do at least."""
-    return {key: max(peak[key] for peak in peaks.values()) for key in ("gflops", "gigabytes_per_second")}
+def machine(data, result):
+    """What the machine was seen to do: arithmetic in the rounds of this workload, else, like bytes, the better of the
+    probes before and after."""
+    best = {key: max(peak[key] for peak in data["peak"].values()) for key in ("gflops", "gigabytes_per_second")}
+    return {**best, "gflops": peak_gflops(result) or best["gflops"]}
 
 
-def layer_sums(result, layers, batch, direction):
-    """By name: (milliseconds, GFLOP) of one pass of all convolutions, each as often as it is in the network; only of
-    contenders that ran all of them."""
+def layer_sums(result, layers, batch, direction, probed_gflops=None):
+    """By name: (milliseconds, part of the peak) of one pass of all convolutions, each as often as it is in the network;
+    only of contenders that ran all of them."""
     sums = {}
     for name in result["contenders"]:
-        ms = gflop = 0.0
+        ms = at_peak = 0.0
         for layer in layers:
             taken = times(result, name, layer.part(direction, batch))
             if not taken:
                 if direction == "dx" and layer.channels == 3:
                     continue
                 break
-            ms += layer.count * statistics.median(taken)
-            gflop += layer.count * layer.gflop(batch)
+            took = layer.count * statistics.median(taken)
+            ms += took
+            share = of_peak(result, name, layer.gflop(batch), probed_gflops, layer.part(direction, batch))
+            at_peak = None if share is None or at_peak is None else at_peak + share * took
         else:
-            sums[name] = (ms, gflop)
+            sums[name] = (ms, at_peak / ms if at_peak and ms else None)
     return sums

@@ -52,13 +52,12 @@ def overview(data):
 
 
 def all_rows(data, w, part=""):
-    peak = summary.best_of(data["peak"])
-    return summary.rows(w, w.get("gflop"), peak["gflops"], part)
+    return summary.rows(w, w.get("gflop"), summary.machine(data, w)["gflops"], part)
 
 
 def workload_rows(data, w):
     """The heading row with the floor, then a row a contender."""
-    arithmetic, bytes_ms = summary.floor_ms(w.get("gflop"), w.get("mib"), summary.best_of(data["peak"]),
+    arithmetic, bytes_ms = summary.floor_ms(w.get("gflop"), w.get("mib"), summary.machine(data, w),
                                             w.get("products", 1))
     floors = [f"{number(w.get(key))} {unit} in {number(ms)} ms" for key, unit, ms in
               (("gflop", "GFLOP", arithmetic), ("mib", "MiB", bytes_ms)) if ms is not None]
@@ -84,8 +83,8 @@ def network_table(data):
 
 def layer_tables(data, w):
     """Sums of each pass by contender, then fusejit's figures layer by layer."""
-    layers, peak = resnet50_layers(), summary.best_of(data["peak"])["gflops"]
-    sums = {p: summary.layer_sums(w, layers, w["batch"], p) for p in PASSES}
+    layers, peak = resnet50_layers(), summary.machine(data, w)["gflops"]
+    sums = {p: summary.layer_sums(w, layers, w["batch"], p, peak) for p in PASSES}
     body = []
     for name, entry in w["contenders"].items():
         if not any(name in of_pass for of_pass in sums.values()):
@@ -93,9 +92,9 @@ def layer_tables(data, w):
             continue
         cells = [bold(name, not entry["peer"])]
         for of_pass in sums.values():
-            ms, gflop = of_pass.get(name, (None, None))
+            ms, share = of_pass.get(name, (None, None))
             best = min((of_pass[n][0] for n in of_pass if w["contenders"][n]["peer"]), default=None)
-            cells += [number(ms), percent(gflop / ms * 1e3 / peak) if ms and peak else "",
+            cells += [number(ms), percent(share),
                       ratio(ms / best) if ms and best else ""]
         body.append(cells)
     head = ["all convolutions"] + [cell for p in PASSES for cell in (f"{PASS_NAMES[p]}, ms", "% of peak", "ratio")]
@@ -122,17 +121,19 @@ def versions(data):
 
 def markdown(data, picture=None):
     before, after = data["peak"]["before"], data["peak"]["after"]
+    in_turn = [peak for w in data["workloads"] for record in w["records"] for peak in record.get("peak_gflops", [])]
+    moved = f" ({number(min(in_turn))} to {number(max(in_turn))} in the rounds)" if in_turn else ""
     others = [record["others_used_cores"] for w in data["workloads"] for record in w["records"]]
     intro = (
         f"{data['date']}, {data['processor']}, {data['threads']} threads. FMA peak before and after "
-        f"{number(before['gflops'])} and {number(after['gflops'])} GFLOP/s, copying "
+        f"{number(before['gflops'])} and {number(after['gflops'])} GFLOP/s{moved}, copying "
         f"{number(before['gigabytes_per_second'])} and {number(after['gigabytes_per_second'])} GB/s. Peers: "
         f"{versions(data)}. Medians of {data['rounds']} rounds in turn; a ratio is one of times of the same round, and "
         f"below 1 is faster than the best peer. Other programs used "
         f"{number(summary.quantile(others, 0.5) if others else 0, 2)} cores meanwhile (median; at most "
-        f"{number(max(others, default=0), 2)}). % of the peak counts the products of "
-        "the direct convolution: Winograd may exceed 100, and so may bf16, whose products are twice as fast. Memory is "
-        "the growth of the process from its start, with everything it loads, to its largest size.")
+        f"{number(max(others, default=0), 2)}). % of the peak is of that of the same "
+        "round and counts the products of the direct convolution: Winograd may exceed 100, and so may bf16, whose "
+        "products are twice as fast. Memory is the growth of the process from its start, with everything it loads, to its largest size.")
     parts = [intro, overview(data), f"![Milliseconds of a step]({picture})" if picture else "", network_table(data)]
     parts += [layer_tables(data, w) for w in data["workloads"] if w["mode"] == "layers"]
     return "\n\n".join(part for part in parts if part) + "\n"

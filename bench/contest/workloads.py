@@ -115,6 +115,11 @@ def own(workload, programs, threads):
     return contenders
 
 
+def reference(programs, threads):
+    """What tells the FMA peak in turn with them."""
+    return Contender("FMA peak", (str(programs / "machine_peak"), "--threads", str(threads), "--in-turn", "1"))
+
+
 def pytorch_forms(workload):
     """Names and flags."""
     if workload.mode == "layers":

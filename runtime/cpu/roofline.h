@@ -3,10 +3,30 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "fusejit/target.h"
+#include "runtime/cpu/thread_pool.h"
+
+namespace fusejit::codegen {
+struct CompiledKernel;
+}
 
 namespace fusejit::runtime {
+
+// Independent accumulators of FMAs in registers: no kernel does more.
+class FmaPeak {
+ public:
+  explicit FmaPeak(const Target& target);
+  // f32 GFLOP/s of one run of every thread, wall time, about three milliseconds; 0 where the target's FMAs do not run
+  // here.
+  double gflops(ThreadPool& pool) const;
+
+ private:
+  std::shared_ptr<const codegen::CompiledKernel> code_;  // null: does not run here
+  double flop_ = 0;                                      // of one thread
+};
 
 struct Roofline {
   double gflops = 0;                // f32 FMAs in registers; 0: not known here

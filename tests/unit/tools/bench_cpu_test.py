@@ -79,6 +79,12 @@ class Measuring(unittest.TestCase):
         counts = {line.split()[0]: line.split()[2] for line in self.log.read_text().splitlines()}
         self.assertEqual(counts, {"20": "5", "40": "3", "60": "2"})  # 100 ms of each
 
+    def test_the_peak_is_measured_in_each_quiet_round(self):
+        settings = heats.Settings(**{**vars(SETTINGS), "busy": True})
+        result = heats.contest(WORKLOAD, [self.fake("a", 20, peer=False)], settings, self.fake("FMA peak", 5))
+        self.assertEqual([r["peak_gflops"] for r in result["records"]], [[200.0] * 3, []])
+        self.assertEqual(list(result["contenders"]), ["a"])
+
     def test_beside_a_busy_loop_is_a_condition_of_its_own(self):
         settings = heats.Settings(**{**vars(SETTINGS), "busy": True})
         result = heats.contest(WORKLOAD, [self.fake("a", 20, peer=False), self.fake("b", 40)], settings)
@@ -128,12 +134,22 @@ class Figures(unittest.TestCase):
         self.assertEqual(ratios, {"own": 0.5, "a": 1.0})
 
     def test_parts_of_the_peak_and_floors(self):
-        row = summary.rows(result_of([[{"own": 100}]], set()), gflop=10, peak_gflops=200)[0]
+        row = summary.rows(result_of([[{"own": 100}]], set()), gflop=10, probed_gflops=200)[0]
         self.assertAlmostEqual(row.of_peak, 0.5)  # 10 GFLOP in 0.1 s are 100 GFLOP/s
         floors = summary.floor_ms(10, 1000, {"gflops": 200, "gigabytes_per_second": 20})
         self.assertAlmostEqual(floors[0], 50)
         self.assertAlmostEqual(summary.floor_ms(10, 1000, {"gflops": 200, "gigabytes_per_second": 20}, 2)[0], 25)
         self.assertAlmostEqual(floors[1], 52.4288)
+
+    def test_a_part_of_the_peak_is_one_of_the_same_round(self):
+        result = result_of([[{"own": 100}, {"own": 50}, {"own": 200}]], set())
+        result["records"][0]["peak_gflops"] = [200.0, 400.0, 100.0]  # clocks moved: half of the peak each time
+        self.assertAlmostEqual(summary.rows(result, gflop=10, probed_gflops=999)[0].of_peak, 0.5)
+        self.assertEqual(summary.peak_gflops(result), 200)
+        self.assertEqual(summary.machine(data_of([result]), result), {"gflops": 200, "gigabytes_per_second": 20})
+        result["records"][0]["peak_gflops"] = []  # as runs of before have it
+        self.assertEqual(summary.machine(data_of([result]), result)["gflops"], 200)
+        self.assertAlmostEqual(summary.rows(result, gflop=10, probed_gflops=200)[0].of_peak, 0.5)
 
     def test_layers_are_those_of_the_network(self):
         layers = workloads.resnet50_layers()
@@ -153,7 +169,12 @@ class Figures(unittest.TestCase):
         result = {"contenders": {"own": {"peer": False}, "half": {"peer": True}}, "records": records}
         sums = summary.layer_sums(result, layers, 2, "forward")
         self.assertEqual(list(sums), ["own"])
-        self.assertEqual(sums["own"][0], 8.0)
+        self.assertEqual(sums["own"], (8.0, None))
+        for record in records:
+            record["peak_gflops"] = [1.0 if " 2 3 8 4 3 " in record["part"] else 0.5]
+        first, second = (layer.gflop(2) * 500 for layer in layers)
+        self.assertAlmostEqual(summary.layer_sums(result, layers, 2, "forward")["own"][1],
+                               (first + 3 * second / 0.5) / 4)
         self.assertEqual(summary.layer_sums(result, layers, 2, "dx")["own"][0], 6.0)
 
 
