@@ -122,6 +122,9 @@ class Neighbours {
       s.*panel = of_.outer.front().dims[0];
       add(std::move(s));
     }
+    Schedule s = of_;
+    s.tiles_a = !s.tiles_a;
+    if (!s.panel_a.empty()) add(std::move(s));
   }
 
   void stores() {

@@ -18,6 +18,8 @@ class TilesOfWeights : X86Chooser {
   }
 
  private:
+  static constexpr int kVectorsOfTiles = 2;
+
   // A sum over pixels: a tile of weights stays in registers while a block of pixels passes; partial sums of image
   // blocks are added in a fixed order.
   void tiles_of_weights() {
@@ -31,18 +33,23 @@ class TilesOfWeights : X86Chooser {
     if (groups == 1 && has_many_registers() && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0 &&
         (few || (!dot && suits_wide_tile(channels, product(taps), area_of_pixel(p, q)))))
       s_.vectors = 4;
+    const bool tiles = !few && !dot && groups == 1 && product(planes) == 1 &&
+                       window_of(p).stride * window_of(q).stride == 1 &&
+                       suits_tiles(extent(n), channels, product(taps));
+    if (tiles) s_.vectors = kVectorsOfTiles;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
                        most = std::min(vectors_in_registers(), tuning::kMostPixels);
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    const bool in_panel = dot || fused_.computes_a;
+    const bool in_panel = dot || tiles || fused_.computes_a;
     // Tasks that share out outputs and channels where those are many, else outputs and images.
     const std::optional<Shares> shares =
-        !few && groups == 1 && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
+        !few && groups == 1 && !tiles && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
             ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0)
             : std::nullopt;
     const std::int64_t together = shares     ? shares->blocks
+                                  : tiles    ? blocks_of_tiles(channels, product(taps))
                                   : in_panel ? blocks_of_panel(blocks, channels, product(taps), dot)
                                              : 1;
     const std::int64_t tasks = shares ? target_.tasks : blocks / together * groups;
@@ -75,8 +82,10 @@ class TilesOfWeights : X86Chooser {
                                    (dot ? 2 : bytes(fused_.compute)),
                        least =
                            few && in_panel && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
-        wanted = std::max<std::int64_t>(
-            least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1) / row_bytes);
+        wanted = tiles ? rows_of_tiles(p, q, channels, product(taps))
+                       : std::max<std::int64_t>(least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) *
+                                                                                 tuning::kPanelOfL1) /
+                                                           row_bytes);
     const bool shares_rows = rows_of_task < extent(p);  // then blocks of them fill those of a task
     const std::int64_t rows_at_once = shares_rows ? divisor_below(rows_of_task, wanted) : evenly(rows_of_task, wanted);
     const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, rows_at_once));
@@ -93,8 +102,9 @@ class TilesOfWeights : X86Chooser {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     };
     if (in_panel) s_.panel_a = innermost();
+    s_.tiles_a = tiles;
     if (together > 1) add(s_.outer, name(roles_.outputs));
-    if (!few || dot || fused_.computes_b) s_.panel_b = innermost();
+    if ((!few && !tiles) || dot || fused_.computes_b) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
       for (const int d : taps)
         if (d != taps.back()) add_if_any(s_.outer, d);
@@ -103,17 +113,18 @@ class TilesOfWeights : X86Chooser {
       s_.outer.push_back({s_.tile[0].dims, 0});
       if ((in_panel || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
     } else {
-      for (const int d : taps) add_if_any(s_.outer, d);
       const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
-      add_if_any(s_.outer, channel);
+      if (tiles) add_if_any(s_.outer, channel);  // whose pixels stay in L1 while taps pass
+      for (const int d : taps) add_if_any(s_.outer, d);
+      if (!tiles) add_if_any(s_.outer, channel);
       if (row_blocks.chunks > 1) {
         s_.fetch = {{name(p)}, row_blocks.chunk};
       } else if (product(taps) == 1 || images == at_once) {  // else tiles pass over small images often enough
         s_.fetch = {{name(n)}, images};
       }
       // Else what is fetched of the first operand for the next turn would take the place of what is read in this one.
-      s_.fetch_b = !s_.fetch.dims.empty() && shares_sets(q, channel);
+      s_.fetch_b = !tiles && !s_.fetch.dims.empty() && shares_sets(q, channel);
     }
     if (images > at_once) add(s_.inner, name(n));
     add_inner_window(p);
@@ -126,6 +137,36 @@ class TilesOfWeights : X86Chooser {
     if (channels * taps < tuning::kLeastWeightsOfWideTile) return false;
     return taps == 1 || (area == 1 && (weight_bytes() <= target_.l2_bytes / 4 ||
                                        extent(roles_.outputs) >= tuning::kLeastOutputsOfWideTaps));
+  }
+  // The first operand is laid out tile by tile, so that a long run of pixels passes before the next tile: where weights
+  // are few, each element is multiplied so often that its copy is little, and images alone are tasks enough.
+  bool suits_tiles(std::int64_t images, std::int64_t channels, std::int64_t taps) const {
+    const std::int64_t outputs = extent(roles_.outputs), block = kVectorsOfTiles * s_.lanes;
+    if (!has_many_registers() || target_.fma_per_cycle != 2 || outputs % block != 0) return false;
+    if (channels < tuning::kLeastChannelsOfTask || outputs * taps < tuning::kLeastUsesOfTile) return false;
+    if (images * (outputs / block / blocks_of_tiles(channels, taps)) < tuning::kTasksOfSums) return false;
+    if (taps > 1) return weight_bytes() <= part_of_l2(tuning::kSumsOfTilesInL2);
+    if (fused_.computes_a || fused_.computes_b) return false;  // those wait for memory: two shorter panels are better
+    return weight_bytes() <= target_.l2_bytes / 8 ? 2 * outputs >= channels
+                                                  : weight_bytes() <= target_.l2_bytes / 4 && outputs >= 2 * channels;
+  }
+  // Blocks of outputs that one panel of tiles is for: their sums stay in L2 beside it.
+  std::int64_t blocks_of_tiles(std::int64_t channels, std::int64_t taps) const {
+    const std::int64_t block = kVectorsOfTiles * s_.lanes, sums = block * channels * taps * bytes(fused_.compute);
+    return divisor_below(extent(roles_.outputs) / block,
+                         std::max<std::int64_t>(1, part_of_l2(tuning::kSumsOfTilesInL2) / sums));
+  }
+  // Rows of pixels that a panel of tiles is for.
+  std::int64_t rows_of_tiles(int p, int q, std::int64_t channels, std::int64_t taps) const {
+    const std::int64_t columns = std::max<std::int64_t>(1, extent(q));
+    if (taps == 1) return ir::ceil_divide(tuning::kPixelsOfTile, columns);
+    const std::int64_t row = window_of(q).in * channels * bytes(fused_.compute),
+                       around = extent(window_of(p).other) - 1,
+                       fit = part_of_l2(tuning::kPanelOfTilesInL2) / row - around;
+    return std::clamp<std::int64_t>(fit, 1, tuning::kMostPixelsOfTile / columns);
+  }
+  std::int64_t part_of_l2(double part) const {
+    return static_cast<std::int64_t>(static_cast<double>(target_.l2_bytes) * part);
   }
   // Fewer parts, if they can be of one size and are no more than twice as large.
   static Split of_one_size(const Split& parts) {

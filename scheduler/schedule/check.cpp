@@ -213,6 +213,24 @@ class Check {
       if (*after != Schedule::kTask && std::none_of(s_.outer.begin(), s_.outer.end(), is_it))
         return fmt::format("a panel is built in every task or inside of an outer loop, and none is over {}", *after);
     }
+    return s_.tiles_a ? tiles_of_panel() : "";
+  }
+
+  // One dim of the first operand, alone in its index and read element by element, is what a tile holds.
+  std::string tiles_of_panel() {
+    if (s_.panel_a.empty() || s_.tile.size() != 1 || s_.tile[0].dims.size() != 1)
+      return "a panel of tiles is one of the first operand, for a tile over one dim";
+    const int d = c_.find(s_.tile[0].dims[0]);
+    const auto alone = [&](const ir::DimSum& sum) {
+      return sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(d) == 1;
+    };
+    if (std::none_of(c_.a.index.begin(), c_.a.index.end(), alone) || !s_.dot.empty())
+      return fmt::format("a panel of tiles has one element of the first operand for each {}", s_.tile[0].dims[0]);
+    for (const auto* list : {&s_.outer, &s_.inner})
+      for (const ScheduledLoop& loop : *list)
+        if (loop.dims == s_.tile[0].dims && loop.step % s_.tile[0].count != 0)
+          return fmt::format("a panel of tiles of {} is not read by tiles that begin at every {}", s_.tile[0].count,
+                             loop.step);
     return "";
   }
 

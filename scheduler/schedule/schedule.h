@@ -11,7 +11,8 @@
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
 //     inner p, q, r, s, c      loops inside of it; where parallel dims end, the register tile begins
-//     panel a task, b k        copies in scratch, padding included: of a in every task, of b inside of the outer k
+//     panel a task, b k        copies in scratch, padding included: of a in every task, of b inside of the outer k;
+//                              "panel a p tiles": what a tile reads of each pixel side by side, tile after tile
 //     pack b 32                the second operand is laid out beforehand, as it is read, 32 k a block
 //     combine c*r*s            partial results are added up in memory, lanes along combinations of c, r and s
 //     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
@@ -87,8 +88,9 @@ struct Schedule {
   // outer loop over a dim. Empty: it is read as it is.
   static constexpr const char* kTask = "task";
   std::string panel_a, panel_b;
-  std::string panel_maxima;          // rows, while which pass the first maxima of windows over them are kept in scratch
-  std::int64_t pack_b = 0;           // elements of the vector's dim in a block; 0: the operand is read as it is
+  bool tiles_a = false;      // what a tile reads of panel_a lies side by side, element by element of the other dims
+  std::string panel_maxima;  // rows, while which pass the first maxima of windows over them are kept in scratch
+  std::int64_t pack_b = 0;   // elements of the vector's dim in a block; 0: the operand is read as it is
   std::vector<std::string> combine;  // empty: results are finished in registers
   Extent flush;                      // no dims: sums stay in their type
   Extent fetch;                      // no dims: no prefetch; else the distance

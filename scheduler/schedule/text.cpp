@@ -76,6 +76,7 @@ class Reader {
                                                               : nullptr;
         if (panel == nullptr) Lexer::fail(operand, "there are panels of a, of b and of maxima");
         *panel = dim();
+        if (panel == &s.panel_a) s.tiles_a = tokens_.accept("tiles");
       } while (tokens_.accept(","));
     }
     if (tokens_.accept("pack")) tokens_.expect("b"), s.pack_b = positive();
@@ -164,7 +165,9 @@ std::vector<std::string> lines_of(const Schedule& s) {
   line("inner", str(s.inner));
   std::string panels;
   for (const auto& [of, where] : {std::pair{"a", &s.panel_a}, {"b", &s.panel_b}, {"maxima", &s.panel_maxima}})
-    if (!where->empty()) panels += fmt::format("{}{} {}", panels.empty() ? "" : ", ", of, *where);
+    if (!where->empty())
+      panels += fmt::format("{}{} {}{}", panels.empty() ? "" : ", ", of, *where,
+                            where == &s.panel_a && s.tiles_a ? " tiles" : "");
   line("panel", panels);
   if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));

@@ -149,6 +149,8 @@ void Nest::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
 void Nest::walk(std::size_t stage) {
   if (stage > 0 && stage == fetch_stage_) fetch_run();
   if (stage > 0 && stage == ahead_.stage) fetch_ahead();
+  for (const Panel* panel : {&panel_a_, &panel_b_})
+    if (panel->fetched_at == stage && stage > 0) fetch_next(*panel);
   if (stage == stages_.size()) return products();
   switch (stages_[stage].kind) {
     case Kind::loop:

@@ -56,9 +56,17 @@ class Nest : public ContractionLoops {
     std::vector<Axis> axes = {};
     std::vector<int> order = {};  // logical dims, outermost first
     ir::MemId memory = -1;
-    ir::Index first = 0;       // vector of a row that is copied here
-    std::int64_t vectors = 0;  // of a row that are copied side by side
+    ir::Index first = 0;                     // vector of a row that is copied here
+    std::int64_t vectors = 0;                // of a row that are copied side by side
+    int tile_axis = -1;                      // the logical dim that tiles are of, if what each reads lies together
+    std::int64_t tile = 0;                   // elements of it
+    std::size_t inside = 0, fetched_at = 0;  // stages: the first that reads it; before which the next one is fetched
     bool is_open() const { return memory >= 0; }
+  };
+  // So many elements of a logical dim, `step` from one to the next.
+  struct Run {
+    std::size_t axis = 0;
+    std::int64_t count = 1, step = 1;
   };
   using Body = std::function<void(ir::Index)>;
 
@@ -110,6 +118,7 @@ class Nest : public ContractionLoops {
   // panel.cpp: copies of operands
   std::int64_t size_in_panel(int d) const;
   void measure(Panel& panel) const;
+  std::vector<std::int64_t> dims_of(const Panel& panel) const;
   void in_panel(Panel& panel, std::size_t next);
   bool computes(const Panel& panel) const;
   void fill(Panel& panel);
@@ -118,12 +127,12 @@ class Nest : public ContractionLoops {
   bool has_edges_alone(int axis) const;
   void over_axis(const Panel& panel, std::size_t d, const std::function<void(const ir::Index& i, bool inside)>& body);
   void fill(const Panel& panel, std::size_t n, std::vector<ir::Index>& at, bool zero);
+  void fill_tiles(const Panel& panel, std::vector<ir::Index>& at, bool zero);
+  std::vector<ir::Index> place_in(const Panel& panel, const std::vector<ir::Index>& at) const;
   void fetch_for_panel(const Panel& panel, std::size_t row, std::vector<ir::Index>& at);
-  ir::Index turn_of_panel(bool of_products, std::int64_t& turns) const;
-  std::int64_t lines_of(const Panel& panel, std::vector<std::int64_t>& counts) const;
-  enum class FetchedBy : std::uint8_t { none, tiles, products };
-  FetchedBy next_panel_is_fetched_by() const;
-  void fetch_next_panel(FetchedBy by);
+  std::vector<Run> runs_of(const Panel& panel) const;
+  void plan_fetch_of_next(Panel& panel, std::size_t inside) const;
+  void fetch_next(const Panel& panel);
   void plan_fetch_of_panel(std::size_t first);
   void fetch_ahead();
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);

@@ -67,6 +67,20 @@ void Nest::measure(Panel& panel) const {
     panel.axes.push_back(axis);
   }
   panel.order = physical_order(kernel_.graph().value(panel.value).type());
+  panel.tile_axis = -1;
+  for (std::size_t i = 0; &panel == &panel_a_ && s_.tiles_a && i < panel.of->index.size(); ++i)
+    if (panel.of->index[i].coefficient_of(tile_dims_[0]) != 0)
+      panel.tile_axis = static_cast<int>(i), panel.tile = held(tile_dims_[0]);
+}
+
+// In memory; coordinates by logical dim.
+std::vector<Index> Nest::place_in(const Panel& panel, const std::vector<Index>& at) const {
+  std::vector<Index> place;
+  if (panel.tile_axis >= 0) place.push_back(at[static_cast<std::size_t>(panel.tile_axis)] / panel.tile);
+  for (const int d : panel.order)
+    if (d != panel.tile_axis) place.push_back(at[static_cast<std::size_t>(d)]);
+  if (panel.tile_axis >= 0) place.push_back(at[static_cast<std::size_t>(panel.tile_axis)] % panel.tile);
+  return place;
 }
 
 // Neighbouring elements along this logical dim are one factor.
@@ -76,22 +90,40 @@ bool Nest::is_paired(const ir::ContractionOperand& operand, std::size_t axis) co
 
 bool Nest::computes(const Panel& panel) const { return !kernel_.comes_from_memory(panel.value); }
 
+// Of its memory: whole vectors of a row, an odd number of them unless they are few, or tiles.
+std::vector<std::int64_t> Nest::dims_of(const Panel& panel) const {
+  std::vector<std::int64_t> dims;
+  const auto extent = [&](int d) { return panel.axes[static_cast<std::size_t>(d)].extent; };
+  if (panel.tile_axis >= 0) dims.push_back(ir::ceil_divide(extent(panel.tile_axis), panel.tile));
+  for (const int d : panel.order)
+    if (d != panel.tile_axis) dims.push_back(extent(d));
+  if (panel.order.back() != panel.tile_axis) {
+    std::int64_t& row = dims.back();
+    row = ir::ceil_divide<std::int64_t>(row, s_.lanes) * s_.lanes;
+    const std::int64_t vectors = row / s_.lanes;
+    if (vectors > 2 && vectors % 2 == 0) row += s_.lanes;
+  }
+  if (panel.tile_axis >= 0) dims.push_back(panel.tile);
+  return dims;
+}
+
 // The copy, and what reads it.
 void Nest::in_panel(Panel& panel, std::size_t next) {
   measure(panel);
-  std::vector<std::int64_t> dims;
-  for (const int d : panel.order) dims.push_back(panel.axes[static_cast<std::size_t>(d)].extent);
-  std::int64_t& row = dims.back();
-  row = ir::ceil_divide<std::int64_t>(row, s_.lanes) * s_.lanes;
-  const std::int64_t vectors = row / s_.lanes;
-  if (vectors > 2 && vectors % 2 == 0) row += s_.lanes;
-  panel.memory = builder_.local(ir::MemKind::scratch_local, factor_, dims);
+  panel.memory = builder_.local(ir::MemKind::scratch_local, factor_, dims_of(panel));
+  plan_fetch_of_next(panel, next);
+  if (&panel == &panel_a_ && s_.tiles_a && s_.panel_b.empty()) {  // read as it is, and fetched like a panel
+    measure(panel_b_);
+    plan_fetch_of_next(panel_b_, next);
+  }
   if (&panel == &panel_a_) plan_fetch_of_panel(next);
   fill(panel);
   const Restore pending(pending_), zeros(zeros_);
   if (&panel == &panel_a_) skip_padding();
   walk(next);
   panel.memory = -1;
+  panel.fetched_at = 0;
+  if (&panel == &panel_a_) panel_b_.fetched_at = 0;
 }
 
 // Padding is there as zeros: nothing must keep an index inside, but loops pass over products with them where they can.
@@ -145,6 +177,7 @@ void Nest::fill(Panel& panel) {
     for (std::int64_t n = 2; n <= kMostVectorsOfRun; n *= 2)
       if (vectors % n == 0) panel.vectors = n;
   std::vector<Index> at(panel.axes.size(), Index(0));
+  if (panel.tile_axis >= 0) panel.vectors = vectors;
   if (panel.vectors == vectors) return fill(panel, 0, at, false);
   emit_loop({Index(0)}, {Index(vectors / panel.vectors)}, Binding::none, [&](const Index& run) {
     panel.first = run * panel.vectors;
@@ -166,6 +199,7 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
     return emit_loop({Index(0)}, {Index(axis.extent)}, Binding::none, [&](const Index& i) { deeper(i, false); });
   }
   if (!zero) fetch_for_panel(panel, d, at);
+  if (static_cast<int>(d) == panel.tile_axis) return fill_tiles(panel, at, zero);
   const std::int64_t lanes = s_.lanes, rest = axis.extent % lanes;
   const Binding side_by_side = panel.vectors <= kMostVectorsOfRun && computes(panel) ? Binding::unroll : Binding::none;
   emit_loop({Index(0)}, {Index(panel.vectors)}, side_by_side, [&](const Index& vector) {
@@ -183,11 +217,40 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
             there, {factor_}, [&] { return std::vector<Arg>{copied(panel, at)}; },
             [&] { return std::vector<Arg>{nothing}; })[0];
       };
-      std::vector<Index> place;
-      for (const int of : panel.order) place.push_back(at[static_cast<std::size_t>(of)]);
-      builder_.store(panel.memory, place, element());
+      builder_.store(panel.memory, place_in(panel, at), element());
     });
   });
+}
+
+// Elements that lie side by side in the operand, and in the panel as many of them as a tile reads.
+void Nest::fill_tiles(const Panel& panel, std::vector<Index>& at, bool zero) {
+  const auto d = static_cast<std::size_t>(panel.tile_axis);
+  const Panel::Axis& axis = panel.axes[d];
+  const std::int64_t lanes = s_.lanes, rest = axis.extent % panel.tile;
+  const auto tile = [&](const Index& t, std::int64_t size) {
+    unrolled(builder_, ir::ceil_divide(size, lanes), [&](Index vector) {
+      builder_.loop(Index(0), Index(lanes), Binding::vector, [&](const Index& lane) {
+        const Index in_tile = vector * lanes + lane;
+        at[d] = t * panel.tile + in_tile;
+        const auto element = [&]() -> Arg {
+          const Arg nothing = KernelBuilder::literal(0, factor_);
+          if (zero) return nothing;
+          if (!axis.may_leave) return copied(panel, at);
+          return builder_.choose(
+              within(axis.low + at[d], panel.of->extents[d]), {factor_},
+              [&] { return std::vector<Arg>{copied(panel, at)}; }, [&] { return std::vector<Arg>{nothing}; })[0];
+        };
+        const auto store = [&] {
+          std::vector<Index> place = place_in(panel, at);
+          place.front() = t, place.back() = in_tile;
+          builder_.store(panel.memory, place, element());
+        };
+        size % lanes == 0 ? store() : builder_.when({compare(in_tile, ir::CompareKind::lt, size)}, store);
+      });
+    });
+  };
+  emit_loop({Index(0)}, {Index(axis.extent / panel.tile)}, Binding::none, [&](const Index& t) { tile(t, panel.tile); });
+  if (rest > 0) tile(Index(axis.extent / panel.tile), rest);
 }
 
 // The lines along a row that the copy reads so much further along another dim: the next row of an image may be in
@@ -210,62 +273,67 @@ void Nest::fetch_for_panel(const Panel& panel, std::size_t row, std::vector<Inde
   });
 }
 
-// Which tile, or which step of its products, of those that read one panel of the second operand is at hand.
-Index Nest::turn_of_panel(bool of_products, std::int64_t& turns) const {
+// What a panel is copied from, outermost first: dims that follow each other in memory are one run, the last of lines of
+// cache. Padding is none of it.
+std::vector<Nest::Run> Nest::runs_of(const Panel& panel) const {
+  std::vector<Run> runs;
+  bool goes_on = false;  // the run so far is all of the dims inside of this one
+  for (std::size_t i = panel.order.size(); i-- > 0;) {
+    const auto d = static_cast<std::size_t>(panel.order[i]);
+    const Panel::Axis& axis = panel.axes[d];
+    const std::int64_t extent = panel.of->extents[d], reads = axis.extent * (is_paired(*panel.of, d) ? 2 : 1),
+                       count = std::min(reads, ir::ceil_divide(extent, axis.step));
+    if (goes_on && axis.step == 1) {
+      runs.front().count *= count;
+    } else {
+      runs.insert(runs.begin(), {d, count, is_paired(*panel.of, d) ? 1 : axis.step});
+    }
+    goes_on = reads >= extent;
+  }
+  const std::int64_t line = kBytesOfLine / bytes(panel.of->dtype);
+  runs.back() = {runs.back().axis, ir::ceil_divide(runs.back().count, line), line};
+  return runs;
+}
+
+// What the next panel is copied from is fetched while this one is read, a share of the lines in each turn of the loops
+// inside of it: those down to a tile, or, where that would be a burst, down to one that has turns enough.
+void Nest::plan_fetch_of_next(Panel& panel, std::size_t inside) const {
+  panel.inside = inside, panel.fetched_at = 0;
+  if (!products_fetch() || (&panel == &panel_a_ && !s_.tiles_a)) return;
+  std::int64_t lines = 1, turns = 1;
+  for (const Run& run : runs_of(panel)) lines *= run.count;
+  for (std::size_t i = panel.inside; i < stages_.size() && panel.fetched_at == 0; ++i) {
+    if (stages_[i].kind == Kind::tile && lines <= turns * kMostLinesOfTile) panel.fetched_at = i;
+    if (stages_[i].kind == Kind::loop) turns *= ir::ceil_divide(range_size(stages_[i].loop), stages_[i].loop.step);
+  }
+  if (panel.fetched_at == 0) panel.fetched_at = stages_.size();
+}
+
+void Nest::fetch_next(const Panel& panel) {
+  const std::vector<Run> runs = runs_of(panel);
+  std::vector<std::int64_t> counts;
+  std::int64_t lines = 1, turns = 1;
+  for (const Run& run : runs) counts.push_back(run.count), lines *= run.count;
   Index turn = 0;
-  turns = 1;
-  bool inside = false;
-  for (const Stage& stage : stages_) {
-    if (stage.kind == Kind::tile && !of_products) break;
-    inside |= stage.kind == Kind::panel_b;
-    if (!inside || stage.kind != Kind::loop) continue;
-    const std::int64_t count = ir::ceil_divide(range_size(stage.loop), stage.loop.step);
-    turn = turn * count + range(stage.loop.dim).base / stage.loop.step % count, turns *= count;
+  for (std::size_t i = panel.inside; i < panel.fetched_at; ++i) {
+    if (stages_[i].kind != Kind::loop) continue;
+    const Loop& loop = stages_[i].loop;
+    const std::int64_t count = ir::ceil_divide(range_size(loop), loop.step);
+    turn = turn * count + range(loop.dim).base / loop.step % count, turns *= count;
   }
-  return turn;
-}
-
-// Lines of cache that a panel is copied from; by dim of its order, along the last one as many as cover it.
-std::int64_t Nest::lines_of(const Panel& panel, std::vector<std::int64_t>& counts) const {
-  std::int64_t lines = 1;
-  for (const int of : panel.order) {
-    const auto d = static_cast<std::size_t>(of);
-    const std::int64_t elements = panel.axes[d].extent * (is_paired(*panel.of, d) ? 2 : 1);
-    counts.push_back(of == panel.order.back() ? ir::ceil_divide(elements * bytes(panel.of->dtype), kBytesOfLine)
-                                              : elements);
-    lines *= counts.back();
-  }
-  return lines;
-}
-
-// What the next panel of the second operand is copied from: each tile that reads this panel fetches its share of the
-// lines. Where those would be a burst, each step of its products does.
-Nest::FetchedBy Nest::next_panel_is_fetched_by() const {
-  if (!panel_b_.is_open() || !products_fetch()) return FetchedBy::none;
-  std::vector<std::int64_t> counts;
-  std::int64_t turns = 0;
-  turn_of_panel(false, turns);
-  return lines_of(panel_b_, counts) <= turns * kMostLinesOfTile ? FetchedBy::tiles : FetchedBy::products;
-}
-
-void Nest::fetch_next_panel(FetchedBy by) {
-  if (by != next_panel_is_fetched_by()) return;
-  const Panel& panel = panel_b_;
-  std::vector<std::int64_t> counts;
-  std::int64_t turns = 0;
-  const std::int64_t lines = lines_of(panel, counts);
-  const Index turn = turn_of_panel(by == FetchedBy::products, turns);
   const std::int64_t share = ir::ceil_divide(lines, turns);
   const int along = c_.find(s_.fetch.dims[0]);
   unrolled(builder_, share, [&](Index n) {
+    // A few lines more than there are do no harm.
     const Index line = turn * share + n;
-    const std::vector<Index> at = cuda::decode(share * turns > lines ? line % lines : line, counts);
-    LogicalIndex further(panel.axes.size());
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      const auto d = static_cast<std::size_t>(panel.order[i]);
-      const std::int64_t step = i + 1 < at.size() ? 1 : kBytesOfLine / bytes(panel.of->dtype);
-      further[d] = panel.axes[d].low + at[i] * step + Index(panel.of->index[d].coefficient_of(along) * s_.fetch.count);
+    const std::vector<Index> at = cuda::decode(share * turns > lines + lines / 8 ? line % lines : line, counts);
+    LogicalIndex further;
+    for (std::size_t d = 0; d < panel.axes.size(); ++d) {
+      const bool all = panel.axes[d].extent >= panel.of->extents[d];
+      further.push_back((all ? Index(0) : panel.axes[d].low) +
+                        Index(panel.of->index[d].coefficient_of(along) * s_.fetch.count));
     }
+    for (std::size_t i = 0; i < runs.size(); ++i) further[runs[i].axis] = further[runs[i].axis] + at[i] * runs[i].step;
     kernel_.prefetch(panel.value, further, ir::PrefetchKind::l2);
   });
 }
@@ -342,12 +410,10 @@ Arg Nest::copied(const Panel& panel, const std::vector<Index>& at) {
 }
 
 Arg Nest::from_panel(const Panel& panel) {
-  std::vector<Index> place;
-  for (const int d : panel.order) {
-    const Panel::Axis& axis = panel.axes[static_cast<std::size_t>(d)];
-    place.push_back((evaluate(panel.of->index[static_cast<std::size_t>(d)]) - axis.low) / axis.step);
-  }
-  return builder_.load(panel.memory, place);
+  std::vector<Index> at;
+  for (std::size_t d = 0; d < panel.axes.size(); ++d)
+    at.push_back((evaluate(panel.of->index[d]) - panel.axes[d].low) / panel.axes[d].step);
+  return builder_.load(panel.memory, place_in(panel, at));
 }
 
 }  // namespace fusejit::scheduler

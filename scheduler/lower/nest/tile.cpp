@@ -73,7 +73,6 @@ ir::MemId Nest::open_accumulators() {
 void Nest::tile(std::size_t next) {
   if (begins_tree(next)) return tile_in_tree(next);
   if (s_.combine.empty()) fetch_result();
-  fetch_next_panel(FetchedBy::tiles);
   acc_ = open_accumulators();
   if (carried_) {
     each_accumulator([&](const std::vector<Index>& element, const Index& j) {
@@ -405,7 +404,7 @@ void Nest::fetch_operands() {
   const int d = c_.find(s_.fetch.dims[0]);
   const Range here = range(d);
   const Restore lane(vector_at_);
-  fetch_next_panel(FetchedBy::products);
+  if (s_.tiles_a) return;
   with(d, {here.base + Index(s_.fetch.count), 1, false, 1}, [&] {
     if (!panel_b_.is_open()) {
       unrolled(builder_, s_.vectors, [&](Index j) {

@@ -247,6 +247,7 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
       if (s.pack_b == 0 && s.panel_b.empty()) s.panel_b = panel();
     }
   }
+  s.tiles_a = !s.panel_a.empty() && s.dot.empty() && random.chance(40);
   if (random.chance(25) && !s.inner.empty() && s.held(s.inner.back().dims[0]) > 1)
     s.flush = {s.inner.back().dims, s.held(s.inner.back().dims[0]) * random.from(1, 4)};
   return s;

@@ -72,8 +72,27 @@ TEST(Chosen, RowsOfPixelsThatAdjoinAreFetchedATileAhead) {
 }
 
 TEST(Chosen, PartsOfASumAreOfOneSizeWhereTheyCanBe) {
-  expect(Layer{16, 64, 14, 384, 1}.weight_grad(), kZen5, "task n/4, k");
-  expect(Layer{17, 64, 14, 384, 1}.weight_grad(), kZen5, "task n/3, k");
+  const FusedWork computes{.computes_b = true};
+  expect(Layer{16, 64, 14, 384, 1}.weight_grad(), kZen5, "task n/4, k", computes);
+  expect(Layer{17, 64, 14, 384, 1}.weight_grad(), kZen5, "task n/3, k", computes);
+}
+
+TEST(Chosen, FewWeightsOfManyOutputsReadPanelsOfTiles) {
+  const std::string tiles = "panel a p tiles";
+  const auto layer = [](std::int64_t channels, std::int64_t size, std::int64_t outputs, std::int64_t kernel = 1) {
+    return Layer{16, channels, size, outputs, kernel}.weight_grad();
+  };
+  expect(layer(64, 56, 256), kZen5, tiles), expect(layer(64, 56, 256), kZen5, "outer p/2, k, c");
+  expect(layer(128, 28, 512), kZen5, tiles), expect(layer(128, 28, 512), kZen5, "task n/2, k/256");
+  expect(layer(64, 56, 64, 3), kZen5, tiles), expect(layer(64, 56, 64, 3), kZen5, "outer p/8, k, c, r, s");
+  // Each element is multiplied too seldom, weights are too many, another kind of processor, a second panel is needed.
+  expect(layer(512, 28, 128), kZen5, "panel b p"), expect(layer(64, 56, 64), kZen5, "panel b p");
+  expect(layer(256, 14, 1024), kZen5, "panel b p"), expect(layer(128, 28, 128, 3), kZen5, "panel b p");
+  expect(layer(64, 56, 256), kZen4, "panel b p");
+  expect(layer(64, 56, 256), kZen5, "panel b p", {.computes_b = true});
+  expect(layer(64, 56, 64, 3), kZen5, "panel a p tiles, b k", {.computes_b = true});
+  // Of one image there would be one task.
+  expect(Layer{1, 64, 56, 256, 1}.weight_grad(), kZen5, "panel b p");
 }
 
 TEST(Chosen, RowsThatPassByDivideAnImage) {

@@ -111,9 +111,10 @@ TEST(Fetch, ProductsShareTheLinesOfTheNextPanel) {
   ASSERT_NE(found.schedule.find("tile c 6 task n/4, k outer n, p/7, c"), std::string::npos) << found.schedule;
   ASSERT_NE(found.schedule.find("panel b p"), std::string::npos) << found.schedule;
   EXPECT_NE(found.schedule.find(" fetch p 7"), std::string::npos) << found.schedule;
-  // Tile %i11, of four, that follow each other; row %i15 and column %i16 of the panel.
-  EXPECT_NE(found.kernel.find("prefetch %p0[%i0*4 + %i5, %i6*7 + (%i15 + (%i11 % 4)*7) / 4 + 7, ((%i15*14 + %i16 + "
-                              "(%i11 % 4)*98) / 4) % 14, %i1*64 + ((%i15*14 + %i16 + (%i11 % 4)*98) % 4)*16] l2"),
+  // Tile %i11, of four, that follow each other; row %i15 and column %i16 of the panel. Rows follow each other in
+  // memory.
+  EXPECT_NE(found.kernel.find("prefetch %p0[%i0*4 + %i5, %i6*7 + 7, (%i15*14 + %i16 + (%i11 % 4)*98) / 4, "
+                              "%i1*64 + ((%i15*14 + %i16 + (%i11 % 4)*98) % 4)*16] l2"),
             std::string::npos)
       << found.kernel;
   EXPECT_NE(found.kernel.find("prefetch %p1["), std::string::npos) << "the first operand, by the products";
@@ -127,6 +128,24 @@ TEST(Fetch, TilesShareTheLinesOfTheNextPanel) {
   // Neighbouring pixels of the first operand share a set of L1: only the second one's panel is fetched.
   EXPECT_NE(found.schedule.find(" fetch b p 7"), std::string::npos) << found.schedule;
   EXPECT_EQ(found.kernel.find("prefetch %p1["), std::string::npos) << found.kernel;
+}
+
+// What a tile of 13 channels reads lies together, pixel after pixel; of 64 channels the last has 12. What the next
+// panel and the products against it read comes beside them, a line or two for each tile.
+TEST(PanelsOfTiles, AreLaidOutAsTheyAreRead) {
+  const Found found = convolution(weight_gradient(56, 64, 256), kTarget);
+  ASSERT_NE(found.schedule.find("tile c 13 task n outer p/2, k, c inner p, q panel a p tiles"), std::string::npos)
+      << found.schedule;
+  for (const char* part : {"local %l0: f32[5,1,2,56,13] scratch",
+                           "for %i8 in 0..4 {\n              for %i9 in 0..16 vector {\n                if %i9 < 13 {\n"
+                           "                  %0 = load %p0[%i0, %i5*2 + %i6, %i7, %i8*13 + %i9] : f32\n"
+                           "                  store %l0[%i8, 0, %i6, %i7, %i9], %0",
+                           "if %i10 < 12 {\n                %1 = load %p0[%i0, %i5*2 + %i6, %i7, %i10 + 52] : f32\n"
+                           "                store %l0[4, 0, %i6, %i7, %i10], %1",
+                           "prefetch %p0[%i0, %i5*2 + 2, 0, ", "prefetch %p1[%i0, %i5*2 + 2, 0, ",
+                           "load %p1[%i0, %i5*2 + %i16, %i17, ", "load %l0[%i12, 0, %i16, %i17, %i19]"})
+    EXPECT_NE(found.kernel.find(part), std::string::npos) << part << "\nis not in\n" << found.kernel;
+  EXPECT_EQ(found.kernel.find("] l1"), std::string::npos) << found.kernel;
 }
 
 // One task has all that is added up for its outputs: it finishes them, and no partial result goes to memory.

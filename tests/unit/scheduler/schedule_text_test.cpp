@@ -57,6 +57,7 @@ TEST(ScheduleText, IsReadBack) {
         "n*p*q stride 8, n*p*q, r, s, c pack b 64 flush c 32 }",
         "schedule { vector k 16 x 2 tile q 14 unroll c 8 dot c task n inner p, q, r, s, c pack b 32 store stream }",
         "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel a n, b p combine c }",
+        "schedule { vector k 16 x 2 tile c 8 task n outer p/4, k, c inner p, q panel a p tiles, b k combine c }",
         "schedule { vector k 16 x 2 tile c 8 task n, k outer p/4, c inner p, q panel b p combine c fetch b p 4 }"})
     EXPECT_EQ(print(parse_schedule(text)), text);
 }
@@ -317,6 +318,27 @@ TEST(ScheduleCheck, PanelsAreBuiltInALoopOfATask) {
             "the second operand is packed, or a panel, not both");
   EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel b k fetch b p 9"),
             "the next panel of b is fetched where there are panels of b, and of partial results");
+}
+
+TEST(ScheduleCheck, PanelsOfTilesAreReadByThoseTiles) {
+  const ir::Value x = ir::parameter({DType::f32, Shape{8, 32, 14, 14}}),
+                  dy = ir::parameter({DType::f32, Shape{8, 64, 14, 14}});
+  const std::vector<std::int64_t> kernel{3, 3}, padding{1, 1, 1, 1};
+  const ir::Value dw = ir::build(ir::Op::conv2d_weight_grad, {x, dy}, {{"kernel_size", kernel}, {"padding", padding}});
+  const ir::Contraction gradient = ir::contractions_of(*dw).at(0);
+  const auto broken = [&](const std::string& text) {
+    return check(gradient, parse_schedule("schedule { vector k 16 x 2 " + text + " }"), Target::parse("x86:avx512"),
+                 false);
+  };
+  EXPECT_EQ(broken("tile c 6 task n outer k, c, r, s inner p, q panel a task tiles combine c"), "");
+  EXPECT_EQ(broken("tile c 6 task n outer k, r, s, c inner p, q panel b task combine c"), "");
+  EXPECT_EQ(broken("tile c 6 task n outer k, c/8, r, s, c inner p, q panel a task tiles combine c"),
+            "a panel of tiles of 6 is not read by tiles that begin at every 8");
+  const std::string other = "a panel of tiles is one of the first operand, for a tile over one dim";
+  EXPECT_EQ(broken("tile s*c 12 task n outer k, r, s*c inner p, q panel a task tiles combine c"), other);
+  EXPECT_EQ(broken("task n outer k, c, r, s inner p, q panel a task tiles combine c"), other);
+  EXPECT_EQ(broken("tile s 3 task n outer k, c, r, s inner p, q panel a task tiles combine c"),
+            "a panel of tiles has one element of the first operand for each s");
 }
 
 }  // namespace
