@@ -40,7 +40,7 @@ class TilesOfPixels : X86Chooser {
     if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
       s_.vectors = tuning::kVectorsWithoutTerms;
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
-                       most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(columns, p, channel_dims);
+                       most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
                        pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
     if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
@@ -68,8 +68,8 @@ class TilesOfPixels : X86Chooser {
     if (of_taps) s_.dot = name(columns.other);
     sums_of_pixels(columns, rows, channel_dims, channels);
     // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
-    const bool spills_at_edges =
-        columns.leaves && !along_groups_ && (channels < tuning::kFewChannels || !s_.dot.empty());
+    const bool spills_at_edges = columns.leaves && !along_groups_ &&
+                                 (channels < tuning::kFewChannels || (!s_.dot.empty() && pixels > tuning::kFewPixels));
     const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
     if (c_.terms() > 0 && (fused_.computes_a || spills_at_edges || of_taps) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
@@ -107,7 +107,8 @@ class TilesOfPixels : X86Chooser {
   }
 
   // Of a tile.
-  std::int64_t most_pixels(const Window& columns, int p, const std::vector<int>& channel_dims) const {
+  std::int64_t most_pixels(int q, int p, const std::vector<int>& channel_dims) const {
+    const Window columns = window_of(q);
     const std::int64_t channels = product(channel_dims);
     const bool shares = shares_inputs(columns, channels);
     std::int64_t most = tuning::kMostPixels;
@@ -117,7 +118,7 @@ class TilesOfPixels : X86Chooser {
                columns.in <= tuning::kNarrowRow) {
       most = tuning::kNarrowRowPixels;
     } else if (along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
-               (has_many_registers() && small_tiles_win(channel_dims))) {
+               (has_many_registers() && (small_tiles_win(channel_dims) || does_without_panel(q)))) {
       // Along groups an epilogue comes after few products, and its own registers count for more.
       most = tuning::kFewPixels;
     }
@@ -234,6 +235,12 @@ class TilesOfPixels : X86Chooser {
   bool small_tiles_win(const std::vector<int>& channel_dims) const {
     const bool pairs = !channel_dims.empty() && channel_dims.back() == c_last() && multiplies_pairs(c_last());
     return target_.fma_per_cycle < 2 || (target_.dot2_is_faster && !pairs);
+  }
+
+  // Rows of more than two tiles have some at no edge. Where those at the edges would spill, all would be read from a
+  // panel, which a task of few rows copies for little; small tiles do not spill.
+  bool does_without_panel(int q) const {
+    return window_of(q).leaves && !fused_.computes_a && extent(q) > 2 * tuning::kMostPixels;
   }
 
   // So little arithmetic for each output that memory is what the tile waits for.
