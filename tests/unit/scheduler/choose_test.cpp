@@ -20,6 +20,7 @@ const Target kZen5 = Target::parse("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tas
 // A convolution of square images with its padding, or its weight gradient.
 struct Layer {
   std::int64_t images, channels, size, outputs, kernel, stride = 1, groups = 1;
+  DType dtype = DType::f32;
 
   ir::Contraction forward() const {
     const std::int64_t pad = kernel / 2;
@@ -37,7 +38,7 @@ struct Layer {
   }
 
  private:
-  static ir::Value value(const Numbers& dims) { return ir::parameter({DType::f32, Shape(dims), Layout::nhwc}); }
+  ir::Value value(const Numbers& dims) const { return ir::parameter({dtype, Shape(dims), Layout::nhwc}); }
   static ir::Contraction of(const ir::Value& anchor) { return ir::contractions_of(*anchor).at(0); }
   ir::Value input() const { return value({images, channels, size, size}); }
 };
@@ -54,6 +55,17 @@ TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
   const ir::Contraction wide = Layer{16, 256, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
   expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");
   expect(long_rows, kZen5, "tile q 8"), expect(long_rows, kSapphireRapids, "tile q 14");
+}
+
+// Of rows of four tiles of 14 pixels of pairs, those at the edges would spill as copies: they are read from a panel, or
+// tiles are so small that none does.
+TEST(Chosen, LongRowsOfPairsHaveSmallTilesAndNoPanel) {
+  const auto layer = [](std::int64_t size) { return Layer{1, 64, size, 64, 3, 1, 1, DType::bf16}.forward(); };
+  expect(layer(56), kZen5, "tile q 8");
+  EXPECT_EQ(candidates(layer(56), kZen5, {}).front().panel_a, "");
+  expect(layer(28), kZen5, "tile q 14");
+  expect(layer(56), kZen5, "tile q 14", {.computes_a = true});  // in a panel anyway
+  expect(layer(56), kZen5, "panel a task", {.computes_a = true});
 }
 
 TEST(Chosen, DepthwiseTilesOnNarrowRowsLeaveRegistersForInputs) {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The commands of docs/when-it-is-slow.md run, and say what stands there.
+"""The commands of docs/when-it-is-slow.md run, and say what stands there; the pictures of docs/fusion.md are those of
+their commands.
 
     docs_commands_test.py PROGRAM...      each is found under its name
 
@@ -84,6 +85,17 @@ class Commands(unittest.TestCase):
                     code = re.search(r'# exit code (\d+)$', command)
                     self.assertEqual(run.returncode, int(code[1]) if code else 0, run.stderr)
                     self.assertTrue(agrees(expected, run.stdout.splitlines()), run.stdout)
+
+    def test_pictures(self):
+        root = PAGE.parents[1]
+        dump = next(program for program in PROGRAMS if program.name == 'fusejit-dump')
+        drawn = re.findall(r'^fusejit-dump (graph .*) -o (docs/\S+\.svg)$', (root / 'docs/fusion.md').read_text(), re.M)
+        self.assertEqual(len(drawn), 6)
+        for command, picture in drawn:
+            with self.subTest(picture=picture), tempfile.TemporaryDirectory() as folder:
+                made = pathlib.Path(folder, 'made.svg')
+                subprocess.run([dump, *command.split(), '-o', made], cwd=root, check=True)
+                self.assertEqual(made.read_text(encoding='utf-8'), (root / picture).read_text(encoding='utf-8'))
 
 
 if __name__ == '__main__':
