@@ -122,7 +122,8 @@ def versions(data):
 def markdown(data, picture=None):
     before, after = data["peak"]["before"], data["peak"]["after"]
     in_turn = [peak for w in data["workloads"] for record in w["records"] for peak in record.get("peak_gflops", [])]
-    moved = f" ({number(min(in_turn))} to {number(max(in_turn))} in the rounds)" if in_turn else ""
+    low, high = (number(summary.quantile(in_turn, q)) for q in (0.1, 0.9)) if in_turn else ("", "")
+    moved = f" ({low} to {high} in eight of ten rounds)" if in_turn else ""
     others = [record["others_used_cores"] for w in data["workloads"] for record in w["records"]]
     intro = (
         f"{data['date']}, {data['processor']}, {data['threads']} threads. FMA peak before and after "
