@@ -97,7 +97,8 @@ def take_rounds(field, counts, part, condition, settings, entries, peak=None):
     """One record: by round, each contender's median, and the FMA peak of that round. One that fails is out of it, and
     its entry says why."""
     record = {"part": part, "condition": condition, "rounds": [], "peak_gflops": []}
-    own = lambda: sum(running.processor_seconds() for running in [*field.values(), *([peak] if peak else [])])
+    everyone = lambda: [*field.values(), peak] if peak else field.values()
+    own = lambda: sum(running.processor_seconds() for running in everyone())
     began, worked, ours = time.monotonic(), busy_seconds(), own()
     for r in range(settings.rounds):
         names, taken = list(field), {}
@@ -113,7 +114,7 @@ def take_rounds(field, counts, part, condition, settings, entries, peak=None):
             entries[name]["loss"] = said.get("loss")
         record["rounds"].append(taken)
         if peak:
-            # The third of eight: what another program disturbed is not the machine's peak, and one lucky run is not either.
+            # The third of eight: neither what another program disturbed nor one lucky run is the machine's peak.
             record["peak_gflops"].append(1e3 / sorted(peak.run(PEAK_RUNS)["ms"])[PEAK_RUNS // 4])
     elapsed = time.monotonic() - began
     others = busy_seconds() - worked - (own() - ours) - (elapsed if condition == "busy" else 0)
@@ -121,12 +122,19 @@ def take_rounds(field, counts, part, condition, settings, entries, peak=None):
     return record
 
 
+def started(reference, settings):
+    """The process that tells the FMA peak; None without one, or on a processor that it cannot tell it of."""
+    try:
+        return Running(reference, "", settings.patience, processors(settings.threads)) if reference else None
+    except Failed as why:
+        say(f"  {reference.name}: {why}; shares are of the probes before and after")
+        return None
+
+
 def run_heat(workload, contenders, caches, settings, entries, reference=None):
     field, records, peak = {}, [], None
     try:
-        if reference:
-            peak = Running(reference, "", settings.patience, processors(settings.threads))
-            peak.run(PEAK_RUNS)
+        peak = started(reference, settings)
         for c in contenders:
             try:
                 field[c.name] = Running(c, caches[c.name], settings.patience, processors(settings.threads))
@@ -152,8 +160,10 @@ def run_heat(workload, contenders, caches, settings, entries, reference=None):
                 with busy_loop(settings.threads):
                     records.append(take_rounds(field, counts, part, "busy", settings, entries))
     finally:
-        for running in [*field.values(), *([peak] if peak else [])]:
+        for running in field.values():
             running.end()
+        if peak:
+            peak.end()
     return records
 
 

@@ -63,10 +63,9 @@ def best_peer(result, part="", condition="quiet"):
     return min(named, key=ratios.get) if named else None
 
 
-def peak_gflops(result, part=None):
-    """FMA peak of the rounds (of one part, or of all), their median; None where it was not measured in turn."""
-    peaks = [peak for record in result["records"] if record["condition"] == "quiet" and part in (None, record["part"])
-             for peak in record.get("peak_gflops", [])]
+def peak_gflops(result):
+    """FMA peak of all rounds, their median; None where it was not measured in turn."""
+    peaks = [peak for record in result["records"] for peak in record.get("peak_gflops", [])]
     return statistics.median(peaks) if peaks else None
 
 

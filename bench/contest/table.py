@@ -94,8 +94,7 @@ def layer_tables(data, w):
         for of_pass in sums.values():
             ms, share = of_pass.get(name, (None, None))
             best = min((of_pass[n][0] for n in of_pass if w["contenders"][n]["peer"]), default=None)
-            cells += [number(ms), percent(share),
-                      ratio(ms / best) if ms and best else ""]
+            cells += [number(ms), percent(share), ratio(ms / best) if ms and best else ""]
         body.append(cells)
     head = ["all convolutions"] + [cell for p in PASSES for cell in (f"{PASS_NAMES[p]}, ms", "% of peak", "ratio")]
     out = [f"### {w['title']}", table(head, body)]
@@ -134,7 +133,8 @@ def markdown(data, picture=None):
         f"{number(summary.quantile(others, 0.5) if others else 0, 2)} cores meanwhile (median; at most "
         f"{number(max(others, default=0), 2)}). % of the peak is of that of the same "
         "round and counts the products of the direct convolution: Winograd may exceed 100, and so may bf16, whose "
-        "products are twice as fast. Memory is the growth of the process from its start, with everything it loads, to its largest size.")
+        "products are twice as fast. Memory is the growth of the process from its start, with everything it loads, to "
+        "its largest size.")
     parts = [intro, overview(data), f"![Milliseconds of a step]({picture})" if picture else "", network_table(data)]
     parts += [layer_tables(data, w) for w in data["workloads"] if w["mode"] == "layers"]
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/thread_pool.h"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "fusejit/target.h"
 #include "runtime/cpu/thread_pool.h"

@@ -71,9 +71,9 @@ inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 32;
 // A first operand that is not copied is shared out only where partial sums of images would be more than twice of L2:
 // with 1 and 2 MiB of weights 1.05 to 1.07 of the time, with 4 and 8 less (1x1, Zen 5, 1 MiB).
 inline constexpr std::int64_t kSharedWeightsOfL2 = 2;
-// A panel of tiles: products with each of its elements at least; pixels that pass by (1x1: 196 in place of 112 take 1.03
-// to 1.04 of the time at 56x56 and 28x28), with several taps at most so many; the parts of L2 that it and the sums
-// beside it take (Zen 5).
+// A panel of tiles: products with each of its elements at least; pixels that pass by (1x1: 196 and 224 in place of
+// 112 take 1.02 and 1.04 of the time at 28x28 and 56x56), with several taps at most so many; the parts of L2 that it
+// and the sums beside it take (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfTile = 128, kPixelsOfTile = 100, kMostPixelsOfTile = 448;
 inline constexpr double kPanelOfTilesInL2 = 0.25, kSumsOfTilesInL2 = 0.15;
 // Parallel tasks of a sum that is cut into parts: each part costs as many bytes as there are weights, twice.

@@ -130,12 +130,17 @@ class Nest : public ContractionLoops {
   void fill_tiles(const Panel& panel, std::vector<ir::Index>& at, bool zero);
   std::vector<ir::Index> place_in(const Panel& panel, const std::vector<ir::Index>& at) const;
   void fetch_for_panel(const Panel& panel, std::size_t row, std::vector<ir::Index>& at);
+  std::int64_t elements_of(const Panel& panel, std::size_t d) const;
+  bool is_whole(const Panel& panel, std::size_t d) const;
+  ir::Index turn_of(std::size_t first, std::size_t end, std::int64_t& turns) const;
   std::vector<Run> runs_of(const Panel& panel) const;
   void plan_fetch_of_next(Panel& panel, std::size_t inside) const;
   void fetch_next(const Panel& panel);
   void plan_fetch_of_panel(std::size_t first);
   void fetch_ahead();
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
+  ir::Arg zero_factor() const;
+  ir::Arg copied_where(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg from_panel(const Panel& panel);
 
   // tile.cpp: the register tile

@@ -209,17 +209,19 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
       if (rest > 0) there.push_back(compare(at[d], ir::CompareKind::lt, axis.extent));
       if (axis.may_leave && !is_paired(*panel.of, d))
         for (const ir::Compare& c : within(axis.low + at[d] * axis.step, panel.of->extents[d])) there.push_back(c);
-      const Arg nothing = KernelBuilder::literal(0, factor_);
-      const auto element = [&]() -> Arg {
-        if (zero) return nothing;
-        if (there.empty()) return copied(panel, at);
-        return builder_.choose(
-            there, {factor_}, [&] { return std::vector<Arg>{copied(panel, at)}; },
-            [&] { return std::vector<Arg>{nothing}; })[0];
-      };
-      builder_.store(panel.memory, place_in(panel, at), element());
+      builder_.store(panel.memory, place_in(panel, at), zero ? zero_factor() : copied_where(there, panel, at));
     });
   });
+}
+
+Arg Nest::zero_factor() const { return KernelBuilder::literal(0, factor_); }
+
+// Zero where one of the conditions does not hold.
+Arg Nest::copied_where(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<Index>& at) {
+  if (there.empty()) return copied(panel, at);
+  return builder_.choose(
+      there, {factor_}, [&] { return std::vector<Arg>{copied(panel, at)}; },
+      [&] { return std::vector<Arg>{zero_factor()}; })[0];
 }
 
 // Elements that lie side by side in the operand, and in the panel as many of them as a tile reads.
@@ -232,18 +234,13 @@ void Nest::fill_tiles(const Panel& panel, std::vector<Index>& at, bool zero) {
       builder_.loop(Index(0), Index(lanes), Binding::vector, [&](const Index& lane) {
         const Index in_tile = vector * lanes + lane;
         at[d] = t * panel.tile + in_tile;
-        const auto element = [&]() -> Arg {
-          const Arg nothing = KernelBuilder::literal(0, factor_);
-          if (zero) return nothing;
-          if (!axis.may_leave) return copied(panel, at);
-          return builder_.choose(
-              within(axis.low + at[d], panel.of->extents[d]), {factor_},
-              [&] { return std::vector<Arg>{copied(panel, at)}; }, [&] { return std::vector<Arg>{nothing}; })[0];
-        };
         const auto store = [&] {
+          const std::vector<ir::Compare> there =
+              axis.may_leave ? within(axis.low + at[d], panel.of->extents[d]) : std::vector<ir::Compare>();
           std::vector<Index> place = place_in(panel, at);
-          place.front() = t, place.back() = in_tile;
-          builder_.store(panel.memory, place, element());
+          place.front() = t,
+          place.back() = in_tile;  // lanes beyond the tile, which store nothing, hide that it is this
+          builder_.store(panel.memory, place, zero ? zero_factor() : copied_where(there, panel, at));
         };
         size % lanes == 0 ? store() : builder_.when({compare(in_tile, ir::CompareKind::lt, size)}, store);
       });
@@ -273,6 +270,27 @@ void Nest::fetch_for_panel(const Panel& panel, std::size_t row, std::vector<Inde
   });
 }
 
+// That a panel has along a logical dim, padding included.
+std::int64_t Nest::elements_of(const Panel& panel, std::size_t d) const {
+  return panel.axes[d].extent * (is_paired(*panel.of, d) ? 2 : 1);
+}
+
+// All of the operand's are among them.
+bool Nest::is_whole(const Panel& panel, std::size_t d) const { return elements_of(panel, d) >= panel.of->extents[d]; }
+
+// The turn at hand of all loops of these stages together.
+Index Nest::turn_of(std::size_t first, std::size_t end, std::int64_t& turns) const {
+  Index turn = 0;
+  turns = 1;
+  for (std::size_t i = first; i < end; ++i) {
+    if (stages_[i].kind != Kind::loop) continue;
+    const Loop& loop = stages_[i].loop;
+    const std::int64_t count = ir::ceil_divide(range_size(loop), loop.step);
+    turn = turn * count + range(loop.dim).base / loop.step % count, turns *= count;
+  }
+  return turn;
+}
+
 // What a panel is copied from, outermost first: dims that follow each other in memory are one run, the last of lines of
 // cache. Padding is none of it.
 std::vector<Nest::Run> Nest::runs_of(const Panel& panel) const {
@@ -280,15 +298,14 @@ std::vector<Nest::Run> Nest::runs_of(const Panel& panel) const {
   bool goes_on = false;  // the run so far is all of the dims inside of this one
   for (std::size_t i = panel.order.size(); i-- > 0;) {
     const auto d = static_cast<std::size_t>(panel.order[i]);
-    const Panel::Axis& axis = panel.axes[d];
-    const std::int64_t extent = panel.of->extents[d], reads = axis.extent * (is_paired(*panel.of, d) ? 2 : 1),
-                       count = std::min(reads, ir::ceil_divide(extent, axis.step));
-    if (goes_on && axis.step == 1) {
+    const std::int64_t step = is_paired(*panel.of, d) ? 1 : panel.axes[d].step,
+                       count = std::min(elements_of(panel, d), ir::ceil_divide(panel.of->extents[d], step));
+    if (goes_on && step == 1) {
       runs.front().count *= count;
     } else {
-      runs.insert(runs.begin(), {d, count, is_paired(*panel.of, d) ? 1 : axis.step});
+      runs.insert(runs.begin(), {d, count, step});
     }
-    goes_on = reads >= extent;
+    goes_on = is_whole(panel, d);
   }
   const std::int64_t line = kBytesOfLine / bytes(panel.of->dtype);
   runs.back() = {runs.back().axis, ir::ceil_divide(runs.back().count, line), line};
@@ -312,15 +329,9 @@ void Nest::plan_fetch_of_next(Panel& panel, std::size_t inside) const {
 void Nest::fetch_next(const Panel& panel) {
   const std::vector<Run> runs = runs_of(panel);
   std::vector<std::int64_t> counts;
-  std::int64_t lines = 1, turns = 1;
+  std::int64_t lines = 1, turns = 0;
   for (const Run& run : runs) counts.push_back(run.count), lines *= run.count;
-  Index turn = 0;
-  for (std::size_t i = panel.inside; i < panel.fetched_at; ++i) {
-    if (stages_[i].kind != Kind::loop) continue;
-    const Loop& loop = stages_[i].loop;
-    const std::int64_t count = ir::ceil_divide(range_size(loop), loop.step);
-    turn = turn * count + range(loop.dim).base / loop.step % count, turns *= count;
-  }
+  const Index turn = turn_of(panel.inside, panel.fetched_at, turns);
   const std::int64_t share = ir::ceil_divide(lines, turns);
   const int along = c_.find(s_.fetch.dims[0]);
   unrolled(builder_, share, [&](Index n) {
@@ -329,8 +340,7 @@ void Nest::fetch_next(const Panel& panel) {
     const std::vector<Index> at = cuda::decode(share * turns > lines + lines / 8 ? line % lines : line, counts);
     LogicalIndex further;
     for (std::size_t d = 0; d < panel.axes.size(); ++d) {
-      const bool all = panel.axes[d].extent >= panel.of->extents[d];
-      further.push_back((all ? Index(0) : panel.axes[d].low) +
+      further.push_back((is_whole(panel, d) ? Index(0) : panel.axes[d].low) +
                         Index(panel.of->index[d].coefficient_of(along) * s_.fetch.count));
     }
     for (std::size_t i = 0; i < runs.size(); ++i) further[runs[i].axis] = further[runs[i].axis] + at[i] * runs[i].step;
@@ -376,13 +386,8 @@ void Nest::plan_fetch_of_panel(std::size_t first) {
 }
 
 void Nest::fetch_ahead() {
-  Index turn = 0;
-  for (std::size_t i = ahead_.first; i < ahead_.stage; ++i) {
-    if (stages_[i].kind != Kind::loop) continue;
-    const Loop& loop = stages_[i].loop;
-    const std::int64_t count = ir::ceil_divide(range_size(loop), loop.step);
-    turn = turn * count + range(loop.dim).base / loop.step % count;
-  }
+  std::int64_t turns = 0;
+  const Index turn = turn_of(ahead_.first, ahead_.stage, turns);
   const std::int64_t line = kBytesOfLine / bytes(panel_a_.of->dtype);
   const int along = c_.find(s_.fetch.dims[0]);
   unrolled(builder_, ir::ceil_divide(ahead_.elements, line), [&](Index n) {

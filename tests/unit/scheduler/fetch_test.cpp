@@ -131,7 +131,7 @@ TEST(Fetch, TilesShareTheLinesOfTheNextPanel) {
 }
 
 // What a tile of 13 channels reads lies together, pixel after pixel; of 64 channels the last has 12. What the next
-// panel and the products against it read comes beside them, a line or two for each tile.
+// block of pixels reads of both operands comes beside products, a line a step.
 TEST(PanelsOfTiles, AreLaidOutAsTheyAreRead) {
   const Found found = convolution(weight_gradient(56, 64, 256), kTarget);
   ASSERT_NE(found.schedule.find("tile c 13 task n outer p/2, k, c inner p, q panel a p tiles"), std::string::npos)

@@ -85,6 +85,11 @@ class Measuring(unittest.TestCase):
         self.assertEqual([r["peak_gflops"] for r in result["records"]], [[200.0] * 3, []])
         self.assertEqual(list(result["contenders"]), ["a"])
 
+    def test_without_a_peak_in_turn_rounds_have_none(self):
+        result = heats.contest(WORKLOAD, [self.fake("a", 20, peer=False)], SETTINGS, self.fake("FMA peak", 5, "dies"))
+        self.assertEqual([(len(r["rounds"]), r["peak_gflops"]) for r in result["records"]], [(3, [])])
+        self.assertEqual(summary.rows(result, gflop=10, probed_gflops=1000)[0].of_peak, 0.5)
+
     def test_beside_a_busy_loop_is_a_condition_of_its_own(self):
         settings = heats.Settings(**{**vars(SETTINGS), "busy": True})
         result = heats.contest(WORKLOAD, [self.fake("a", 20, peer=False), self.fake("b", 40)], settings)
