@@ -171,10 +171,15 @@ void define_quotients(Emitter& e, ir::VarId variable) {
   if (found == e.quotients.end()) return;
   for (const Index& index : found->second) {
     const IndexAtom& first = index.terms()[0].atom;
-    const bool quotient = index == Index::of(first) && divides(first);
-    e.out.line(fmt::format("const {} {} = {};", fits_int(e, quotient ? *first.inner : index) ? "int" : "long long",
-                           e.quotient_names.at(index_key(e, index)),
-                           quotient ? quotient_text(e, first) : place_text(e, index, -1)));
+    const bool quotient = index == Index::of(first) && divides(first),
+               narrow = fits_int(e, quotient ? *first.inner : index);
+    std::string text = quotient ? quotient_text(e, first) : place_text(e, index, -1);
+    // An unsigned division is cheaper, and says that a column is never negative: without it each tap of a window was
+    // tested for the border, also where none is near.
+    const auto divided = quotient ? first.inner->interval(e.ranges) : std::nullopt;
+    if (divided && divided->low >= 0 && narrow) text += 'u';
+    e.out.line(
+        fmt::format("const {} {} = {};", narrow ? "int" : "long long", e.quotient_names.at(index_key(e, index)), text));
   }
 }
 

@@ -147,6 +147,7 @@ class Nest : public ContractionLoops {
   void tile(std::size_t next);
   void tile_in_tree(std::size_t next);
   void over_tile(bool active, const std::function<void(std::vector<ir::Index> at)>& body);
+  std::vector<std::pair<std::int64_t, std::int64_t>> alike(int d);
   void over_vectors(const Body& body);
   ir::MemId open_accumulators();
   std::vector<ir::Index> with_vector(std::vector<ir::Index> at, const ir::Index& j) const;

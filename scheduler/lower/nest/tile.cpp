@@ -26,31 +26,6 @@ void Nest::over_vectors(const std::function<void(Index j)>& body) {
   });
 }
 
-// Every element of the tile, dims at its place; `active`: only those that this point adds to. `at` begins the index of
-// its accumulators.
-void Nest::over_tile(bool active, const std::function<void(std::vector<Index> at)>& body) {
-  const std::function<void(std::size_t, std::vector<Index>)> over_dims = [&](std::size_t n, std::vector<Index> at) {
-    if (n == tile_dims_.size()) return body(std::move(at));
-    const int d = tile_dims_[n];
-    const Range whole = range(d);
-    unrolled(builder_, whole.size, [&](Index i) {
-      std::vector<Index> deeper = at;
-      deeper.push_back(i);
-      with(d, {whole.base + i, 1, whole.limited, 1}, [&] { over_dims(n + 1, deeper); });
-    });
-  };
-  if (list_.empty()) return over_dims(0, {});
-  const std::function<void(std::size_t, std::size_t)> set = [&](std::size_t i, std::size_t n) {
-    if (n == list_dims_.size()) return over_dims(0, {Index(static_cast<std::int64_t>(i))});
-    with(list_dims_[n], {Index(list_[i][n]), 1, false, 1}, [&] { set(i, n + 1); });
-  };
-  if (active) {
-    for (const std::size_t i : active_) set(i, 0);
-  } else {
-    for (std::size_t i = 0; i < list_.size(); ++i) set(i, 0);
-  }
-}
-
 // One vector is no dim of its own, unless there is nothing else.
 std::vector<Index> Nest::with_vector(std::vector<Index> at, const Index& j) const {
   if (s_.vectors > 1 || at.empty()) at.push_back(j);

@@ -185,10 +185,10 @@ CuResult FakeDriver::device_get_attribute(int* value, int attribute, CuDevice) {
                                              {kMultiprocessorCount, 132},
                                              {kMemoryClockRateKhz, 2619000},
                                              {kMemoryBusWidthBits, 5120},
-                                             {kL2CacheBytes, 50 << 20},
                                              {kMaxThreadsPerMultiprocessor, 2048},
                                              {kMaxRegistersPerMultiprocessor, 65536},
                                              {kMaxSharedMemoryPerBlockOptin, 227 << 10}};
+  if (attribute == kL2CacheBytes) return *value = device_.l2_bytes, kSuccess;
   if (attribute == kComputeCapabilityMajor) return *value = device_.compute_capability / 10, kSuccess;
   if (attribute == kComputeCapabilityMinor) return *value = device_.compute_capability % 10, kSuccess;
   const auto found = kValues.find(attribute);

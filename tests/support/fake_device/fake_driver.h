@@ -58,6 +58,7 @@ struct FakeDevice {
   std::string name = "Fake GPU";
   int compute_capability = 90;
   std::size_t memory_bytes = std::size_t{1} << 30;
+  int l2_bytes = 50 << 20;
   int version = 13000;
   int devices = 1;
   CuResult init = kSuccess;

@@ -152,11 +152,11 @@ TEST(CudaEmit, QuotientsStandWhereTheirVariablesDo) {
   const std::size_t thread = at("  const int i1 = threadIdx.x;"), outer = text.find("  for (int i2 = 0;", body),
                     inner = text.find("    for (int i3 = 0;", body);
   ASSERT_NE(inner, std::string::npos) << text;
-  for (const char* line : {"  const int q0 = i1 / 32;", "  const int q2 = (i1 / 4) % 8;"}) {
+  for (const char* line : {"  const int q0 = i1 / 32u;", "  const int q2 = (i1 / 4) % 8u;"}) {
     EXPECT_NE(at(line), std::string::npos) << line << text;
     EXPECT_TRUE(thread < at(line) && at(line) < outer) << line << text;
   }
-  const std::size_t sum = at("    const int q1 = (i1 + i2) % 40;");
+  const std::size_t sum = at("    const int q1 = (i1 + i2) % 40u;");
   EXPECT_TRUE(outer < sum && sum < inner) << text;
   EXPECT_EQ(count(text.substr(inner), " / ") + count(text.substr(inner), " % "), 0u) << text;
   EXPECT_EQ(count(text.substr(inner), "fj_floor_mod"), 1u) << "of a loaded number" << text;
@@ -173,9 +173,9 @@ TEST(CudaEmit, SumsThatAreDividedHaveNames) {
                "store %y[%g*256 + %t], %0 } } } } }"))
           .text;
   EXPECT_NE(text.find("\n  const int i1 = threadIdx.x;\n  const int m0 = i0*256 + i1;\n"), std::string::npos) << text;
-  EXPECT_EQ(count(text, " = m0 / 100;\n"), 1u) << text;
-  EXPECT_EQ(count(text, " = m0 % 10;\n"), 1u) << text;
-  EXPECT_EQ(count(text, " = (m0 / 10) % 10;\n"), 1u) << text;
+  EXPECT_EQ(count(text, " = m0 / 100u;\n"), 1u) << text;
+  EXPECT_EQ(count(text, " = m0 % 10u;\n"), 1u) << text;
+  EXPECT_EQ(count(text, " = (m0 / 10) % 10u;\n"), 1u) << text;
   EXPECT_EQ(count(text, "  if (m0 < 2600) {\n"), 1u) << text;
 }
 
@@ -219,7 +219,7 @@ TEST(CudaEmit, ParametersAreCalledAsTheirOwnerSays) {
   }
   const std::string text =
       emit(kernel, "", std::vector<ParameterName>{{"x", {"row", "col"}}, {"y", {"row", "col"}}}).text;
-  for (const char* line : {"  const int row = i1 / 4;", "  const int col = i1 % 4;",
+  for (const char* line : {"  const int row = i1 / 4u;", "  const int col = i1 % 4u;",
                            "  constexpr int y_row = 4;  // y[6, 4]", "  y[row*y_row - col + 3] = v0;"})
     EXPECT_NE(text.find(std::string("\n") + line + "\n"), std::string::npos) << line << text;
 }

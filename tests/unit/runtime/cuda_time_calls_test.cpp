@@ -46,7 +46,7 @@ class TimeCalls : public testing::Test {
       kernel.milliseconds = milliseconds;
       kernel.run = [this](std::span<void* const> pointers, auto) {
         const auto* bytes = static_cast<const std::byte*>(pointers[0]);
-        zeros_ &= std::all_of(bytes, bytes + 4000, [](std::byte b) { return b == std::byte{0}; });
+        filled_ &= std::all_of(bytes, bytes + 4000, [](std::byte b) { return b == std::byte{0x3c}; });
       };
       fake_.define(name, kernel);
     }
@@ -65,16 +65,16 @@ class TimeCalls : public testing::Test {
   void TearDown() override {
     device_->context().release(device_->context().driver().module_unload, module_);
     device_.reset();
-    EXPECT_TRUE(zeros_);
+    EXPECT_TRUE(filled_);
     EXPECT_EQ(fake_.problems(), Strings());
     EXPECT_EQ(fake_.leaks(), Strings());
   }
 
-  FakeDriver fake_;
+  FakeDriver fake_{{.l2_bytes = 100000}};
   std::shared_ptr<CudaDevice> device_;
   CuModule module_ = nullptr;
   std::vector<std::shared_ptr<TimedCall>> calls_;
-  bool zeros_ = true;
+  bool filled_ = true;  // with what is a number in every type
 };
 
 TEST_F(TimeCalls, TakesTheFirstOfTheFastest) {
@@ -82,6 +82,21 @@ TEST_F(TimeCalls, TakesTheFirstOfTheFastest) {
   std::swap(calls_[0], calls_[2]);
   EXPECT_EQ(fastest_now(), 0u);
   for (const auto& call : calls_) EXPECT_GT(call->executed, 2);
+}
+
+// Twice the cache is written before each, and each call here fills its workspace.
+TEST_F(TimeCalls, NothingIsLeftInTheCacheOfTheCallBefore) {
+  const std::size_t before = fake_.memory_in_use();
+  fastest_now();
+  std::int64_t executed = 0;
+  for (const auto& call : calls_) executed += call->executed;
+  EXPECT_EQ(fake_.count("cuMemsetD8Async"), 1 + 2 * executed);
+  EXPECT_EQ(fake_.memory_in_use(), before);
+}
+
+TEST_F(TimeCalls, WhereTheCacheDoesNotFitIntoMemoryCallsAreTimedAllTheSame) {
+  device_->memory().set_limit(100 << 10);
+  EXPECT_EQ(fastest_now(), 1u);
 }
 
 TEST_F(TimeCalls, WhatFailsIsOut) {
