@@ -158,6 +158,7 @@ enum class Op : std::uint8_t {
   bits,
   from_bits,
   dot2,
+  round_bf16,
   philox,
   shl,
   shr,
@@ -289,7 +290,7 @@ struct OpDef {
   std::string_view fragment_f64 = "";
   // Dtypes in kernels where dtype_rule does not say: a letter for each operand, '>', a letter for each result. T: one
   // type for all; U: one of u32, u64 for all, N: that type, a literal below its width; F: a float, W: the unsigned type
-  // of its width; *: any; b bool, u u32, i i64, f f32. "bTT>T", "uuf>f".
+  // of its width; *: any; b bool, u u32, i i64, f f32, h bf16. "bTT>T", "uuf>f".
   std::string_view kernel_types = "";
   double ulp = 0;                             // bound of the fragment and of CUDA's function; 0: correctly rounded
   double domain_low = -10, domain_high = 10;  // where tests draw ordinary arguments from

@@ -23,6 +23,8 @@ std::optional<DType> fixed(char letter) {
       return DType::i64;
     case 'f':
       return DType::f32;
+    case 'h':
+      return DType::bf16;
     default:
       return std::nullopt;
   }

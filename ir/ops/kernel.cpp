@@ -35,6 +35,11 @@ Scalar dot2(std::span<const Scalar> a, const Attrs&) {
   return Scalar::of(c);
 }
 
+// vcvtneps2bf16: nearest even, denormals read as zero.
+Scalar round_bf16(std::span<const Scalar> a, const Attrs&) {
+  return cast(Scalar::of(flushed(a[0].f32())), DType::bf16);
+}
+
 // The word that the fourth argument names, the first without one.
 Scalar random_word(std::span<const Scalar> a, const Attrs&) {
   const std::size_t word = a.size() > 3 ? a[3].bits & 3 : 0;
@@ -93,6 +98,15 @@ constexpr OpDef kRows[] = {
      .kernel_types = "uuf>f",
      .cost = 4,
      .meaning = "c + a1 * b1, then + a0 * b0, of bf16 pairs, denormals as zero"},
+    {.op = Op::round_bf16,
+     .name = "round_bf16",
+     .family = Family::kernel,
+     .no_gradient = true,
+     .eval = round_bf16,
+     .llvm = {.floating = "llvm.x86.avx512bf16.cvtneps2bf16"},
+     .kernel_types = "f>h",
+     .cost = 0,
+     .meaning = "the nearest bf16, of two the even one; denormals as zero"},
     {.op = Op::philox,
      .name = "philox",
      .family = Family::kernel,

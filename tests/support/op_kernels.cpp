@@ -107,7 +107,7 @@ std::vector<Piece> all_pieces() {
   for (int i = 0; i < static_cast<int>(ir::Op::count_); ++i) {
     const ir::OpDef& def = op_def(static_cast<ir::Op>(i));
     if (def.family != ir::Family::elementwise && def.family != ir::Family::kernel) continue;
-    if (def.op == ir::Op::cast || def.op == ir::Op::dot2) continue;
+    if (def.op == ir::Op::cast || def.op == ir::Op::dot2 || def.op == ir::Op::round_bf16) continue;
     for (DType dtype : kDtypes)
       if (has_form(def, dtype)) add_pieces(def, dtype, pieces);
   }

@@ -176,6 +176,33 @@ Value* float_to_float(Builder& b, const MachineFacts& facts, Value* x, DType fro
 
 }  // namespace
 
+Value* round_bf16(Builder& b, Value* x) {
+  constexpr unsigned kAtOnce = 16;
+  const auto whole = [&](Value* part) {
+    Value* halves = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {part});
+    return b.CreateBitCast(halves, llvm::FixedVectorType::get(b.getInt16Ty(), kAtOnce));
+  };
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  if (vector == nullptr) {
+    Value* zeros = llvm::Constant::getNullValue(llvm::FixedVectorType::get(x->getType(), kAtOnce));
+    return b.CreateExtractElement(whole(b.CreateInsertElement(zeros, x, b.getInt64(0))), b.getInt64(0));
+  }
+  const unsigned lanes = vector->getNumElements();
+  if (lanes == kAtOnce) return whole(x);
+  Value* result = nullptr;
+  for (unsigned start = 0; start < lanes; start += kAtOnce) {
+    std::vector<int> mask;
+    for (unsigned i = 0; i < kAtOnce; ++i) mask.push_back(static_cast<int>(std::min(start + i, lanes - 1)));
+    Value* part = whole(b.CreateShuffleVector(x, mask));
+    std::vector<int> joined;
+    for (unsigned i = 0; i < lanes; ++i) joined.push_back(static_cast<int>(i));
+    if (result == nullptr && lanes < kAtOnce) return b.CreateShuffleVector(part, joined);
+    if (result == nullptr) result = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt16Ty(), lanes));
+    result = b.CreateInsertVector(result->getType(), result, part, b.getInt64(start));
+  }
+  return result;
+}
+
 Value* high_half(Builder& b, Value* x) {
   Value* u = b.CreateBitCast(x, lanes(x, b.getInt32Ty()));
   return b.CreateTrunc(b.CreateLShr(u, 16), lanes(u, b.getInt16Ty()));

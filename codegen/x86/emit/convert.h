@@ -21,6 +21,8 @@ llvm::Constant* constant(llvm::LLVMContext& context, ir::Scalar literal);
 llvm::Value* cast(Builder& b, const MachineFacts& facts, llvm::Value* x, DType from, DType to);
 // Of f32 whose lower half is 0: as bf16.
 llvm::Value* high_half(Builder& b, llvm::Value* x);
+// Of f32 to the nearest bf16, denormals read as zero (AVX512-BF16).
+llvm::Value* round_bf16(Builder& b, llvm::Value* x);
 // bits(x) and from_bits(u): the same bits, 16-bit types in the low half of a u32.
 llvm::Value* bits_of(Builder& b, llvm::Value* x, DType from);
 llvm::Value* from_bits(Builder& b, llvm::Value* x, DType to);

@@ -215,6 +215,8 @@ Values apply(Builder& b, const MachineFacts& facts, ir::Op op, std::vector<Typed
       return {bits_of(b, operands[0].value, operands[0].dtype)};
     case ir::Op::from_bits:
       return {from_bits(b, operands[0].value, result)};
+    case ir::Op::round_bf16:
+      return {round_bf16(b, operands[0].value)};
     default:
       break;
   }

@@ -84,7 +84,9 @@ Arg Expression::def(Op op, std::vector<Arg> args, DType type) {
 
 Arg Expression::convert(Arg value, DType to) {
   const DType from = builder_.dtype(value);
-  return from == to ? value : Arg(builder_.def(Op::cast, {value}, to));
+  if (from == to) return value;
+  const bool of_pairs = beside_pairs_ && from == DType::f32 && to == DType::bf16;
+  return builder_.def(of_pairs ? Op::round_bf16 : Op::cast, {value}, to);
 }
 
 Arg Expression::rounded(Arg value, DType dtype) { return convert(convert(value, dtype), compute_type(dtype)); }

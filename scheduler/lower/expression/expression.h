@@ -43,6 +43,10 @@ class Expression {
   Expression(const ir::Graph& graph, ir::KernelBuilder& builder, ExpressionHooks hooks)
       : graph_(graph), builder_(builder), hooks_(std::move(hooks)) {}
 
+  // The kernel multiplies pairs of bf16: what it makes bf16 is rounded by the processor's instruction, which reads
+  // denormals as zero, as that of the products does (kernel-ir.md §7).
+  void round_beside_pairs() { beside_pairs_ = true; }
+
   // The value of `node` there, in its compute type.
   ir::Arg value(int node, const LogicalIndex& at);
   // The same as it is or would be stored: in its own dtype.
@@ -136,6 +140,7 @@ class Expression {
   const ir::Graph& graph_;
   ir::KernelBuilder& builder_;
   ExpressionHooks hooks_;
+  bool beside_pairs_ = false;
   std::vector<Known> memo_;
   std::vector<Known> windows_;  // shared ones, by the kernel's own indices: they outlive a move to another pixel
   struct Kept {

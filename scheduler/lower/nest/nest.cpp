@@ -32,7 +32,10 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
       dims_(c_.dims) {
   panel_a_ = {&c_.a, value_a_}, panel_b_ = {&c_.b, value_b_};
   zeros_.resize(c_.a.index.size());
-  if (dot_ >= 0) dims_[static_cast<std::size_t>(dot_)].extent += dim(dot_).extent % 2;  // whose last pair ends with 0
+  if (dot_ >= 0) {
+    dims_[static_cast<std::size_t>(dot_)].extent += dim(dot_).extent % 2;  // whose last pair ends with 0
+    kernel.expression().round_beside_pairs();
+  }
   for (std::size_t d = 0; d < c_.dims.size(); ++d) {
     held_.push_back(s_.held(c_.dims[d].name));
     ranges_.push_back({0, dims_[d].extent, false, 1});

@@ -181,6 +181,24 @@ TEST(Interpret, HalvesGoThroughCastsAndBits) {
   }
 }
 
+// As vcvtneps2bf16: ties to even, NaN quiet, denormals as zeros of their sign; cast keeps them.
+TEST(Interpret, RoundingBesidePairsReadsDenormalsAsZero) {
+  const Kernel kernel = parse_kernel(
+      "kernel @t(%x: f32[8] read, %y: bf16[8] write, %z: bf16[8] write) on x86:avx512bf16 { phase { for %i in 0..8 {"
+      " %0 = load %x[%i] : f32 %1 = round_bf16(%0) : bf16 store %y[%i], %1 %2 = cast(%0) : bf16 store %z[%i], %2 } } }");
+  std::vector<Bytes> buffers = buffers_of(kernel);
+  const std::uint32_t words[] = {0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff,
+                                 0xffa00001, 0x007fffff, 0x80400000, 0x00800000};
+  std::copy(words, words + 8, buffers[0].as<std::uint32_t>());
+  run_in_all_orders(kernel, buffers);
+  const std::uint16_t rounded[] = {0x3f80, 0x3f82, 0x3f81, 0x7f80, 0xffe0, 0x0000, 0x8000, 0x0080},
+                      kept[] = {0x3f80, 0x3f82, 0x3f81, 0x7f80, 0xffe0, 0x0080, 0x8040, 0x0080};
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(buffers[1].as<std::uint16_t>()[i], rounded[i]) << i;
+    EXPECT_EQ(buffers[2].as<std::uint16_t>()[i], kept[i]) << i;
+  }
+}
+
 TEST(Interpret, Philox) {
   const auto zero = philox(0, 0, 0);
   EXPECT_EQ(zero, (std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));

@@ -348,6 +348,9 @@ const Case kCases[] = {
     {"fma_on_v2", "V9", on_x86("%a = fma(%s, %s, %s) : f32 store %y[0], %a", "x86:v2")},
     {"fma_on_avx2", "", on_x86("%a = fma(%s, %s, %s) : f32 store %y[0], %a", "x86:avx2")},
     {"dot2_on_avx512", "V9", on_x86("%a = load %u[0] : u32 %b = dot2(%a, %a, %s) : f32 store %y[0], %b")},
+    {"round_bf16_on_avx512", "V9", on_x86("%a = round_bf16(%s) : bf16 %b = cast(%a) : f32 store %y[0], %b")},
+    {"round_bf16_on_bf16", "",
+     on_x86("%a = round_bf16(%s) : bf16 %b = cast(%a) : f32 store %y[0], %b", "x86:avx512bf16")},
     {"dot2_on_bf16", "", on_x86("%a = load %u[0] : u32 %b = dot2(%a, %a, %s) : f32 store %y[0], %b", "x86:avx512bf16")},
 };
 
