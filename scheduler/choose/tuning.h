@@ -104,6 +104,10 @@ inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWe
 // The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the
 // direct one's time, with 2.4 the same, with 4.7 more (Zen 5).
 inline constexpr std::int64_t kSumsOfL2 = 2;
+// Channels and vectors of a tile of it, where its sums and the patches at hand are so many times L2: 0.97 with 64
+// channels at 56x56 and with 256 at 14x14 (1.1 and 1.2), 0.98 with 512 at 7x7 (1.2), but 1.03 with 128 at 28x28 (1.5).
+inline constexpr std::int64_t kWideTile = 4;
+inline constexpr double kSumsAndPatchesOfL2 = 1.2;
 // So that tasks share out channels too, until their sums are this part of L2.
 inline constexpr double kSumsInL2 = 0.6;
 // Cycles for a vector of a patch's inputs and of its results, fetched ahead (64 channels at 56x56; 16 to 16 channels at

@@ -55,7 +55,8 @@ class WinogradChooser {
   std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
   std::int64_t bytes_of_weights() const { return kPoints * extent(dims_.c) * extent(dims_.k) * bytes(DType::f32); }
 
-  bool weights_come_from_memory() const { return bytes_of_weights() > target_.l3_bytes; }
+  // A weight gradient's sums stay in L2, however many weights there are.
+  bool weights_come_from_memory() const { return !dims_.of_weights && bytes_of_weights() > target_.l3_bytes; }
 
   // As many as L2 holds at all points beside each other, but enough that what is as large as the weights, and passes by
   // once for them, is little.
@@ -116,7 +117,10 @@ class WinogradChooser {
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
     if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
-    s_.tile = {{{name(dims_.c)}, held(extent(dims_.c) / channel_shares_, tuning::kFewPixels)}};
+    const std::int64_t channels = extent(dims_.c) / channel_shares_;
+    const bool wide = has_wide_tiles();
+    if (wide) s_.vectors = tuning::kWideTile;
+    s_.tile = {{{name(dims_.c)}, held(channels, wide ? tuning::kWideTile : tuning::kFewPixels)}};
     s_.combine = {name(extent(dims_.c) < s_.lanes ? dims_.k : dims_.c)};
     if (!fused.lie_together.empty()) {
       s_.combine.clear();
@@ -124,6 +128,14 @@ class WinogradChooser {
     }
   }
 
+  // A tile as high as it is wide loads eight registers for sixteen products in place of ten, but goes over the sums by
+  // longer pieces: better where they stay in L2 with the patches.
+  bool has_wide_tiles() const {
+    const std::int64_t channels = extent(dims_.c) / channel_shares_, outputs = extent(dims_.k) / shares_,
+                       together = sums_bytes(channels) + kPoints * patches_at_once() * (channels + outputs) * 4;
+    return target_.vector_registers() >= 32 && outputs % (tuning::kWideTile * s_.lanes) == 0 &&
+           at(together) <= tuning::kSumsAndPatchesOfL2 * at(target_.l2_bytes);
+  }
   // Of so many channels and a task's outputs.
   std::int64_t sums_bytes(std::int64_t channels) const {
     return kPoints * channels * ir::ceil_divide(extent(dims_.k), shares_) * bytes(DType::f32);
