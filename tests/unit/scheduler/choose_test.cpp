@@ -140,7 +140,10 @@ TEST(Chosen, ProductsOfWhatTheStepComputesCopyItInTheirTasks) {
 TEST(Chosen, WinogradTakesMoreImagesWhereNoCacheHoldsItsWeights) {
   expect(Layer{16, 512, 7, 512, 3}.forward(), kZen5Winograd, "task n/8, k/128");
   expect(Layer{16, 256, 14, 256, 3}.forward(), kZen5Winograd, "task n");
-  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "tile c 8");
+  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "tile c 4");
+  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "vector k 16 x 4");
+  expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5Winograd, "tile c 8");  // leave L2 with 49 patches
+  expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5Winograd, "vector k 16 x 2");
 }
 
 // Those of one tile, or a row of them; blocks of rows leave no block with few.
