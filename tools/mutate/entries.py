@@ -120,6 +120,8 @@ def check(root):
             problems.append(f"{m.id}: an id is a slug")
         if m.kind not in KINDS or (m.kind == "text") != (m.file in PRELUDE):
             problems.append(f"{m.id}: kind {m.kind} does not fit {m.file}")
+        if m.kind == "expression" and re.match(r"\s*(if|for|while|return)\b|.*;\s*$|\s*\{", m.right, re.S):
+            problems.append(f"{m.id}: not an expression: {m.right}")
         if m.right == m.wrong or not m.tests:
             problems.append(f"{m.id}: changes nothing, or nothing should see it")
         if not (root / m.file).is_file():
