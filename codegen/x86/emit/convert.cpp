@@ -176,31 +176,45 @@ Value* float_to_float(Builder& b, const MachineFacts& facts, Value* x, DType fro
 
 }  // namespace
 
-Value* round_bf16(Builder& b, Value* x) {
-  constexpr unsigned kAtOnce = 16;
-  const auto whole = [&](Value* part) {
-    Value* halves = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {part});
-    return b.CreateBitCast(halves, llvm::FixedVectorType::get(b.getInt16Ty(), kAtOnce));
-  };
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (vector == nullptr) {
-    Value* zeros = llvm::Constant::getNullValue(llvm::FixedVectorType::get(x->getType(), kAtOnce));
-    return b.CreateExtractElement(whole(b.CreateInsertElement(zeros, x, b.getInt64(0))), b.getInt64(0));
-  }
-  const unsigned lanes = vector->getNumElements();
-  if (lanes == kAtOnce) return whole(x);
-  Value* result = nullptr;
-  for (unsigned start = 0; start < lanes; start += kAtOnce) {
+Value* in_pieces(Builder& b, unsigned piece, const std::vector<Value*>& operands,
+                 const std::function<Value*(const std::vector<Value*>& parts)>& instruction) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(operands[0]->getType());
+  const unsigned lanes = vector == nullptr ? 1 : vector->getNumElements();
+  const auto part = [&](Value* x, unsigned start) -> Value* {
+    if (vector == nullptr) {
+      return b.CreateInsertElement(llvm::Constant::getNullValue(llvm::FixedVectorType::get(x->getType(), piece)), x,
+                                   b.getInt64(0));
+    }
     std::vector<int> mask;
-    for (unsigned i = 0; i < kAtOnce; ++i) mask.push_back(static_cast<int>(std::min(start + i, lanes - 1)));
-    Value* part = whole(b.CreateShuffleVector(x, mask));
-    std::vector<int> joined;
-    for (unsigned i = 0; i < lanes; ++i) joined.push_back(static_cast<int>(i));
-    if (result == nullptr && lanes < kAtOnce) return b.CreateShuffleVector(part, joined);
-    if (result == nullptr) result = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getInt16Ty(), lanes));
-    result = b.CreateInsertVector(result->getType(), result, part, b.getInt64(start));
+    for (unsigned i = 0; i < piece; ++i) mask.push_back(static_cast<int>(std::min(start + i, lanes - 1)));
+    return lanes == piece ? x : b.CreateShuffleVector(x, mask);
+  };
+  Value* result = nullptr;
+  for (unsigned start = 0; start < lanes; start += piece) {
+    std::vector<Value*> parts;
+    for (Value* x : operands) parts.push_back(part(x, start));
+    Value* done = instruction(parts);
+    if (lanes <= piece) {
+      result = done;
+      break;
+    }
+    if (result == nullptr)
+      result = llvm::PoisonValue::get(llvm::FixedVectorType::get(done->getType()->getScalarType(), lanes));
+    result = b.CreateInsertVector(result->getType(), result, done, b.getInt64(start));
   }
-  return result;
+  if (vector == nullptr) return b.CreateExtractElement(result, b.getInt64(0));
+  if (lanes >= piece) return result;
+  std::vector<int> mask;
+  for (unsigned i = 0; i < lanes; ++i) mask.push_back(static_cast<int>(i));
+  return b.CreateShuffleVector(result, mask);
+}
+
+Value* round_bf16(Builder& b, Value* x) {
+  constexpr unsigned kPiece = 16;
+  return in_pieces(b, kPiece, {x}, [&](const std::vector<Value*>& parts) {
+    Value* halves = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512, {}, {parts[0]});
+    return b.CreateBitCast(halves, llvm::FixedVectorType::get(b.getInt16Ty(), kPiece));
+  });
 }
 
 Value* high_half(Builder& b, Value* x) {

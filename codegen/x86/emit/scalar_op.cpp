@@ -83,33 +83,9 @@ Value* dot2(Builder& b, const std::vector<Typed>& operands) {
                   : piece == 8 ? llvm::Intrinsic::x86_avx512bf16_dpbf16ps_256
                                : llvm::Intrinsic::x86_avx512bf16_dpbf16ps_128;
   auto* pairs = llvm::FixedVectorType::get(b.getBFloatTy(), piece * 2);
-  Value* result = llvm::PoisonValue::get(llvm::FixedVectorType::get(b.getFloatTy(), std::max(lanes, piece)));
-  for (unsigned start = 0; start < lanes; start += piece) {
-    const auto part = [&](Value* x) -> Value* {
-      if (vector == nullptr) {
-        return b.CreateInsertElement(llvm::Constant::getNullValue(llvm::FixedVectorType::get(x->getType(), piece)), x,
-                                     b.getInt64(0));
-      }
-      std::vector<int> mask;
-      for (unsigned i = 0; i < piece; ++i) mask.push_back(static_cast<int>(std::min(start + i, lanes - 1)));
-      return lanes == piece ? x : b.CreateShuffleVector(x, mask);
-    };
-    Value* sum = b.CreateIntrinsic(id, {},
-                                   {part(operands[2].value), b.CreateBitCast(part(operands[0].value), pairs),
-                                    b.CreateBitCast(part(operands[1].value), pairs)});
-    if (lanes <= piece) {
-      result = sum;
-    } else {
-      result = b.CreateInsertVector(result->getType(), result, sum, b.getInt64(start));
-    }
-  }
-  if (vector == nullptr) return b.CreateExtractElement(result, b.getInt64(0));
-  if (lanes < piece) {
-    std::vector<int> mask;
-    for (unsigned i = 0; i < lanes; ++i) mask.push_back(static_cast<int>(i));
-    return b.CreateShuffleVector(result, mask);
-  }
-  return result;
+  return in_pieces(b, piece, {operands[2].value, operands[0].value, operands[1].value}, [&](const Values& parts) {
+    return b.CreateIntrinsic(id, {}, {parts[0], b.CreateBitCast(parts[1], pairs), b.CreateBitCast(parts[2], pairs)});
+  });
 }
 
 // Left to itself, instruction selection folds a load that only a select reads into a load under the select's mask. That
