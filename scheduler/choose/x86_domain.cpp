@@ -45,6 +45,11 @@ class Chooser {
     if (chunks.chunks > 1) add(s_.tasks, axis, chunks.chunk == 1 && unit == 1 ? 0 : chunks.chunk * unit);
     if (chunks.chunks == 1 || chunks.chunk * unit > 1) add(left, axis);
   }
+  // The next row of windows, of images that come from memory: those are no smaller than what is stored.
+  void fetch_windows(const std::string& rows) {
+    if (!rows.empty() && elements_.stored_bytes >= target_.l2_bytes / tuning::kFetchedWindowsOfL2)
+      s_.fetch = {{rows}, 1};
+  }
   void copy_few_vectors() {
     const std::int64_t whole = whole_vectors();
     if (whole > 0 && whole <= tuning::kMostVectorsWithoutLoop) s_.vectors = static_cast<int>(whole);
@@ -58,6 +63,7 @@ class Chooser {
       return share(last(), tasks <= 1 ? Split{} : split(whole, tasks), s_.inner, s_.lanes);
     }
     copy_few_vectors();
+    fetch_windows(d_.pooled_rows);
     std::int64_t tasks = tasks_;
     for (std::size_t a = 0; a + 1 < d_.axes.size(); ++a) {
       const DomainAxis& axis = d_.axes[a];
@@ -100,6 +106,7 @@ class Chooser {
   void rows_of_windows() {
     copy_few_vectors();
     s_.panel_maxima = d_.maxima_rows;
+    fetch_windows(d_.maxima_rows);
     for (const DomainAxis& axis : d_.axes) {
       const std::int64_t images = d_.axes[0].name == d_.maxima_rows ? 1 : d_.axes[0].extent;
       if (axis.name == d_.maxima_rows) {
@@ -137,7 +144,8 @@ class Chooser {
       return parts.chunks > 1 && window.dims[0] == reduced_.front()->name;
     });
     if (windows) s_.unroll = d_.windows;
-    if (!reduced_.empty() && s_.unroll.empty())
+    fetch_windows(s_.unroll.empty() ? d_.maxima_rows : s_.unroll[0].dims[0]);
+    if (!reduced_.empty() && s_.unroll.empty() && s_.panel_maxima.empty())
       s_.fetch = {{reduced_.back()->name},
                   std::max<std::int64_t>(1, tuning::kElementsAhead / std::max<std::int64_t>(1, last().extent))};
   }

@@ -249,8 +249,16 @@ class Check {
   std::string fetch() {
     if (s_.fetch.dims.empty()) return "";
     const std::string& along = s_.fetch.dims[0];
-    if (s_.fetch.dims.size() > 1 || !sums_ || !axis(along).reduced)
-      return "what is summed up is fetched ahead, along it";
+    const std::string& rows = !s_.panel_maxima.empty()                        ? d_.maxima_rows
+                              : !s_.unroll.empty() && s_.unroll == d_.windows ? d_.windows[0].dims[0]
+                                                                              : d_.pooled_rows;
+    if (s_.fetch.dims.size() > 1 || (!rows.empty() && along != rows))
+      return fmt::format("rows of windows are fetched ahead, along {}", rows);
+    if (!rows.empty()) {
+      const bool innermost = !has(s_.inner, last()) || s_.inner.back().dims[0] == last();
+      return sums_ || innermost ? "" : fmt::format("rows of windows are fetched ahead where {} is innermost", last());
+    }
+    if (!sums_ || !axis(along).reduced) return "what is summed up is fetched ahead, along it";
     if (lanes_reduced() && (along != last() || s_.vectors * unrolled_vectors() == 1))
       return fmt::format("it is fetched ahead along {} for several vectors at once", last());
     return "";

@@ -33,6 +33,7 @@ std::string str(const Domain& domain) {
   if (!sums.empty()) text += fmt::format("; sums {}", fmt::join(sums, ", "));
   if (!windows.empty()) text += fmt::format("; windows {}", fmt::join(windows, ", "));
   if (!domain.maxima_rows.empty()) text += fmt::format("; maxima {} {}", domain.maxima_rows, domain.maxima_columns);
+  if (!domain.pooled_rows.empty()) text += fmt::format("; pools {}", domain.pooled_rows);
   return text;
 }
 

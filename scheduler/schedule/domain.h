@@ -4,6 +4,7 @@
 //   [nhw, c]; c 64 | nhw 50176; sums add f32, welford f64
 //   [n, h, w, c]; n 16, h 112, w 112, c 64; maxima h w
 //   [n, h, w, c]; c 64 | n 16, h 56, w 56; sums add f32; windows h 2, w 2
+//   [n, h, w, c]; n 16, h 56, w 56, c 64; pools h
 //
 // Axes stand in the order of memory, neighbours of the last side by side; dims that every access treats alike are one
 // axis. Parallel ones are said before the bar, reduced ones behind it.
@@ -39,6 +40,8 @@ struct Domain {
   std::vector<Extent> windows;
   // Rows and columns of a max pool whose gradient is taken and whose windows overlap: their maxima may be kept.
   std::string maxima_rows, maxima_columns;
+  // Rows of the results of a max pool that is computed, each of windows that lie below one another.
+  std::string pooled_rows;
 
   // -1 if there is none.
   int find(const std::string& name) const;

@@ -40,6 +40,22 @@ void find_windows(const GroupKernel& kernel, GroupDomain& found) {
   }
 }
 
+// The first max_pool2d of a group of its results, where rows and columns are axes of their own and channels lanes.
+void find_pool(const GroupKernel& kernel, GroupDomain& found) {
+  const std::vector<Axis>& axes = kernel.space().axes;
+  const auto rows = std::find_if(axes.begin(), axes.end(), [](const Axis& a) { return a.dims == std::vector{2}; });
+  if (rows == axes.end() || !found.domain.sums.empty()) return;
+  if (axes.end() - rows != 3 || rows[1].dims != std::vector{3} || rows[2].dims != std::vector{1}) return;
+  for (const auto* list : {&kernel.group().inner, &kernel.group().stores}) {
+    for (const int id : *list) {
+      const ir::Node& node = *kernel.graph().value(id);
+      if (node.op != ir::Op::max_pool2d || node.type.shape != kernel.group().domain.shape || found.pool >= 0) continue;
+      found.pool = id;
+      found.domain.pooled_rows = found.domain.axes[static_cast<std::size_t>(rows - axes.begin())].name;
+    }
+  }
+}
+
 GroupDomain domain_of(GroupKernel& kernel, int overlapping) {
   GroupDomain of;
   for (const Axis& axis : kernel.space().axes)
@@ -53,6 +69,7 @@ GroupDomain domain_of(GroupKernel& kernel, int overlapping) {
     of.domain.maxima_columns = of.domain.axes[maxima.column_axis()].name;
   } else if (kernel.context().target.isa != Isa::cuda && !of.domain.axes.empty() && !of.domain.axes.back().reduced) {
     find_windows(kernel, of);
+    find_pool(kernel, of);
   }
   return of;
 }

@@ -13,6 +13,7 @@ struct GroupDomain {
   Domain domain;
   int pooled = -1;       // a max_pool2d_grad of which Domain::windows are the windows
   int overlapping = -1;  // one of which Domain::maxima_rows are the rows
+  int pool = -1;         // a max_pool2d of which Domain::pooled_rows are the rows
 };
 
 // `lanes`: on CUDA, elements of a thread's access; nothing comes back if some access cannot be that wide.

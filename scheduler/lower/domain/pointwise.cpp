@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "scheduler/lower/domain/domain.h"
+#include "scheduler/lower/domain/next_windows.h"
 #include "scheduler/lower/domain/ranges.h"
 #include "scheduler/lower/expression/kept_maxima.h"
 
@@ -57,6 +58,12 @@ class Pointwise {
         s_(schedule),
         ranges_(builder_, of.domain, schedule),
         maxima_(kernel, schedule.panel_maxima.empty() ? -1 : of.overlapping),
+        next_(kernel,
+              schedule.fetch.dims.empty() ? -1
+              : maxima_.active()          ? of.overlapping
+                                          : of.pool,
+              schedule.fetch.count),
+        rows_(schedule.fetch.dims.empty() ? 0 : static_cast<std::size_t>(of.domain.find(schedule.fetch.dims[0]))),
         tasks_(axes_of(of.domain, schedule.tasks)),
         loops_(axes_of(of.domain, schedule.inner)),
         lanes_(of.domain.axes.size() - 1),
@@ -118,6 +125,10 @@ class Pointwise {
     const std::int64_t lanes = s_.lanes, extent = kernel_.space().axes[lanes_].extent, whole = extent / lanes,
                        rest = extent % lanes, left = whole % s_.vectors;
     const auto block = [&](const Index& first, std::int64_t count) {
+      if (next_.active() && !maxima_.active()) {
+        point_[lanes_] = first;
+        next_.fetch(point_, point_[rows_], point_[rows_ + 1], count * lanes);
+      }
       unrolled(builder_, count, [&](const Index& vector) {
         builder_.loop(Index(0), Index(lanes), Binding::vector, [&](const Index& lane) {
           point_[lanes_] = first + vector * lanes + lane;
@@ -147,7 +158,13 @@ class Pointwise {
         body(point_[lanes_]);
       });
     };
-    maxima_.declare(kernel_.space().axes[lanes_].extent);
+    const std::int64_t channels = kernel_.space().axes[lanes_].extent;
+    maxima_.declare(channels);
+    if (next_.active())
+      maxima_.beside([&](const Index& p, const Index& q) {
+        point_[lanes_] = 0;
+        next_.fetch(point_, p, q, channels);
+      });
     maxima_.enter(ranges_.first(maxima_.row_axis()), each_vector);
     ranges_.each_in_copies(maxima_.row_axis(), maxima_.copies_of_rows(), [&](const Index& h) {
       maxima_.begin(h, each_vector);
@@ -167,6 +184,8 @@ class Pointwise {
   const Schedule& s_;
   Ranges ranges_;
   KeptMaxima maxima_;  // of a max_pool2d_grad whose windows overlap
+  NextWindows next_;
+  const std::size_t rows_;  // of windows; columns are the axis after it
   const std::vector<std::size_t> tasks_, loops_;
   const std::size_t lanes_;
   std::vector<Index> point_;

@@ -8,6 +8,7 @@
 #include "ir/base/check.h"
 #include "scheduler/lower/accumulator.h"
 #include "scheduler/lower/domain/domain.h"
+#include "scheduler/lower/domain/next_windows.h"
 #include "scheduler/lower/domain/ranges.h"
 #include "scheduler/lower/expression/kept_maxima.h"
 #include "scheduler/lower/partials.h"
@@ -34,6 +35,11 @@ class Reducer {
         accumulators_(kernel),
         maxima_(kernel, schedule.panel_maxima.empty() ? -1 : of.overlapping),
         pooled_(of.pooled >= 0 && schedule.unroll == of.domain.windows ? of.pooled : -1),
+        next_(kernel,
+              schedule.fetch.dims.empty() ? -1
+              : maxima_.active()          ? of.overlapping
+                                          : pooled_,
+              schedule.fetch.count),
         tasks_(axes_of(of.domain, schedule.tasks)),
         outer_(tasks_),
         inner_(axes_of(of.domain, schedule.inner)),
@@ -47,7 +53,7 @@ class Reducer {
       if (a != lanes_) reduced_.push_back(a);
     }
     if (!s_.flush.dims.empty()) accumulators_.sum_in_blocks();
-    if (!s_.fetch.dims.empty()) fetched_axis_ = static_cast<std::size_t>(of.domain.find(s_.fetch.dims[0]));
+    if (!s_.fetch.dims.empty()) fetched_axis_ = axis_of(s_.fetch.dims[0]);
   }
 
   void emit() {
@@ -57,6 +63,10 @@ class Reducer {
   }
 
  private:
+  std::size_t axis_of(const std::string& name) const {
+    const auto found = std::find_if(axes_.begin(), axes_.end(), [&](const DomainAxis& a) { return a.name == name; });
+    return static_cast<std::size_t>(found - axes_.begin());
+  }
   bool lanes_kept() const { return !axes_[lanes_].reduced; }
   // Tasks that share a reduced axis.
   std::int64_t parts() const { return cut_ < 0 ? 1 : ranges_.of(static_cast<std::size_t>(cut_)).chunks; }
@@ -190,12 +200,27 @@ class Reducer {
   // A block of columns, down all reduced axes of the task.
   void columns() {
     if (maxima_.active()) maxima_.declare(width_ * s_.lanes);
+    if (next_.active() && maxima_.active())
+      maxima_.beside([&](const Index& p, const Index& q) { fetch_windows(p, q); });
     one_vector(builder_, s_.lanes, valid_lanes_, [&](const Index& lane) { column_block(lane); });
   }
 
-  // Columns of rows below.
+  void fetch_windows(const Index& p, const Index& q) {
+    std::vector<Index> first = point_;
+    first[lanes_] = first_column_;
+    next_.fetch(first, p, q, width_ * s_.lanes);
+  }
+
+  // Columns of rows below, or of windows.
   void fetch_ahead() {
-    if (s_.fetch.dims.empty()) return;
+    if (s_.fetch.dims.empty() || maxima_.active()) return;
+    if (next_.active()) {
+      const auto window = [&](std::size_t d) {
+        const Extent& of = s_.unroll[d];
+        return point_[axis_of(of.dims[0])] / of.count;
+      };
+      return fetch_windows(window(0), window(1));
+    }
     std::vector<Index> below = point_;
     Index& along = below[fetched_axis_];
     along = along + s_.fetch.count;
@@ -332,6 +357,7 @@ class Reducer {
   Accumulators accumulators_;
   KeptMaxima maxima_;  // of a max_pool2d_grad whose windows overlap
   const int pooled_;   // a max_pool2d_grad whose windows are walked one by one
+  NextWindows next_;   // of either
   const std::vector<std::size_t> tasks_;
   std::vector<std::size_t> outer_;  // tasks, and loops over what is kept
   const std::vector<std::size_t> inner_;

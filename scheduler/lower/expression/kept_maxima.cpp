@@ -85,6 +85,7 @@ void KeptMaxima::find(const Index& low, const Index& high, const EachVector& eac
     const auto some = [&](std::int64_t begin, std::int64_t end) {
       if (begin == end) return;
       builder.loop(Index(begin), Index(end), Binding::none, [&](Index q) {
+        if (beside_) beside_(p, q);
         each_vector([&](const Index& channel) {
           kernel_.expression().nested([&] {
             const LogicalIndex here = kernel_.here();

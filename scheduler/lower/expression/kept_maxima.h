@@ -29,6 +29,8 @@ class KeptMaxima {
   using EachVector = std::function<void(const std::function<void(const ir::Index& channel)>&)>;
   void enter(const ir::Index& h, const EachVector& each_vector);
   void begin(const ir::Index& h, const EachVector& each_vector);
+  // What else happens while window [p, q] of all these channels is looked through.
+  void beside(std::function<void(const ir::Index& p, const ir::Index& q)> window) { beside_ = std::move(window); }
   // So many rows of pixels in turn know which windows cover them, up to the edges.
   std::int64_t copies_of_rows() const;
   // Columns of a row of pixels, ascending; which windows cover one is known up to the edges.
@@ -44,6 +46,7 @@ class KeptMaxima {
   Window rows_, columns_;
   std::size_t row_axis_ = 0, column_axis_ = 0;
   ir::MemId scratch_ = -1;
+  std::function<void(const ir::Index& p, const ir::Index& q)> beside_;
 };
 
 }  // namespace fusejit::scheduler

@@ -84,7 +84,18 @@ TEST(Domain, SaysWhatPoolingGradientsLookAt) {
 })";
   EXPECT_EQ(scheduled(overlap, "x86:avx512,tasks=16"),
             "[n, h, w, c]; n 4, h 56, w 56, c 64; maxima h w\n"
-            "schedule { vector c 16 x 4 task n, h/14 inner h, w, c panel maxima h }\n");
+            "schedule { vector c 16 x 4 task n, h/14 inner h, w, c panel maxima h fetch h 1 }\n");
+  const char* const pool = R"(graph @g(%x: f32[4,64,56,56]:nhwc) {
+  %0 = max_pool2d(%x) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[4,64,28,28]:nhwc
+  return %0
+})";
+  EXPECT_EQ(scheduled(pool, "x86:avx512,tasks=16"),
+            "[n, h, w, c]; n 4, h 28, w 28, c 64; pools h\n"
+            "schedule { vector c 16 x 4 task n, h/7 inner h, w, c fetch h 1 }\n");
+  EXPECT_EQ(scheduled(pool, "x86:avx512,l2=8m,tasks=16"),
+            "[n, h, w, c]; n 4, h 28, w 28, c 64; pools h\n"
+            "schedule { vector c 16 x 4 task n, h/7 inner h, w, c }\n")
+      << "it is in L2";
 }
 
 TEST(Domain, OnADeviceIsSharedOutToThreads) {
@@ -129,7 +140,7 @@ TEST(Domain, ReadsOfWindowsAreInsideOnADevice) {
     EXPECT_NO_THROW(ir::verify(*step.kernel));
 }
 
-Domain domain(std::vector<DomainAxis> axes) { return {std::move(axes), {}, {}, "", ""}; }
+Domain domain(std::vector<DomainAxis> axes) { return {std::move(axes), {}, {}, "", "", ""}; }
 const Domain kPointwise = domain({{"n", 8}, {"h", 20}, {"c", 100}});
 const Domain kColumns = [] {
   Domain d = domain({{"n", 8, true}, {"h", 20, true}, {"w", 20, true}, {"c", 100}});
@@ -242,6 +253,21 @@ TEST(DomainCheck, MaximaAreKeptWhileRowsPass) {
                  {"vector c 8 x 4 unroll n 2 outer c inner n, h, w panel maxima h", "n passes element by element"},
                  {"vector c 8 x 4 unroll w 2 outer c inner n, h, w panel maxima h", "w passes element by element"},
                  {"vector c 8 x 4 outer c inner n, w, h panel maxima h", "where the innermost loops are h, w"}});
+}
+
+TEST(DomainCheck, RowsOfWindowsAreFetchedAhead) {
+  Domain pool = domain({{"n", 8}, {"h", 20}, {"w", 20}, {"c", 100}}), tiles = kColumns, overlap = kColumns;
+  pool.pooled_rows = "h";
+  tiles.windows = {{{"h"}, 2}, {{"w"}, 2}};
+  overlap.maxima_rows = "h", overlap.maxima_columns = "w";
+  expect_broken(pool, {{"vector c 8 x 1 task n inner h, w, c fetch h 1", ""},
+                       {"vector c 8 x 1 task n inner h, w, c fetch w 1", "rows of windows are fetched ahead, along h"},
+                       {"vector c 8 x 1 task n inner c, h, w fetch h 1", "where c is innermost"}});
+  expect_broken(tiles, {{"vector c 8 x 1 unroll h 2, w 2 outer c inner n, h, w fetch h 1", ""},
+                        {"vector c 8 x 1 outer c inner n, h, w fetch w 9", ""},
+                        {"vector c 8 x 1 unroll h 2, w 2 outer c inner n, h, w fetch w 1", "ahead, along h"}});
+  expect_broken(overlap, {{"vector c 8 x 1 outer c inner n, h, w panel maxima h fetch h 2", ""},
+                          {"vector c 8 x 1 outer c inner n, h, w panel maxima h fetch n 1", "ahead, along h"}});
 }
 
 TEST(DomainCheck, NamesTheRuleThatThreadsBreak) {

@@ -249,5 +249,40 @@ TEST(Fetch, WinogradFetchesFromOneImageIntoTheNext) {
     EXPECT_NE(found.kernel.find(line), std::string::npos) << found.kernel;
 }
 
+// A row of windows further, what no window before has looked at, of all channels that are looked through together; and
+// the gradient of that window. No matter how the gradient finds its windows.
+TEST(Fetch, WindowsOfAPoolAreFetchedARowAhead) {
+  const auto kernel = [](const char* ops) {
+    const Plan plan = make_plan(
+        ir::parse_graph(fmt::format(
+            "graph @g(%x: f32[4,32,56,56]:nhwc, %dy: f32[4,32,28,28]:nhwc, %m: f32[1,32,1,1]) {{\n{}}}", ops)),
+        {Target::parse("x86:avx512,tasks=4"), Rules::all, {}});
+    return ir::print(*plan.steps.back().kernel);
+  };
+  const std::string pool = kernel(
+      "  %0 = sub(%x, %m) : f32[4,32,56,56]:nhwc\n"
+      "  %1 = max_pool2d(%0) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[4,32,28,28]:nhwc\n"
+      "  return %1\n");
+  EXPECT_NE(pool.find("for %i19 in 0..2 unroll {\n"
+                      "            prefetch %p0[%i0, %i12*2 + 2, %i18*2, %i19*16] l2\n"
+                      "            prefetch %p0[%i0, %i12*2 + 2, %i18*2 + 1, %i19*16] l2\n"
+                      "            prefetch %p0[%i0, %i12*2 + 3, %i18*2, %i19*16] l2\n"
+                      "            prefetch %p0[%i0, %i12*2 + 3, %i18*2 + 1, %i19*16] l2\n"),
+            std::string::npos)
+      << pool;
+  const std::string sums = "  %2 = sum(%1) {dim=[0,2,3]} : f32[32]\n  return %1, %2\n", alone = "  return %1\n";
+  const std::string overlap =
+      "  %0 = sub(%x, %m) : f32[4,32,56,56]:nhwc\n"
+      "  %1 = max_pool2d_grad(%0, %dy) {kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]} : f32[4,32,56,56]:nhwc\n";
+  const std::string tiles =
+      "  %0 = sub(%x, %m) : f32[4,32,56,56]:nhwc\n"
+      "  %1 = max_pool2d_grad(%0, %dy) {kernel_size=[2,2], stride=[2,2]} : f32[4,32,56,56]:nhwc\n";
+  for (const std::string& ops : {overlap + sums, overlap + alone, tiles + sums}) {
+    const std::string text = kernel(ops.c_str());
+    EXPECT_NE(text.find("prefetch %p0[%i0, "), std::string::npos) << text;
+    EXPECT_NE(text.find("prefetch %p1[%i0, "), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::scheduler

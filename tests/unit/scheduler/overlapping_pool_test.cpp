@@ -56,8 +56,8 @@ TEST(Pool, OnlyWindowsAtTheEdgesHaveLoops) {
   };
   const std::string overlapping = text("kernel_size=[3,3], stride=[2,2], padding=[1,1,1,1]", 28);
   EXPECT_NE(overlapping.find("if %i1*14 + %i2*2 >= 1 {"), std::string::npos) << overlapping;
-  EXPECT_NE(overlapping.find("%3 = for %i10 in 0..3 unroll reduce maximum : f32 {\n"
-                             "                    %4 = for %i11 in 0..3 unroll reduce maximum"),
+  EXPECT_NE(overlapping.find("%3 = for %i12 in 0..3 unroll reduce maximum : f32 {\n"
+                             "                    %4 = for %i13 in 0..3 unroll reduce maximum"),
             std::string::npos)
       << overlapping;
   const std::string both_ends = text("kernel_size=[3,3], stride=[1,1], padding=[1,1,1,1]", 56);

@@ -1,0 +1,28 @@
+// A max pool's windows are looked through at the speed of the caches: what the rows of windows further down look at is
+// fetched meanwhile, every element once.
+#pragma once
+
+#include <vector>
+
+#include "scheduler/lower/expression/window.h"
+#include "scheduler/lower/group_kernel.h"
+
+namespace fusejit::scheduler {
+
+class NextWindows {
+ public:
+  // `pool`: a max_pool2d or max_pool2d_grad of the kernel, or -1: then nothing is fetched. `rows` of windows further.
+  NextWindows(GroupKernel& kernel, int pool, std::int64_t rows);
+  bool active() const { return pool_ >= 0; }
+
+  // While window [p, q] is looked through: `elements` along the last axis of `point`, which names no lane.
+  void fetch(std::vector<ir::Index> point, const ir::Index& p, const ir::Index& q, std::int64_t elements);
+
+ private:
+  GroupKernel& kernel_;
+  const int pool_;
+  const std::int64_t rows_ahead_;
+  Window rows_, columns_;
+};
+
+}  // namespace fusejit::scheduler
