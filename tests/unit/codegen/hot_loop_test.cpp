@@ -1,5 +1,6 @@
 // The hot loops of the register tiles keep their accumulators in registers: no stack access in the assembly, no scalar
 // remainder. Those of every convolution of a training step of ResNet-50 are looked at, in f32 and bf16.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
