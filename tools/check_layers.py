@@ -4,10 +4,11 @@
   ir <- scheduler <- codegen (which sees ir only) <- runtime <- frontend <- tools, examples, bench <- tests
 
 Beside the order: headers of LLVM, CUDA, NVRTC, cuDNN and protocol buffers stay in their rooms, public headers include
-only public and standard ones, examples are written as a user writes them, and facts about ops are fields of their rows,
-not switches.
+only public and standard ones, examples are written as a user writes them, facts about ops are fields of their rows,
+not switches, and who formats includes what formats, which precompiled headers hide.
 """
 
+import functools
 import pathlib
 import re
 import sys
@@ -27,6 +28,7 @@ MAY_INCLUDE = {
     "tests": {"ir", "scheduler", "codegen", "runtime", "frontend", "tools", "examples", "tests"},
 }
 PUBLIC = {"ir": "ir/include", "frontend": "frontend/include"}
+ROOTS = (".", *PUBLIC.values())
 
 # Headers that a folder uses in one place only.
 DOORS = {("frontend", "runtime/session.h"): "frontend/evaluation/"}
@@ -94,6 +96,22 @@ def check_include(path, quote, header):
         yield f"a public header may not include <{header}>: only fusejit/ and standard headers"
 
 
+@functools.cache
+def reaches_fmt(path):
+    """A header of the project includes fmt's, by whatever way."""
+    return path.is_file() and includes_fmt(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def includes_fmt(text):
+    for line in text.splitlines():
+        match = INCLUDE.match(line)
+        if match and match.group(1) == "<" and match.group(2).startswith(("fmt/", "spdlog/")):
+            return True
+        if match and match.group(1) == '"' and any(reaches_fmt(ROOT / base / match.group(2)) for base in ROOTS):
+            return True
+    return False
+
+
 def check_file(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         match = INCLUDE.match(line)
@@ -104,6 +122,9 @@ def check_file(path, text):
             yield f"{path}:{number}: a switch over Op: a fact about an op is a field of its row"
         if ASKS_NOBODY.match(path) and ASKING.search(line):
             yield f"{path}:{number}: what differs between backends is an answer of runtime/backend.h"
+    if "fmt::" in text and not includes_fmt(text):
+        number = text.count("\n", 0, text.index("fmt::")) + 1
+        yield f"{path}:{number}: no header of fmt is included: there may be no precompiled one"
     if not path.startswith("tests/"):
         for match in CHAIN_OF_OPS.finditer(text):
             number = text.count("\n", 0, match.start()) + 1

@@ -1,4 +1,5 @@
 // Starting warm: what is kept on disk, recorded, compiled beforehand and frozen, as users call it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>

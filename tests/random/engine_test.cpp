@@ -1,5 +1,6 @@
 // Random graphs on every engine: the graph interpreter, the kernel interpreter on plans, machine code with and without
 // fusion. A failure prints a graph as small as shrinking makes it, to be kept as a case of tests/conformance.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -2,6 +2,7 @@
 // again afterwards.
 #include "runtime/session.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>

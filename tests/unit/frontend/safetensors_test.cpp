@@ -2,6 +2,7 @@
 // rules is one UserError with one short sentence.
 #include "frontend/io/safetensors.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -29,6 +29,7 @@ REFUSED = [
     ("runtime/x.cpp", "return op == Op::add || op == Op::mul || op == Op::sub;"),
     ("frontend/onnx/model.cpp", "#include <frontend/onnx/wire/onnx.pb.h>"),
     ("frontend/io/x.cpp", "#include <google/protobuf/arena.h>"),
+    ("tests/x.cpp", '#include "ir/graph.h"\nauto text = fmt::format("{}", 1);'),
 ]
 ACCEPTED = [
     ("ir/x.cpp", '#include "ir/graph.h"\n#include <vector>\n#include <fmt/format.h>'),
@@ -42,6 +43,8 @@ ACCEPTED = [
     ("examples/x.cpp", "#include <fusejit/dtype.h>\n#include <iostream>"),
     ("ir/include/fusejit/x.h", '#include "fusejit/dtype.h"\n#include <vector>'),
     ("runtime/x.cpp", "return op == Op::add || op == Op::mul;"),
+    ("tests/x.cpp", '#include <fmt/format.h>\nauto text = fmt::format("{}", 1);'),
+    ("scheduler/x.cpp", '#include "ir/base/check.h"\nauto text = fmt::format("{}", 1);'),
 ]
 
 
