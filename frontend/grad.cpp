@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 #include <utility>
 
 #include "frontend/context.h"
@@ -18,15 +19,17 @@
 namespace fusejit {
 namespace {
 
-// Everything the results were computed from, across evaluated values and custom gradients.
+// Everything the results were computed from, across evaluated values and custom gradients, as far as `ends`.
 struct History {
   NodeNumbers numbers;
   std::vector<std::pair<ir::Value, std::shared_ptr<const CustomNote>>> customs;
   int evaluated_values = 0;
 };
 
-History history_of(const std::vector<ir::Value>& results) {
+History history_of(const std::vector<ir::Value>& results, const std::vector<ir::Value>& ends = {}) {
   History history;
+  std::unordered_set<const ir::Node*> stop;
+  for (const ir::Value& end : ends) stop.insert(end.get());
   std::vector<ir::Value> stack = results;
   const std::lock_guard lock(context().graph_mutex);
   int count = 0;
@@ -35,6 +38,7 @@ History history_of(const std::vector<ir::Value>& results) {
     stack.pop_back();
     if (history.numbers.find(value.get()) >= 0) continue;
     history.numbers.add(value.get(), count++);
+    if (stop.contains(value.get())) continue;
     const Attachment* note = attachment(value.get());
     if (note && note->evaluated() && value->op != ir::Op::parameter) ++history.evaluated_values;
     if (note && note->custom) {
@@ -80,8 +84,11 @@ ir::CustomRule rule_of(const ir::Value& result, std::shared_ptr<const CustomNote
 
 }  // namespace
 
-std::vector<bool> leads_to(const std::vector<Tensor>& values, const Tensor& result) {
-  const History history = history_of({value_of(result)});
+std::vector<bool> leads_to(const std::vector<Tensor>& values, const Tensor& result, bool end_at_values) {
+  std::vector<ir::Value> ends;
+  for (const Tensor& t : values)
+    if (end_at_values) ends.push_back(value_of(t));
+  const History history = history_of({value_of(result)}, ends);
   std::vector<bool> found;
   for (const Tensor& t : values) found.push_back(history.numbers.find(value_of(t).get()) >= 0);
   return found;
@@ -89,13 +96,19 @@ std::vector<bool> leads_to(const std::vector<Tensor>& values, const Tensor& resu
 
 std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents,
                          const std::vector<Tensor>& inputs) {
+  return grad_through(results, cotangents, inputs, false);
+}
+
+std::vector<Tensor> grad_through(const std::vector<Tensor>& results, const std::vector<Tensor>& cotangents,
+                                 const std::vector<Tensor>& inputs, bool end_at_inputs) {
   FJ_CHECK(results.size() == cotangents.size(), "grad: {} results and {} cotangents are given", results.size(),
            cotangents.size());
   std::vector<ir::Value> result_values, cotangent_values, input_values;
   for (const Tensor& t : results) result_values.push_back(value_of(t));
   for (const Tensor& t : cotangents) cotangent_values.push_back(t.defined() ? value_of(t) : ir::Value());
   for (const Tensor& t : inputs) input_values.push_back(value_of(t));
-  const History history = history_of(result_values);
+  const std::vector<ir::Value> ends = end_at_inputs ? input_values : std::vector<ir::Value>();
+  const History history = history_of(result_values, ends);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     FJ_CHECK(is_float(inputs[i].dtype()), "grad: input {} is {}, only float tensors have gradients", i,
              inputs[i].type().str());
@@ -113,6 +126,7 @@ std::vector<Tensor> grad(const std::vector<Tensor>& results, const std::vector<T
   }
   std::vector<ir::CustomRule> rules;
   for (const auto& [value, note] : history.customs) rules.push_back(rule_of(value, note));
+  for (const ir::Value& end : ends) rules.push_back({{}, {end}, {}});
   std::vector<Tensor> gradients;
   int depth = 0;
   for (const Tensor& t : results) depth = std::max(depth, t.state()->depth.load());
@@ -156,41 +170,48 @@ std::function<std::vector<Tensor>(const std::vector<Tensor>&)> grad_of(TensorFun
   };
 }
 
+Tensor with_gradient(const Saved& made, const std::vector<Tensor>& inputs, CustomBackward backward,
+                     std::shared_ptr<const std::vector<ir::Value>> kept) {
+  ir::Value value = value_of(made.result);
+  // The rule hangs on a node that nothing else has: not on an input, a leaf, or the result of another custom
+  // gradient.
+  const bool is_plain =
+      value->op != ir::Op::parameter && !value->attachment &&
+      std::none_of(inputs.begin(), inputs.end(), [&](const Tensor& t) { return t.defined() && value_of(t) == value; });
+  const ir::Value inner = value;
+  if (!is_plain) value = ir::build(ir::Op::detach, {value}, std::vector<ir::AttrInit>{}, thread_state().region);
+  auto custom = std::make_shared<CustomNote>();
+  bool needs_grad = false;
+  for (const Tensor& input : inputs) {
+    custom->inputs.push_back(value_of(input));
+    needs_grad |= input.needs_grad();
+  }
+  for (const Tensor& tensor : made.saved)
+    custom->saved.push_back(tensor.defined() && value_of(tensor) == inner && is_plain ? Tensor() : tensor);
+  // What it computes again it computes as it was computed.
+  custom->backward = [backward = std::move(backward), narrow = thread_state().autocast](
+                         const std::vector<Tensor>& saved, const Tensor& g) {
+    const Autocast scope(narrow.value_or(f32));
+    return backward(saved, g);
+  };
+  custom->device = made.result.state()->device;
+  custom->kept = std::move(kept);
+  auto note = std::make_shared<Attachment>();
+  note->custom = std::move(custom);
+  {
+    const std::lock_guard lock(context().graph_mutex);
+    value->attachment = std::move(note);
+  }
+  return tensor_of(std::move(value), needs_grad && thread_state().gradients, made.result.state()->depth + 1,
+                   made.result.state()->device);
+}
+
 TensorFunction custom_gradient(CustomForward forward, CustomBackward backward) {
   FJ_CHECK(forward && backward, "custom_gradient: there is no {} function", forward ? "backward" : "forward");
   return [forward = std::move(forward), backward = std::move(backward)](const std::vector<Tensor>& inputs) {
-    Saved made = forward(inputs);
+    const Saved made = forward(inputs);
     FJ_CHECK(made.result.defined(), "custom_gradient: the forward function gave an empty result");
-    ir::Value value = value_of(made.result);
-    // The rule hangs on a node that nothing else has: not on an input, a leaf, or the result of another custom
-    // gradient.
-    const bool is_plain = value->op != ir::Op::parameter && !value->attachment &&
-                          std::none_of(inputs.begin(), inputs.end(),
-                                       [&](const Tensor& t) { return t.defined() && value_of(t) == value; });
-    const ir::Value inner = value;
-    if (!is_plain) value = ir::build(ir::Op::detach, {value}, std::vector<ir::AttrInit>{}, thread_state().region);
-    auto custom = std::make_shared<CustomNote>();
-    bool needs_grad = false;
-    for (const Tensor& input : inputs) {
-      custom->inputs.push_back(value_of(input));
-      needs_grad |= input.needs_grad();
-    }
-    for (Tensor& tensor : made.saved)
-      custom->saved.push_back(tensor.defined() && value_of(tensor) == inner && is_plain ? Tensor() : tensor);
-    // What it computes again it computes as it was computed.
-    custom->backward = [backward, narrow = thread_state().autocast](const std::vector<Tensor>& saved, const Tensor& g) {
-      const Autocast scope(narrow.value_or(f32));
-      return backward(saved, g);
-    };
-    custom->device = made.result.state()->device;
-    auto note = std::make_shared<Attachment>();
-    note->custom = std::move(custom);
-    {
-      const std::lock_guard lock(context().graph_mutex);
-      value->attachment = std::move(note);
-    }
-    return tensor_of(std::move(value), needs_grad && thread_state().gradients, made.result.state()->depth + 1,
-                     made.result.state()->device);
+    return with_gradient(made, inputs, backward);
   };
 }
 

@@ -27,7 +27,8 @@ struct CustomNote {
   std::vector<ir::Value> inputs;
   std::vector<Tensor> saved;
   CustomBackward backward;
-  std::optional<Device> device;  // of the result
+  std::optional<Device> device;                        // of the result
+  std::shared_ptr<const std::vector<ir::Value>> kept;  // by the backward function, beside what is saved
 };
 
 // What is known of a node beside its operands.

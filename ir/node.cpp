@@ -162,6 +162,8 @@ Value build_in(Layout layout, Op op, std::vector<Operand> operands, Attrs attrs,
   return build_any(layout, op, std::move(operands), std::move(attrs), region);
 }
 
+std::uint64_t fresh_serial() { return next_serial(); }
+
 Value rebuild(const Node& like, std::vector<Operand> operands, std::uint64_t serial) {
   FJ_ASSERT(like.op != Op::parameter && operands.size() == like.operands.size(), "rebuild: {} operands in place of {}",
             operands.size(), like.operands.size());

@@ -79,6 +79,8 @@ Value build(Op op, std::vector<Operand> operands, std::vector<AttrInit> attrs = 
 Value build(Op op, std::vector<Operand> operands, Attrs attrs, std::uint32_t region = 0);
 // A node like `build`, but with the result in `layout` (rank 4): how a layout change is written.
 Value build_in(Layout layout, Op op, std::vector<Operand> operands, Attrs attrs, std::uint32_t region = 0);
+// What is built from now on has serials above this one.
+std::uint64_t fresh_serial();
 // The same op, attributes, type and region over other operands of the same types; nothing is checked again. `serial` is
 // for capture(), which keeps the place of a node whose operands were merged.
 Value rebuild(const Node& like, std::vector<Operand> operands, std::uint64_t serial = 0);

@@ -39,10 +39,13 @@ std::vector<Gift> given_arguments(const Trace& trace, std::span<const Tensor> wa
   };
   // What custom gradients of inner values hold goes with the trace.
   std::unordered_map<std::shared_ptr<TensorState>, long> saved;  // with the number of handles
+  std::unordered_set<const std::vector<ir::Value>*> kept;
   for (const Trace::Entry& entry : entries) {
     const CustomNote* note = custom_note(entry);
     if (!note) continue;
     for (const ir::Value& input : note->inputs) explain(input.get());
+    if (note->kept && kept.insert(note->kept.get()).second)
+      for (const ir::Value& value : *note->kept) explain(value.get());
     for (const Tensor& tensor : note->saved) {
       if (tensor.defined()) ++saved.try_emplace(tensor.state(), 1).first->second;  // from 1: the map's own
     }

@@ -11,6 +11,7 @@
 #include "frontend/nn/module_tree.h"
 #include "frontend/nn/shapes_only.h"
 #include "frontend/parameter_storage.h"
+#include "fusejit/grad.h"
 #include "ir/base/check.h"
 #include "ir/base/placed_error.h"
 
@@ -137,7 +138,7 @@ namespace {
 Tensor Module::as_call(const std::function<Tensor()>& f) const {
   const ModuleCall call(*this, *tree_);
   try {
-    return f();
+    return tree_->recomputes && tree_->training ? recomputed(f) : f();
   } catch (const Error& error) {
     throw_placed(error);
   }
@@ -183,6 +184,11 @@ std::vector<Parameter> Module::parameters() const {
   std::vector<Parameter> found;
   for (auto& [name, value] : named_parameters()) found.push_back(value);
   return found;
+}
+
+Module& Module::recompute(bool on) {
+  tree_->recomputes = on;
+  return *this;
 }
 
 Module& Module::train(bool on) {

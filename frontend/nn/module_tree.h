@@ -16,7 +16,8 @@ namespace fusejit::nn {
 inline constexpr int kDeepest = 100;  // modules within modules; keeps walks from exhausting the stack
 
 struct Module::Tree {
-  std::atomic<bool> training = true;  // read by whoever records, on any thread
+  std::atomic<bool> training = true;     // read by whoever records, on any thread
+  std::atomic<bool> recomputes = false;  // the same
   std::vector<std::pair<std::string, Parameter>> values;
   std::vector<std::pair<std::string, std::shared_ptr<Tree>>> children;
   const std::shared_ptr<Family> family = std::make_shared<Family>();

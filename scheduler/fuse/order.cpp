@@ -11,14 +11,46 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Depth first from every group in node order: producers right before their first user, recomputations last of them.
+// Groups on the longest way to each.
+std::vector<int> depths(const GroupLinks& links) {
+  const auto n = links.first_node.size();
+  std::vector<int> depth(n), stack;
+  for (std::size_t root = 0; root < n; ++root) {
+    stack.push_back(static_cast<int>(root));
+    while (!stack.empty()) {
+      const int g = stack.back();
+      int deepest = 0, missing = -1;
+      for (const int producer : links.producers[at(g)]) {
+        if (depth[at(producer)] == 0) missing = producer;
+        deepest = std::max(deepest, depth[at(producer)]);
+      }
+      FJ_ASSERT(stack.size() <= n, "group {} needs itself", g);
+      if (missing >= 0) {
+        stack.push_back(missing);
+      } else {
+        depth[at(g)] = deepest + 1;
+        stack.pop_back();
+      }
+    }
+  }
+  return depth;
+}
+
+// Depth first from every group in node order: producers right before their first user, recomputations last of them, and
+// of those the deepest first: a part of the forward pass waits for the gradient of its result, which has all of the
+// backward pass so far behind it, before it is computed again.
 std::vector<int> by_nodes(const ir::Graph& graph, const GroupLinks& links) {
   const auto n = static_cast<int>(links.first_node.size());
   const auto lazy = [&](int g) { return graph.value(links.first_node[at(g)])->region > 0; };
+  const std::vector<int> depth = depths(links);
   std::vector<int> roots(at(n)), sequence, stack;
   for (int g = 0; g < n; ++g) roots[at(g)] = g;
   std::sort(roots.begin(), roots.end(), [&](int a, int b) { return links.last_node[at(a)] < links.last_node[at(b)]; });
   std::stable_partition(roots.begin(), roots.end(), [&](int g) { return !lazy(g); });
+  std::vector<bool> is_read(at(n));  // a recomputation comes with its first user
+  for (const std::vector<int>& producers : links.producers)
+    for (const int producer : producers) is_read[at(producer)] = true;
+  std::erase_if(roots, [&](int g) { return lazy(g) && is_read[at(g)]; });
   std::vector<bool> done(at(n));
   for (const int root : roots) {
     stack.push_back(root);
@@ -29,11 +61,11 @@ std::vector<int> by_nodes(const ir::Graph& graph, const GroupLinks& links) {
         continue;
       }
       int missing = -1;
-      for (const bool want_lazy : {false, true}) {  // lazy producers last: they wait for everything else
-        for (const int producer : links.producers[at(g)]) {
-          if (!done[at(producer)] && lazy(producer) == want_lazy && missing < 0) missing = producer;
-        }
-      }
+      const auto before = [&](int a, int b) {
+        return lazy(a) != lazy(b) ? lazy(b) : lazy(a) && depth[at(a)] > depth[at(b)];
+      };
+      for (const int producer : links.producers[at(g)])
+        if (!done[at(producer)] && (missing < 0 || before(producer, missing))) missing = producer;
       if (missing >= 0) {
         FJ_ASSERT(stack.size() < at(n), "group {} needs itself", missing);
         stack.push_back(missing);
@@ -118,7 +150,7 @@ class Freeing {
 
   // All that it needs is there, and whoever was to read a parameter before that it may overwrite has done so.
   bool is_ready(int g) const {
-    if (missing_[at(g)] > 0 || graph_.value(links_.first_node[at(g)])->region > 0) return false;
+    if (missing_[at(g)] > 0) return false;
     for (const int v : reads_[at(g)]) {
       const bool may_be_overwritten = is_parameter(v) && graph_.value(v).type().elements() > 1;
       if (may_be_overwritten && readers_[at(v)][next_reader_[at(v)]] != g) return false;
@@ -126,15 +158,16 @@ class Freeing {
     return true;
   }
 
-  // More than nothing, and at least what it takes: nothing for what only it reads itself, nor for a result that may be
-  // written over a parameter.
+  // More than nothing, and at least what it takes, or more, if it can wait as what is computed again can: nothing for
+  // what only it reads itself, nor for a result that may be written over a parameter.
   bool frees(int g) const {
     std::int64_t freed = 0, taken = 0;
     for (const int v : reads_[at(g)])
       if (is_temporary(v) && left_[at(v)] == 1) freed += bytes_of(v);
     for (const int v : grouping_.groups[at(g)].stores)
       if (is_result_[at(v)] ? !replaces_parameter(g, v) : !readers_[at(v)].empty()) taken += bytes_of(v);
-    return freed > 0 && freed >= taken;
+    const bool can_wait = graph_.value(links_.first_node[at(g)])->region > 0;
+    return freed > 0 && freed >= taken + (can_wait ? 1 : 0);
   }
   bool replaces_parameter(int g, int v) const {
     return std::any_of(reads_[at(g)].begin(), reads_[at(g)].end(), [&](int read) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -145,6 +146,21 @@ TEST_F(HeaderExamples, ValueAndGrad) {
 TEST_F(HeaderExamples, NoGrad) {
   const fj::NoGrad off;
   EXPECT_FALSE((fj::ones({2}).requires_grad() * 2).needs_grad());
+}
+
+TEST_F(HeaderExamples, Recomputed) {
+  fj::Tensor w = fj::ones({3}).requires_grad();
+  fj::Tensor y = fj::recomputed([&] { return fj::exp(fj::sin(w)); });
+  fj::Tensor g = fj::grad(fj::sum(y), {w})[0];
+  EXPECT_NEAR(g.to_vector<float>()[0], std::exp(std::sin(1.0)) * std::cos(1.0), 1e-6);
+  fj::nn::Sequential block(fj::nn::Conv2d(3, 8, 3), fj::nn::BatchNorm2d(8), fj::nn::ReLU());
+  block.recompute();
+  const auto gradient = [&] {
+    return fj::grad(fj::sum(block(fj::ones({2, 3, 5, 5}))), {block.parameters()[1].value()})[0].to_vector<float>();
+  };
+  const std::vector<float> again = gradient();
+  block.recompute(false);
+  EXPECT_EQ(again, gradient());
 }
 
 TEST_F(HeaderExamples, CustomGradient) {

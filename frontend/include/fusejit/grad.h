@@ -63,6 +63,14 @@ using CustomBackward = std::function<std::vector<Tensor>(const std::vector<Tenso
 // UserError if backward gives another number of gradients than there are inputs, or one of another type than its input.
 TensorFunction custom_gradient(CustomForward forward, CustomBackward backward);
 
+// f(), of which only what it reads is kept for the gradient: what it makes on the way is computed again there, to the
+// same values, random numbers and batch statistics included (activation checkpointing). f itself is called once, and
+// what is evaluated in it is kept. Parts may be within one another. Of a module: Module::recompute().
+//   fj::Tensor w = fj::ones({3}).requires_grad();
+//   fj::Tensor y = fj::recomputed([&] { return fj::exp(fj::sin(w)); });
+//   fj::Tensor g = fj::grad(fj::sum(y), {w})[0];  // exp(sin(w)) * cos(w), sin(w) and exp(sin(w)) computed again
+Tensor recomputed(const std::function<Tensor()>& f);
+
 struct GradcheckOptions {
   double step = 1e-6;      // h in (f(x + h) - f(x - h)) / 2h
   double absolute = 1e-5;  // |gradient - difference| <= absolute + relative * |difference|

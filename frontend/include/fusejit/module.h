@@ -101,6 +101,12 @@ class Module {
   Module& eval() { return train(false); }
   bool is_training() const;
 
+  // In training, only what it reads is kept for the gradient, which computes the rest of it again: less memory for more
+  // time, module by module. As recomputed() in grad.h; modules within it are computed again with it.
+  //   fj::nn::Sequential block(fj::nn::Conv2d(3, 8, 3), fj::nn::BatchNorm2d(8), fj::nn::ReLU());
+  //   block.recompute();
+  Module& recompute(bool on = true);
+
   // Makes every float value one of this float dtype. Parameters keep their place, but an optimiser that has state for
   // them must be made anew.
   Module& to(DType dtype);
