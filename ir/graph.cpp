@@ -212,7 +212,7 @@ const std::shared_ptr<const Graph::Held>& Graph::nothing() {
 
 namespace {
 // A child that is forked while another thread makes it would wait for that for ever.
-[[maybe_unused]] const Graph& made_before_any_fork = *new Graph;
+[[maybe_unused]] const Graph made_before_any_fork;
 }  // namespace
 
 int Graph::index_of(const Node* node) const {

@@ -128,7 +128,7 @@ class Bound {
     const Shape& output = (makes_input ? first : makes_weights ? second : node.type).shape;
     const bool takes_input = i == 0 && !makes_input, takes_weights = i == 1 && !makes_weights;
     std::int64_t elements = operand.shape[0] * operand.shape[1];
-    for (int axis = 0; axis < 2; ++axis) {
+    for (int axis = 0; axis < operand.shape.rank() - 2; ++axis) {
       const Met m = met(convolution_window(node, static_cast<std::size_t>(axis), input[2 + axis], output[2 + axis],
                                            weights[2 + axis]));
       elements *= takes_weights ? m.taps : takes_input ? m.inputs : m.windows;

@@ -162,6 +162,7 @@ Value conv3d(ir::Op kind, const Value& a, const Value& b, const Shape& result, c
   like.type = {a.type().dtype, result};
   std::vector<ir::Attr> attrs(2);
   attrs[0].ints.assign(c.stride.begin(), c.stride.end()), attrs[1].ints.assign(c.padding.begin(), c.padding.end());
+  attrs[1].ints.insert(attrs[1].ints.end(), c.padding.begin(), c.padding.end());  // on the other side
   like.attrs = ir::Attrs(kAttrs, attrs);
   like.operands = {a, b};
   return ir::rebuild(like, {a, b});

@@ -31,7 +31,7 @@ WindowAxis window_axis(const Attrs& attrs, std::size_t axis, std::int64_t in, st
                .kernel = kernel,
                .stride = attrs.ints("stride")[axis],
                .low_padding = padding[axis],
-               .high_padding = padding[axis + 2]};
+               .high_padding = padding[axis + padding.size() / 2]};
   if (has_dilation(attrs)) a.dilation = attrs.ints("dilation")[axis];
   // Without a product that could overflow: the taps of a window that fits span at most the padded input.
   const std::int64_t room = a.in + a.low_padding + a.high_padding - 1;
