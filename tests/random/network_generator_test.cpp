@@ -35,6 +35,29 @@ bool reads_window(BlockKind kind) {
   return !kOthers.contains(kind);
 }
 
+// A network whose blocks are computed again means the same, to the bit, and has values in regions.
+TEST(RandomNetworks, WhatIsComputedAgainMeansTheSame) {
+  int found = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    Network network = random_network(seed);
+    const bool again =
+        std::any_of(network.blocks.begin(), network.blocks.end(), [](const Block& b) { return b.again; });
+    if (!again) continue;
+    const ir::Graph with = training_graph(network).graph;
+    EXPECT_TRUE(std::any_of(with.nodes().begin(), with.nodes().end(), [](const auto& v) { return v->region > 0; }));
+    for (Block& block : network.blocks) block.again = false;
+    const ir::Graph plain = training_graph(network).graph;
+    const std::vector<ir::Array> arguments = network_arguments(in_f64(plain), plain, seed);
+    const std::vector<ir::Array> a = ir::interpret(in_f64(with), arguments),
+                                 b = ir::interpret(in_f64(plain), arguments);
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+      EXPECT_TRUE(a[i].bytes == b[i].bytes) << network.str() << ": result " << i;
+    ++found;
+  }
+  EXPECT_GE(found, 10);
+}
+
 TEST(RandomNetworks, SeedsOfADayReachEveryLayer) {
   Reached reached;
   for (std::uint64_t seed = 1; seed <= kSeedsOfADay; ++seed) {

@@ -148,6 +148,7 @@ std::vector<Network> simpler(const Network& network) {
     offer_block([](Block& b) { b.dropout = b.whole_channels = false; });
     offer_block([](Block& b) { b.whole_channels = false; });
     offer_block([](Block& b) { b.bias = false; });
+    offer_block([](Block& b) { b.again = false; });
     offer_block([](Block& b) { b.groups = 1; });
     offer_block([](Block& b) { b.dilation = 1; });
     offer_block([](Block& b) { b.width = 1; });
@@ -195,7 +196,8 @@ std::string Block::str() const {
   return text + (bias ? " bias" : "") + (gated ? " gated" : "") +
          (whole_channels ? " dropout2d"
           : dropout      ? " dropout"
-                         : "");
+                         : "") +
+         (again ? " again" : "");
 }
 
 std::string Network::str() const {
@@ -207,7 +209,13 @@ std::string Network::str() const {
          (optimizer == Optimizer::none ? "" : " " + std::string(name(optimizer)));
 }
 
-Network random_network(std::uint64_t seed, const NetworkOptions& options) { return Drawing(seed).network(options); }
+// In a third of the networks some blocks are computed again.
+Network random_network(std::uint64_t seed, const NetworkOptions& options) {
+  Network network = Drawing(seed).network(options);
+  if (seed % 3 == 1)
+    for (std::size_t i = 0; i < network.blocks.size(); ++i) network.blocks[i].again = (seed / 3 >> i & 1) == 0;
+  return network;
+}
 
 Network shrink(Network network, const std::function<bool(const Network&)>& fails) {
   const auto does_fail = [&](const Network& candidate) {

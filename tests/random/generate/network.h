@@ -90,6 +90,7 @@ struct Block {
   Pooling pooling = Pooling::max;
   Up up = Up::nearest;
   bool bias = false, gated = false, dropout = false, whole_channels = false;
+  bool again = false;  // computed again for its gradient
   std::string str() const;
   friend bool operator==(const Block&, const Block&) = default;
 };

@@ -7,6 +7,7 @@
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
 #include "ir/passes/grad.h"
+#include "ir/passes/recompute.h"
 #include "tests/random/generate/network_layers.h"
 
 namespace fusejit::testing {
@@ -241,16 +242,35 @@ Value in_layout(Layout layout, const Value& v) {
   return build_in(layout, Op::cast, {v}, build(Op::cast, {v}, {{"dtype", v.type().dtype}})->attrs);
 }
 
+// As fj::recomputed() has it: the gradient of y by what it reads, which begins with the only input that is computed.
+CustomRule computed_again(const Value& y, std::vector<Value> inputs, std::uint32_t region) {
+  CustomRule rule{inputs, {y}, {}};
+  rule.backward = [y, inputs = std::move(inputs), region](std::span<const Value> cotangents) {
+    const Value boundary[] = {inputs[0]};
+    const CustomRule end{{}, {inputs[0]}, {}};
+    return gradient({recompute_in_region(y, region, boundary)}, {cotangents[0]}, inputs, std::span(&end, 1));
+  };
+  return rule;
+}
+
 }  // namespace
 
 TrainingGraph training_graph(const Network& network) {
   using namespace ir::expr;
   Layers layers(network);
   Value y = layers.x();
+  std::vector<CustomRule> rules;
   for (std::size_t i = 0; i < network.blocks.size(); ++i) {
     layers.enter("b" + std::to_string(i) + "_");
+    const Value x = y;
+    const std::size_t before = layers.parameters().size();
     y = block(layers, y, network.blocks[i]);
     if (network.blocks[i].dropout) y = network.blocks[i].whole_channels ? layers.dropout2d(y) : layers.dropout(y);
+    if (!network.blocks[i].again || y == x) continue;
+    std::vector<Value> inputs{x};
+    for (std::size_t p = before; p < layers.parameters().size(); ++p)
+      if (is_float(layers.parameters()[p].type().dtype)) inputs.push_back(layers.parameters()[p]);
+    rules.push_back(computed_again(y, std::move(inputs), static_cast<std::uint32_t>(i + 1)));
   }
   layers.enter("head_");
   const Value logits = head(layers, y, network.head, network.classes);
@@ -262,7 +282,7 @@ TrainingGraph training_graph(const Network& network) {
   const Value loss = loss_of(layers, logits, network);
   const Value one =
       build(Op::full, {}, {{"shape", std::span<const std::int64_t>()}, {"value", 1}, {"dtype", network.dtype}});
-  const std::vector<Value> gradients = gradient({loss}, {one}, trained);
+  const std::vector<Value> gradients = gradient({loss}, {one}, trained, rules);
   std::vector<std::string> names{"loss"};
   std::vector<Value> results{loss};
   for (const auto& [name, value] : layers.statistics()) names.push_back(name), results.push_back(value);
