@@ -1,5 +1,8 @@
 #include "fusejit/module.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -188,6 +191,29 @@ std::vector<Parameter> Module::parameters() const {
 
 Module& Module::recompute(bool on) {
   tree_->recomputes = on;
+  return *this;
+}
+
+Module& Module::recompute(const std::string& name, bool on) {
+  Tree* tree = tree_.get();
+  std::string_view left = name;
+  while (!left.empty()) {
+    // A name may have dots itself.
+    const auto found = std::find_if(tree->children.begin(), tree->children.end(), [&](const auto& child) {
+      return left == child.first || (left.starts_with(child.first) && left[child.first.size()] == '.');
+    });
+    if (found == tree->children.end()) {
+      std::vector<std::string_view> there;
+      for (const auto& child : tree->children) there.push_back(child.first);
+      const std::string_view within(name.data(), name.size() - left.size());
+      FJ_CHECK(false, "recompute: there is no module '{}' in {} (there are: {})", left,
+               within.empty() ? kind_of(*this) : std::string(within.substr(0, within.size() - 1)),
+               there.empty() ? "none" : fmt::format("{}", fmt::join(there, ", ")));
+    }
+    left.remove_prefix(std::min(left.size(), found->first.size() + 1));
+    tree = found->second.get();
+  }
+  tree->recomputes = on;
   return *this;
 }
 

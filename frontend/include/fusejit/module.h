@@ -106,6 +106,11 @@ class Module {
   //   fj::nn::Sequential block(fj::nn::Conv2d(3, 8, 3), fj::nn::BatchNorm2d(8), fj::nn::ReLU());
   //   block.recompute();
   Module& recompute(bool on = true);
+  // The same of a module within it, by its name as in the names of its values. UserError if there is none.
+  //   fj::models::ResNet net = fj::models::resnet18();
+  //   net.recompute("layer1").recompute("layer2.0");
+  Module& recompute(const std::string& name, bool on = true);
+  Module& recompute(const char* name, bool on = true) { return recompute(std::string(name), on); }
 
   // Makes every float value one of this float dtype. Parameters keep their place, but an optimiser that has state for
   // them must be made anew.

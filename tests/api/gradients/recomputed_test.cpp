@@ -106,6 +106,37 @@ TEST(Recomputed, NothingIsKeptWhereNoGradientIsAsked) {
   EXPECT_EQ(error_of([] { recomputed([] { return Tensor(); }); }), "recomputed: the function gave an empty result");
 }
 
+TEST(Recomputed, AModuleIsFoundByItsName) {
+  models::ResNet net = models::resnet18(10);
+  EXPECT_EQ(
+      error_of([&] { net.recompute("layer5"); }),
+      "recompute: there is no module 'layer5' in ResNet (there are: conv1, bn1, layer1, layer2, layer3, layer4, fc)");
+  EXPECT_EQ(error_of([&] { net.recompute("layer2.7"); }),
+            "recompute: there is no module '7' in layer2 (there are: 0, 1)");
+  EXPECT_EQ(error_of([&] { net.recompute("layer2.0.conv1.x"); }),
+            "recompute: there is no module 'x' in layer2.0.conv1 (there are: none)");
+}
+
+// Named modules of a whole network, whose kernels are planned as one step: less memory with the same numbers.
+TEST(Recomputed, StagesOfANetworkTakeLessMemory) {
+  const auto train = [](bool again) {
+    set_options({});
+    manual_seed(2);
+    models::ResNet net = models::resnet18(10);
+    if (again) net.recompute("layer1.0").recompute("layer1.1").recompute("layer2").recompute("layer3");
+    optim::SGD opt(net.parameters(), {.lr = 0.05, .momentum = 0.9});
+    auto step = train_step(net, opt, [&](const Tensor& x, const Tensor& t) { return cross_entropy(net(x), t); });
+    const Tensor x = rand({4, 3, 64, 64}), target = tensor<std::int64_t>({1, 7, 3, 0});
+    std::vector<float> losses;
+    for (int i = 0; i < 3; ++i) losses.push_back(step(x, target).item<float>());
+    return std::pair(stats().last_plan.arena_bytes, losses);
+  };
+  const auto [plain, losses] = train(false);
+  const auto [less, same] = train(true);
+  EXPECT_LT(static_cast<double>(less), 0.9 * static_cast<double>(plain));
+  for (std::size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(same[i], losses[i], 2e-3 * losses[i]) << i;
+}
+
 // A chain of wide layers: statistics move once, arguments are given up, and the step takes less memory with the same
 // numbers.
 TEST(Recomputed, AModuleTakesLessMemory) {
