@@ -212,7 +212,10 @@ const std::shared_ptr<const Graph::Held>& Graph::nothing() {
 
 namespace {
 // A child that is forked while another thread makes it would wait for that for ever.
-[[maybe_unused]] const Graph made_before_any_fork;
+[[maybe_unused]] const bool made_before_any_fork = [] {
+  const Graph made;
+  return true;
+}();
 }  // namespace
 
 int Graph::index_of(const Node* node) const {
