@@ -65,18 +65,9 @@ Part part_of(const ir::Value& result, std::uint64_t first) {
 ir::Value computed_again(const Part& part, const std::vector<Tensor>& read, std::optional<Device> device) {
   std::unordered_map<const ir::Node*, ir::Value> copies;
   std::size_t next = 0;
-  for (const ir::Value& value : *part.values) {
-    if (part.outside.contains(value.get())) {
-      copies.emplace(value.get(), value_of(read[next++]));
-      continue;
-    }
-    std::vector<ir::Operand> operands = value->operands;
-    for (ir::Operand& operand : operands)
-      if (operand.value) operand.value = copies.at(operand.value.get());
-    const ir::OriginScope scope(value->origin);
-    copies.emplace(value.get(), ir::build_in(value->type.layout, value->op, std::move(operands), value->attrs,
-                                             thread_state().region));
-  }
+  for (const ir::Value& value : *part.values)
+    if (part.outside.contains(value.get())) copies.emplace(value.get(), value_of(read[next++]));
+  ir::copy_into_region(*part.values, thread_state().region, copies);
   for (const auto& [node, given] : part.given) {
     auto again = std::make_shared<CustomNote>(*given.note);
     for (ir::Value& input : again->inputs) input = copies.at(input.get());

@@ -32,14 +32,11 @@ std::vector<Value> needed_values(std::span<const Value> roots, const std::unorde
   return order;
 }
 
-std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint32_t region,
-                                       std::span<const Value> boundary) {
-  std::unordered_set<const Node*> stop;
-  for (const Value& value : boundary)
-    if (value) stop.insert(value.get());
-  std::unordered_map<const Node*, Value> copies;
-  for (const Value& value : needed_values(values, stop)) {
-    if (value->op == Op::parameter || stop.contains(value.get())) {
+void copy_into_region(std::span<const Value> values, std::uint32_t region,
+                      std::unordered_map<const Node*, Value>& copies) {
+  for (const Value& value : values) {
+    if (copies.contains(value.get())) continue;
+    if (value->op == Op::parameter) {
       copies.emplace(value.get(), value);
       continue;
     }
@@ -49,6 +46,15 @@ std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint3
     const OriginScope scope(value->origin);
     copies.emplace(value.get(), build_in(value->type.layout, value->op, std::move(operands), value->attrs, region));
   }
+}
+
+std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint32_t region,
+                                       std::span<const Value> boundary) {
+  std::unordered_set<const Node*> stop;
+  std::unordered_map<const Node*, Value> copies;
+  for (const Value& value : boundary)
+    if (value && stop.insert(value.get()).second) copies.emplace(value.get(), value);
+  copy_into_region(needed_values(values, stop), region, copies);
   std::vector<Value> results;
   for (const Value& value : values) results.push_back(value ? copies.at(value.get()) : Value());
   return results;

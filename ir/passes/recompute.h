@@ -24,6 +24,9 @@ std::vector<Value> needed_values(std::span<const Value> roots, const std::unorde
 std::vector<Value> recompute_in_region(std::span<const Value> values, std::uint32_t region,
                                        std::span<const Value> boundary);
 Value recompute_in_region(const Value& value, std::uint32_t region, std::span<const Value> boundary);
+// Copies of `values`, operands before users, in `region`; of those that `copies` has, those. Parameters stay.
+void copy_into_region(std::span<const Value> values, std::uint32_t region,
+                      std::unordered_map<const Node*, Value>& copies);
 
 // Anchors of the forward pass that the graph computes again, in a region of its own: the first of each -> the second.
 std::unordered_map<const Node*, Value> recomputed_anchors(const Graph& graph);

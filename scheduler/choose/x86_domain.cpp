@@ -26,7 +26,7 @@ class Chooser {
     if (!d_.sums.empty()) {
       sums();
     } else if (!d_.maxima_rows.empty()) {
-      rows_of_windows();
+      blocks_of_rows();
     } else if (!elements_.after || !like(*elements_.after)) {
       elements();
     }
@@ -103,7 +103,7 @@ class Chooser {
   }
 
   // Images and blocks of rows.
-  void rows_of_windows() {
+  void blocks_of_rows() {
     copy_few_vectors();
     s_.panel_maxima = d_.maxima_rows;
     fetch_windows(d_.maxima_rows);
@@ -144,7 +144,7 @@ class Chooser {
       return parts.chunks > 1 && window.dims[0] == reduced_.front()->name;
     });
     if (windows) s_.unroll = d_.windows;
-    fetch_windows(s_.unroll.empty() ? d_.maxima_rows : s_.unroll[0].dims[0]);
+    fetch_windows(rows_of_windows(d_, s_));
     if (!reduced_.empty() && s_.unroll.empty() && s_.panel_maxima.empty())
       s_.fetch = {{reduced_.back()->name},
                   std::max<std::int64_t>(1, tuning::kElementsAhead / std::max<std::int64_t>(1, last().extent))};

@@ -51,6 +51,9 @@ std::vector<int> by_nodes(const ir::Graph& graph, const GroupLinks& links) {
   for (const std::vector<int>& producers : links.producers)
     for (const int producer : producers) is_read[at(producer)] = true;
   std::erase_if(roots, [&](int g) { return lazy(g) && is_read[at(g)]; });
+  const auto before = [&](int a, int b) {
+    return lazy(a) != lazy(b) ? lazy(b) : lazy(a) && depth[at(a)] > depth[at(b)];
+  };
   std::vector<bool> done(at(n));
   for (const int root : roots) {
     stack.push_back(root);
@@ -61,9 +64,6 @@ std::vector<int> by_nodes(const ir::Graph& graph, const GroupLinks& links) {
         continue;
       }
       int missing = -1;
-      const auto before = [&](int a, int b) {
-        return lazy(a) != lazy(b) ? lazy(b) : lazy(a) && depth[at(a)] > depth[at(b)];
-      };
       for (const int producer : links.producers[at(g)])
         if (!done[at(producer)] && (missing < 0 || before(producer, missing))) missing = producer;
       if (missing >= 0) {

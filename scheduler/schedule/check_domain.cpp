@@ -249,9 +249,7 @@ class Check {
   std::string fetch() {
     if (s_.fetch.dims.empty()) return "";
     const std::string& along = s_.fetch.dims[0];
-    const std::string& rows = !s_.panel_maxima.empty()                        ? d_.maxima_rows
-                              : !s_.unroll.empty() && s_.unroll == d_.windows ? d_.windows[0].dims[0]
-                                                                              : d_.pooled_rows;
+    const std::string& rows = rows_of_windows(d_, s_);
     if (s_.fetch.dims.size() > 1 || (!rows.empty() && along != rows))
       return fmt::format("rows of windows are fetched ahead, along {}", rows);
     if (!rows.empty()) {

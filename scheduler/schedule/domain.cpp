@@ -18,6 +18,11 @@ std::int64_t Domain::elements() const {
   return all;
 }
 
+const std::string& rows_of_windows(const Domain& domain, const Schedule& schedule) {
+  if (!schedule.panel_maxima.empty()) return domain.maxima_rows;
+  return !schedule.unroll.empty() && schedule.unroll == domain.windows ? domain.windows[0].dims[0] : domain.pooled_rows;
+}
+
 std::string str(const Domain& domain) {
   std::vector<std::string> names, parallel, reduced, sums, windows;
   for (const DomainAxis& axis : domain.axes) {

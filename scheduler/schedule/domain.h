@@ -51,6 +51,9 @@ struct Domain {
 
 std::string str(const Domain& domain);
 
+// Rows of the windows that are passed over under this schedule, a row of which it may fetch ahead; empty: none are.
+const std::string& rows_of_windows(const Domain& domain, const Schedule& schedule);
+
 // The first rule that the schedule breaks, as a sentence; empty: it can be built and gives the right numbers.
 std::string check(const Domain& domain, const Schedule& schedule, const Target& target);
 

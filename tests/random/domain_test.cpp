@@ -172,10 +172,7 @@ Schedule random_domain_schedule(Random& random, const Domain& d, const Schedule&
   if (sums && random.chance(20))
     s.fetch = {{d.axes[static_cast<std::size_t>(random.from(0, static_cast<std::int64_t>(d.axes.size()) - 1))].name},
                random.from(1, 100)};
-  if (const std::string& rows = maxima                                       ? d.maxima_rows
-                                : !s.unroll.empty() && s.unroll == d.windows ? d.windows[0].dims[0]
-                                                                             : d.pooled_rows;
-      !rows.empty())
+  if (const std::string& rows = rows_of_windows(d, s); !rows.empty())
     s.fetch = random.chance(50) ? Extent{{rows}, random.from(1, 3)} : Extent{};
   s.stream = random.chance(20);
   return s;

@@ -49,9 +49,10 @@ void find_pool(const GroupKernel& kernel, GroupDomain& found) {
   for (const auto* list : {&kernel.group().inner, &kernel.group().stores}) {
     for (const int id : *list) {
       const ir::Node& node = *kernel.graph().value(id);
-      if (node.op != ir::Op::max_pool2d || node.type.shape != kernel.group().domain.shape || found.pool >= 0) continue;
+      if (node.op != ir::Op::max_pool2d || node.type.shape != kernel.group().domain.shape) continue;
       found.pool = id;
       found.domain.pooled_rows = found.domain.axes[static_cast<std::size_t>(rows - axes.begin())].name;
+      return;
     }
   }
 }

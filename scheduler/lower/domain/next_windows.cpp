@@ -18,10 +18,10 @@ std::int64_t first_new_tap(const Window& window) { return std::max<std::int64_t>
 
 }  // namespace
 
-NextWindows::NextWindows(GroupKernel& kernel, int pool, std::int64_t rows)
-    : kernel_(kernel), pool_(pool), rows_ahead_(rows) {
-  if (pool < 0) return;
-  const ir::Node& node = *kernel.graph().value(pool);
+NextWindows::NextWindows(GroupKernel& kernel, int pool, const Schedule& schedule)
+    : kernel_(kernel), pool_(schedule.fetch.dims.empty() ? -1 : pool), rows_ahead_(schedule.fetch.count) {
+  if (!active()) return;
+  const ir::Node& node = *kernel.graph().value(pool_);
   rows_ = ir::pool_window(node, 0), columns_ = ir::pool_window(node, 1);
 }
 

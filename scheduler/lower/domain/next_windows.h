@@ -11,8 +11,9 @@ namespace fusejit::scheduler {
 
 class NextWindows {
  public:
-  // `pool`: a max_pool2d or max_pool2d_grad of the kernel, or -1: then nothing is fetched. `rows` of windows further.
-  NextWindows(GroupKernel& kernel, int pool, std::int64_t rows);
+  // `pool`: a max_pool2d or max_pool2d_grad of the kernel. Where it is -1, or the schedule fetches nothing, nothing is
+  // fetched.
+  NextWindows(GroupKernel& kernel, int pool, const Schedule& schedule);
   bool active() const { return pool_ >= 0; }
 
   // While window [p, q] is looked through: `elements` along the last axis of `point`, which names no lane.

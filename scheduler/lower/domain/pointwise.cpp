@@ -58,11 +58,7 @@ class Pointwise {
         s_(schedule),
         ranges_(builder_, of.domain, schedule),
         maxima_(kernel, schedule.panel_maxima.empty() ? -1 : of.overlapping),
-        next_(kernel,
-              schedule.fetch.dims.empty() ? -1
-              : maxima_.active()          ? of.overlapping
-                                          : of.pool,
-              schedule.fetch.count),
+        next_(kernel, maxima_.active() ? of.overlapping : of.pool, schedule),
         rows_(schedule.fetch.dims.empty() ? 0 : static_cast<std::size_t>(of.domain.find(schedule.fetch.dims[0]))),
         tasks_(axes_of(of.domain, schedule.tasks)),
         loops_(axes_of(of.domain, schedule.inner)),

@@ -35,11 +35,7 @@ class Reducer {
         accumulators_(kernel),
         maxima_(kernel, schedule.panel_maxima.empty() ? -1 : of.overlapping),
         pooled_(of.pooled >= 0 && schedule.unroll == of.domain.windows ? of.pooled : -1),
-        next_(kernel,
-              schedule.fetch.dims.empty() ? -1
-              : maxima_.active()          ? of.overlapping
-                                          : pooled_,
-              schedule.fetch.count),
+        next_(kernel, maxima_.active() ? of.overlapping : pooled_, schedule),
         tasks_(axes_of(of.domain, schedule.tasks)),
         outer_(tasks_),
         inner_(axes_of(of.domain, schedule.inner)),
@@ -53,7 +49,7 @@ class Reducer {
       if (a != lanes_) reduced_.push_back(a);
     }
     if (!s_.flush.dims.empty()) accumulators_.sum_in_blocks();
-    if (!s_.fetch.dims.empty()) fetched_axis_ = axis_of(s_.fetch.dims[0]);
+    if (!s_.fetch.dims.empty()) fetched_axis_ = static_cast<std::size_t>(of.domain.find(s_.fetch.dims[0]));
   }
 
   void emit() {
@@ -63,10 +59,6 @@ class Reducer {
   }
 
  private:
-  std::size_t axis_of(const std::string& name) const {
-    const auto found = std::find_if(axes_.begin(), axes_.end(), [&](const DomainAxis& a) { return a.name == name; });
-    return static_cast<std::size_t>(found - axes_.begin());
-  }
   bool lanes_kept() const { return !axes_[lanes_].reduced; }
   // Tasks that share a reduced axis.
   std::int64_t parts() const { return cut_ < 0 ? 1 : ranges_.of(static_cast<std::size_t>(cut_)).chunks; }
@@ -214,13 +206,8 @@ class Reducer {
   // Columns of rows below, or of windows.
   void fetch_ahead() {
     if (s_.fetch.dims.empty() || maxima_.active()) return;
-    if (next_.active()) {
-      const auto window = [&](std::size_t d) {
-        const Extent& of = s_.unroll[d];
-        return point_[axis_of(of.dims[0])] / of.count;
-      };
-      return fetch_windows(window(0), window(1));
-    }
+    if (next_.active())  // rows, and columns side by side with them
+      return fetch_windows(point_[fetched_axis_] / s_.unroll[0].count, point_[fetched_axis_ + 1] / s_.unroll[1].count);
     std::vector<Index> below = point_;
     Index& along = below[fetched_axis_];
     along = along + s_.fetch.count;
