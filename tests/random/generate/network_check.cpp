@@ -152,7 +152,9 @@ struct Expectation {
   }
 
   // As far as f64 goes astray where readers of a value find it rounded to bf16, as in memory (all of them in draw 0),
-  // or not, as in the kernel that computes it.
+  // or not, as in the kernel that computes it. Few draws do not reach what is rare: the norm of a pool that finds one
+  // maximum everywhere has no variance but rounding, and takes that 316 times (network 1130: f64 strays by 1.3 times
+  // the largest gradient in 30 draws, by 51 in one of the next 300; in f32 it is within a third of its bound).
   void allow_rounding(const Graph& graph, const std::vector<Array>& arguments, int first_draw, int draws) {
     const Graph expanded = ir::expand(graph);
     for (int draw = first_draw; draw < first_draw + draws; ++draw) {
@@ -266,7 +268,8 @@ Finding check_graph(const Graph& graph, std::uint64_t seed, const CheckOptions& 
         const std::string name = r < options.results.size() ? options.results[r] : "result " + std::to_string(r);
         const std::string which = where + name + " (" + graph.results()[r].type().str() + ")" + reader_of(graph, name);
         const Distance d = distance(result, want, expected.least, dtype == bf16);
-        if (dtype == bf16 && d.relative > expected.bounds[r]) expected.allow_rounding(graph, arguments, 3, 30);
+        for (int draw = 3; dtype == bf16 && d.relative > expected.bounds[r] && draw < 333; draw += 30)
+          expected.allow_rounding(graph, arguments, draw, 30);
         of_bound = std::max(of_bound, d.relative / expected.bounds[r]);
         if (!(d.relative <= expected.bounds[r]))
           return {named + " is wrong",
