@@ -71,6 +71,37 @@ std::vector<Contraction> contractions_of(const Node& node) {
 
 namespace {
 
+// Where each dim is 0 that has one element.
+bool is_same_index(const DimSum& a, const DimSum& b, const std::vector<ContractionDim>& dims) {
+  const auto has_terms_of = [&](const DimSum& all, const DimSum& some) {
+    return std::all_of(some.terms.begin(), some.terms.end(), [&](const DimSum::Term& term) {
+      return dims[static_cast<std::size_t>(term.dim)].extent == 1 || all.coefficient_of(term.dim) == term.coefficient;
+    });
+  };
+  return a.constant == b.constant && has_terms_of(a, b) && has_terms_of(b, a);
+}
+
+}  // namespace
+
+std::optional<Contraction> exchanged(const Contraction& contraction) {
+  Contraction c = contraction;
+  if (c.a.weights || c.b.weights || c.a.index.size() != c.b.index.size()) return std::nullopt;
+  for (std::size_t d = 0; d < c.dims.size(); ++d) {  // groups
+    const int dim = static_cast<int>(d);
+    if (!c.dims[d].reduced && c.a.mentions(dim) && c.b.mentions(dim)) return std::nullopt;
+  }
+  std::swap(c.a, c.b);
+  for (std::size_t d = 0; d < c.a.index.size(); ++d) {
+    DimSum &a = c.a.index[d], &b = c.b.index[d];
+    if (a.terms.size() == 1 && b.terms.size() == 1) continue;
+    if (!is_same_index(a, b, c.dims)) return std::nullopt;
+    std::swap(a, b);  // windows stay the first operand's
+  }
+  return c;
+}
+
+namespace {
+
 std::string str(const DimSum& sum, const std::vector<ContractionDim>& dims) {
   std::string text;
   const auto add = [&](std::int64_t coefficient, const std::string& of) {

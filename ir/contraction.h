@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,9 @@ struct Contraction {
 // What the node computes: one contraction, or several that write disjoint elements of one result (the phases of a
 // strided input gradient). Those without an element are left out. The row of the node's op says it.
 std::vector<Contraction> contractions_of(const Node& node);
+
+// The same sum with the other operand first, where no window and no group is in the way: weight gradients of 1x1.
+std::optional<Contraction> exchanged(const Contraction& contraction);
 
 // "y[n, k, p*2, q*2] += x[n, c, p + r - 1, q + s - 1] * w[c, k, r, s]; n 16, k 64, p 28, q 28 | c 64, r 3, s 3"
 std::string str(const Contraction& contraction);

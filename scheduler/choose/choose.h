@@ -32,6 +32,12 @@ struct FusedWork {
   std::int64_t words_of_sums = 0;
 };
 
+// The contraction with its operands as tiles read them: the first an element of each pixel at a time, with what lies
+// around it in the cache until the next tile, the second a vector at a time, from a panel. A weight gradient of 1x1 is
+// the product of two images, of which either may be the first: where the channels of one lie so far apart that all
+// pixels share a set of L1, it is the other, if that is in memory.
+ir::Contraction operands_in_order(const ir::Contraction& contraction, const Target& target, bool computes_b);
+
 std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 
 // The anchor's schedules compute this operand in panels, so that it need not be in memory (R6). Not those of products:

@@ -20,14 +20,16 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
   if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;
   const std::vector<ir::Contraction> contractions = ir::contractions_of(anchor);
   // The other operand may be computed or not.
-  const auto in_panel = [&](const ir::Contraction& contraction) {
-    if (contraction.outputs() == 0 || contraction.terms() == 0) return false;
-    FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
-    const bool first = contraction.a.operand == static_cast<int>(operand);
-    (first ? fused.computes_a : fused.computes_b) = true;
+  const auto in_panel = [&](const ir::Contraction& of_row) {
+    if (of_row.outputs() == 0 || of_row.terms() == 0) return false;
     const bool few = anchor.op == ir::Op::conv2d_weight_grad && anchor.type.shape[1] < tuning::kFewChannels &&
-                     !runs_along_groups(roles_of(contraction), contraction);
+                     !runs_along_groups(roles_of(of_row), of_row);
     for (const bool other : {false, true}) {
+      const bool is_b = of_row.b.operand == static_cast<int>(operand);
+      const ir::Contraction contraction = operands_in_order(of_row, target, is_b || other);
+      FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
+      const bool first = contraction.a.operand == static_cast<int>(operand);
+      (first ? fused.computes_a : fused.computes_b) = true;
       (first ? fused.computes_b : fused.computes_a) = other;
       const Schedule schedule = candidates(contraction, target, fused).front();
       if (first ? schedule.winograd == 0 && schedule.panel_a.empty() : !computes_second(schedule)) return false;

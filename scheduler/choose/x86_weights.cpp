@@ -129,8 +129,18 @@ class TilesOfWeights : X86Chooser {
     if (images > at_once) add(s_.inner, name(n));
     add_inner_window(p);
     add_inner_window(q);
-    s_.combine = {channels < s_.lanes ? name(roles_.outputs) : name(channel)};
+    s_.combine = {lies_last(channel) && channels >= s_.lanes ? name(channel) : name(roles_.outputs)};
     if (product(fused_.lie_together) >= s_.lanes) s_.combine = names(fused_.lie_together);
+  }
+  // Behind the outputs, in the result.
+  bool lies_last(int channel) const {
+    const auto place = [&](int dim) {
+      std::size_t last = 0;
+      for (std::size_t d = 0; d < c_.result.size(); ++d)
+        if (c_.result[d].coefficient_of(dim) != 0) last = d;
+      return last;
+    };
+    return place(roles_.outputs) < place(channel);
   }
   // Four vectors of outputs by six channels: not where few of them, a tile each, make sums of more parts.
   bool suits_wide_tile(std::int64_t channels, std::int64_t taps, std::int64_t area) const {

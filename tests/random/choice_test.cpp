@@ -31,7 +31,7 @@ Value random_layer(Random& random, DType dtype) {
                      stride = random.of<std::int64_t>({1, 1, 1, 2, 2, 3, 4}), dilation = random.chance(85) ? 1 : 2;
   const auto channels = [&] {
     return random.of<std::int64_t>(
-        {1, 2, 3, 3, 4, 8, 10, 16, 24, 32, 48, 64, 96, 100, 128, 144, 160, 256, 320, 512, 960});
+        {1, 2, 3, 3, 4, 8, 10, 16, 24, 32, 48, 64, 96, 100, 128, 144, 160, 256, 320, 512, 960, 1024, 2048});
   };
   const std::int64_t pad = random.from(0, kernel / 2),
                      size = random.of<std::int64_t>({1, 4, 6, 7, 9, 14, 15, 28, 31, 56, 64, 112, 224, 227}),
@@ -81,7 +81,8 @@ TEST(RandomChoices, AreLegal) {
     fused.elements_read = random.from(0, 2);
     fused.computes_a = !cuda && !op_def(layer->op).matrix && random.chance(40);
     fused.computes_b = !cuda && !op_def(layer->op).matrix && random.chance(40);
-    for (const Contraction& contraction : contractions_of(*layer)) {
+    for (const Contraction& of_row : contractions_of(*layer)) {
+      const Contraction contraction = scheduler::operands_in_order(of_row, target, fused.computes_b);
       for (const scheduler::Schedule& schedule : candidates(contraction, target, fused)) {
         ++checked;
         const std::string broken = check(contraction, schedule, target, fused.sums);

@@ -27,6 +27,8 @@ struct Tried {
   std::vector<const char*> targets;
   Schedule (*draw)(Random&, const Wish&);
   int patience = 20;  // draws for a legal one
+  std::string (*anchor)(Random&, const std::string& dtype) = random_anchor;
+  ir::ContractionsFn contractions = ir::contractions_of;
 };
 
 // Dot products are of bf16; whatever else is computed is computed in f32.
@@ -41,15 +43,16 @@ void expect_right_numbers(const Tried& tried) {
     ASSERT_LT(refused, tried.patience * tried.wanted) << "few schedules are legal";
     Random random(seed);
     const Target target = Target::parse(random.of(tried.targets));
-    const std::string text = random_anchor(random, dtype_for(random, target));
+    const std::string text = tried.anchor(random, dtype_for(random, target));
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
     const Graph graph = ir::parse_graph(text);
     const bool sums = sums_results(graph);
     Trial trial;
     try {
-      trial = planned(graph, target, [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
+      const auto draw = [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
         return tried.draw(random, {contraction, chosen, target, sums});
-      });
+      };
+      trial = planned(graph, target, draw, tried.contractions, false);
       if (!trial.legal) {
         ++refused;
         continue;
@@ -75,6 +78,20 @@ TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
       {by_night() ? 20000 : 2000, {std::begin(kProcessors), std::end(kProcessors)}, [](Random& random, const Wish& of) {
          return random_schedule(random, of.contraction, of.chosen);
        }});
+}
+
+TEST(RandomSchedules, OfExchangedOperandsGiveTheNumbersOfTheGraphInterpreter) {
+  const auto exchanged = [](const ir::Node& node) {
+    return std::vector{ir::exchanged(ir::contractions_of(node)[0]).value()};
+  };
+  const auto drawn = [](Random& random, const Wish& of) {
+    return random.chance(30) ? of.chosen : random_schedule(random, of.contraction, of.chosen);
+  };
+  expect_right_numbers({.wanted = by_night() ? 2000 : 200,
+                        .targets = {std::begin(kProcessors), std::end(kProcessors)},
+                        .draw = drawn,
+                        .anchor = random_product_of_images,
+                        .contractions = exchanged});
 }
 
 TEST(RandomSchedules, WithPairsOfTapsGiveTheNumbersOfTheGraphInterpreter) {

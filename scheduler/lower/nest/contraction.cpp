@@ -118,7 +118,9 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
                   .result_bytes = node.type.bytes(),
                   .lanes = lanes,
                   .library = context.library};
-  const std::vector<ir::Contraction> contractions = context.contractions(node);
+  std::vector<ir::Contraction> contractions = context.contractions(node);
+  for (ir::Contraction& one : contractions)
+    one = operands_in_order(one, context.target, is_computed(context, node, one.b));
   LoweredGroup lowered;
   if (contractions.empty()) return lowered;
   GroupKernel kernel(context, group, false, lanes);

@@ -31,16 +31,12 @@ std::vector<int> ContractionLoops::partial_dims() const {
 
 std::int64_t ContractionLoops::blocks_of_vectors() const { return ir::ceil_divide(of_task(vector_).size, s_.block()); }
 
-// [part, parallel dims before the vector's, its blocks, those after it, what a block holds]; between threads, which lie
-// side by side along the vector's dim, that is one block.
+// [part, blocks of the vector's dim, the other parallel dims, what a block holds], so that a tile's results lie side by
+// side; between threads, which lie side by side along the vector's dim, that is one block.
 std::vector<std::int64_t> ContractionLoops::partial_extents() const {
   std::vector<std::int64_t> dims{parts()};
-  bool done = s_.by_threads();
-  for (const int d : partial_dims()) {
-    if (d > vector_ && !std::exchange(done, true)) dims.push_back(blocks_of_vectors());
-    dims.push_back(of_task(d).size);
-  }
-  if (!done) dims.push_back(blocks_of_vectors());
+  if (!s_.by_threads()) dims.push_back(blocks_of_vectors());
+  for (const int d : partial_dims()) dims.push_back(of_task(d).size);
   const std::int64_t together = s_.lanes_together();
   dims.push_back(s_.by_threads() ? ir::ceil_divide(contraction_dim(vector_).extent, together) * together : s_.block());
   return dims;
@@ -50,13 +46,8 @@ void ContractionLoops::declare_partial_results() { partials_ = builder_.work(com
 
 std::vector<Index> ContractionLoops::partial_place(const Index& part, const Index& block, const Index& in_block) const {
   std::vector<Index> place{part};
-  bool done = s_.by_threads();
-  const Index own = task_.empty() ? block : block - of_task(vector_).base / s_.block();
-  for (const int d : partial_dims()) {
-    if (d > vector_ && !std::exchange(done, true)) place.push_back(own);
-    place.push_back(at(d) - of_task(d).base);
-  }
-  if (!done) place.push_back(own);
+  if (!s_.by_threads()) place.push_back(task_.empty() ? block : block - of_task(vector_).base / s_.block());
+  for (const int d : partial_dims()) place.push_back(at(d) - of_task(d).base);
   place.push_back(s_.by_threads() ? block * s_.block() + in_block : in_block);
   return place;
 }

@@ -125,6 +125,21 @@ std::string random_convolution_3x3(Random& random) {
          finish(random, "f32", x, c, true);
 }
 
+std::string random_product_of_images(Random& random, const std::string& dtype) {
+  const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(1, 9),
+                     w = random.from(1, 9);
+  const auto image = [&](std::int64_t channels) {
+    return fmt::format("{}[{},{},{},{}]{}", dtype, n, channels, h, w, layout(random));
+  };
+  const std::string weight = fmt::format("{}[{},{},1,1]", dtype, k, c);
+  const std::string graph =
+      fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[1]) {{\n", image(c), image(k), weight, dtype) +
+      "  %0 = conv2d_weight_grad(%a, %b) {kernel_size=[1,1], stride=[1,1], padding=[0,0,0,0], dilation=[1,1], "
+      "groups=1} : " +
+      weight + "\n" + finish(random, dtype, weight, 1, false);
+  return random.chance(40) ? with_prologue(random, graph) : graph;
+}
+
 Schedule random_winograd(Random& random, const Contraction& c, const Schedule& chosen) {
   Schedule s;
   s.winograd = 4;

@@ -36,6 +36,8 @@ class Random {
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
 // The same: a convolution of 3 x 3 taps and stride 1, or a gradient of it, f32, by itself or with what may follow it.
 std::string random_convolution_3x3(Random& random);
+// The same: a weight gradient of 1 x 1 taps and stride 1, whose operands may be exchanged.
+std::string random_product_of_images(Random& random, const std::string& dtype);
 
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.
 scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,

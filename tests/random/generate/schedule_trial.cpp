@@ -69,10 +69,11 @@ Trial planned(const Graph& graph, const Target& target, const Draw& draw) {
   return planned(graph, options, draw);
 }
 
-Trial planned(const Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions) {
+Trial planned(const Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions,
+              bool is_optimised) {
   scheduler::PlanOptions options;
   options.target = target;
-  options.is_optimised = true, options.contractions = contractions;
+  options.is_optimised = is_optimised, options.contractions = contractions;
   return planned(graph, options, draw);
 }
 

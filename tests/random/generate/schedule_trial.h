@@ -32,7 +32,8 @@ struct Trial {
 // of a kernel.
 Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw);
 // The same of a graph as passes leave it, with another contraction than its anchor's row has.
-Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions);
+Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions,
+              bool is_optimised = true);
 
 // Whole numbers, with which every order of a sum is exact; else any of about the size of 1.
 std::vector<runtime::Buffer> arguments_of(const ir::Graph& graph, Random& random, bool whole);

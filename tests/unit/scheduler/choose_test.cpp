@@ -107,6 +107,41 @@ TEST(Chosen, FewWeightsOfManyOutputsReadPanelsOfTiles) {
   expect(Layer{1, 64, 56, 256, 1}.weight_grad(), kZen5, "panel b p");
 }
 
+TEST(Chosen, ChannelsThatShareSetsAreTheSecondOperandOfOneTap) {
+  const auto first = [](const Layer& layer, const Target& target = kZen5, bool computes_gradient = false) {
+    return operands_in_order(layer.weight_grad(), target, computes_gradient).a.operand;
+  };
+  const Layer layer{16, 1024, 14, 256, 1};
+  EXPECT_EQ(first(layer), 1);
+  EXPECT_EQ(first({16, 2048, 7, 512, 1}), 1);
+  expect(operands_in_order(layer.weight_grad(), kZen5, false), kZen5, "vector c 16 x 4");
+  expect(operands_in_order(layer.weight_grad(), kZen5, false), kZen5, "combine c");
+  // A panel of the gradient, no or both share sets, no one tap of each pixel, groups, a device.
+  EXPECT_EQ(first(layer, kZen5, true), 0);
+  EXPECT_EQ(first({16, 512, 28, 128, 1}), 0);
+  EXPECT_EQ(first({16, 2048, 7, 1024, 1}), 0);
+  EXPECT_EQ(first({16, 1024, 14, 256, 3}), 0);
+  EXPECT_EQ(first({16, 1024, 14, 256, 1, 2}), 0);
+  EXPECT_EQ(first({16, 1024, 14, 256, 1, 1, 4}), 0);
+  EXPECT_EQ(first(layer, Target::parse("cuda:sm_90")), 0);
+}
+
+TEST(Contraction, OperandsAreExchangedWhereNoWindowIsInTheWay) {
+  const auto after = [](const Layer& layer) {
+    const std::optional<ir::Contraction> other = ir::exchanged(layer.weight_grad());
+    return other ? str(*other) : "";
+  };
+  EXPECT_EQ(after({2, 8, 5, 4, 1}),
+            "out[k, c, r, s] += a[n, k, p + r, q + s] * b[n, c, p, q]; k 4, r 1, s 1, c 8 | n 2, p 5, q 5");
+  EXPECT_EQ(after({2, 8, 5, 4, 3}), "");
+  EXPECT_EQ(after({2, 8, 5, 4, 1, 2}), "");
+  EXPECT_EQ(after({2, 8, 5, 4, 1, 1, 2}), "");
+  EXPECT_FALSE(ir::exchanged(Layer{2, 8, 5, 4, 1}.forward()));
+  const ir::Value x = ir::parameter({DType::f32, {2, 8, 5, 5}}), y = ir::parameter({DType::f32, {2, 4, 7, 7}});
+  EXPECT_FALSE(ir::exchanged(ir::contractions_of(*ir::build(
+      ir::Op::conv2d_weight_grad, {x, y}, {{"kernel_size", Numbers{1, 1}}, {"padding", Numbers{1, 1, 1, 1}}}))[0]));
+}
+
 TEST(Chosen, RowsThatPassByDivideAnImage) {
   expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5, "fetch p 7");
   expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5, "fetch p 2");
