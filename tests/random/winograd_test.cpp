@@ -119,6 +119,33 @@ TEST(RandomWinograd, HasTheSameBitsAsMachineCodeOnAnyThreads) {
   }
 }
 
+// Windows of stride and dilation 2 touch every second row and column: those are a convolution of stride 1, and the
+// others are zeros, which direct schedules finish in its epilogue and Winograd's do not.
+TEST(Winograd, LeavesWhatNoWindowTouchesToSchedulesOfItsOwn) {
+  Random random(1);
+  for (const char* name : kTargets) {
+    for (const int rows : {1, 9}) {
+      const std::string type = fmt::format("f32[2,5,{},10]:nhwc", rows);
+      const Graph graph = ir::parse_graph(fmt::format(
+          "graph @g(%a: f32[2,3,{},5]:nhwc, %b: f32[3,5,3,3], %side: {}) {{\n"
+          "  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},10], stride=[2,2], padding=[2,2,2,2], dilation=[2,2], "
+          "groups=1}} : {}\n  %1 = add(%0, %side) : {}\n  return %1\n}}",
+          (rows + 1) / 2, type, rows, type, type));
+      const Trial trial =
+          planned(graph, Target::parse(name), [](const auto&, const auto&, const Schedule& s) { return s; });
+      ASSERT_EQ(trial.drawn.size(), rows == 1 ? 2u : 4u) << trial.tried;
+      EXPECT_EQ(trial.drawn[0].second.winograd, 4) << trial.tried;
+      const std::vector<Buffer> arguments = arguments_of(graph, random, false);
+      const double bound =
+          std::ldexp(1, -18) * largest(arguments[0], graph.parameters()[0].type()) * largest_sum(graph, arguments, 1);
+      EXPECT_EQ(
+          beyond_bound(graph, interpreted(graph, trial.plan, arguments), on_graph_interpreter(graph, arguments), bound),
+          "")
+          << trial.tried;
+    }
+  }
+}
+
 TEST(RandomWinograd, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
   expect_right_numbers(by_night() ? 2000 : 100, kTargets,
                        [](Random&, const Contraction&, const Schedule& chosen) { return chosen; });

@@ -86,8 +86,8 @@ Vectors ContractionLoops::stored_vectors() const {
 
 void ContractionLoops::over_results(const std::function<void(bool has_terms)>& body) {
   body(true);
-  for (const std::vector<ir::DimSum>& zero : beside_) {
-    result_ = &zero;
+  for (const ir::Contraction& zero : beside_) {
+    result_ = &zero.result;
     body(false);
   }
   result_ = &c_.result;

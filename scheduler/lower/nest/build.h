@@ -14,8 +14,8 @@ struct ScheduledContraction {
   ir::Contraction contraction;
   Schedule schedule;
   ir::MemId packed = -1;  // the second operand laid out anew; -1: read as it is
-  // Elements without terms, of which one lies beside each of the contraction's: their index differs in constants.
-  std::vector<std::vector<ir::DimSum>> beside = {};
+  // Without terms; an element of each lies beside each of the contraction's: their results differ in constants.
+  std::vector<ir::Contraction> beside = {};
 };
 
 // The kernel of a group around these contractions, which write disjoint elements of one result: every tile with the
@@ -89,7 +89,7 @@ class ContractionLoops {
   ir::KernelBuilder& builder_;
   Accumulators& accumulators_;
   const ir::Contraction& c_;
-  const std::vector<std::vector<ir::DimSum>>& beside_;
+  const std::vector<ir::Contraction>& beside_;
   const std::vector<ir::DimSum>* result_;  // where it is at hand: the contraction's, or one of beside_
   const Schedule& s_;
   const ir::MemId packed_;

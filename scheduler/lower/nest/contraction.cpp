@@ -100,7 +100,7 @@ std::vector<ScheduledContraction> with_zeros(const std::vector<ir::Contraction>&
     for (std::size_t z = 0; processor && z < contractions.size(); ++z)
       if (!taken[z] && lies_beside(contractions[z], contraction, group)) zeros.push_back(z);
     if (zeros.size() > kMostZeros) continue;
-    for (const std::size_t z : zeros) one.beside.push_back(contractions[z].result), taken[z] = true;
+    for (const std::size_t z : zeros) one.beside.push_back(contractions[z]), taken[z] = true;
   }
   std::vector<ScheduledContraction> left;
   for (std::size_t i = 0; i < all.size(); ++i)
@@ -130,8 +130,8 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     fused.words_of_sums = Accumulators(kernel).words();
   }
   std::vector<ScheduledContraction> scheduled = with_zeros(contractions, group, !cuda);
-  for (ScheduledContraction& one : scheduled) {
-    const ir::Contraction& contraction = one.contraction;
+  for (std::size_t i = 0; i < scheduled.size(); ++i) {
+    const ir::Contraction& contraction = scheduled[i].contraction;
     fused.computes_a = is_computed(context, node, contraction.a),
     fused.computes_b = is_computed(context, node, contraction.b);
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
@@ -153,7 +153,11 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
       }
       FJ_CHECK(broken.empty(), "{} is no schedule of {}: {}", print(schedule), str(contraction), broken);
     }
-    one.schedule = std::move(schedule);
+    // Winograd's epilogue has the results of a patch, and nothing beside them.
+    std::vector<ir::Contraction> alone;
+    if (schedule.winograd > 0) alone.swap(scheduled[i].beside);
+    scheduled[i].schedule = std::move(schedule);
+    for (ir::Contraction& zeros : alone) scheduled.push_back({std::move(zeros), {}, -1});
   }
   for (ScheduledContraction& one : scheduled) {
     if (one.schedule.pack_b == 0) continue;

@@ -350,8 +350,8 @@ std::vector<std::int64_t> Nest::elements_beside() const {
   std::vector<std::int64_t> beside(c_.result.size(), 1);
   std::int64_t all = 1;
   for (std::size_t i = 0; i < beside.size(); ++i) {
-    for (const std::vector<ir::DimSum>& zero : beside_)
-      beside[i] = std::max(beside[i], zero[i].constant - c_.result[i].constant + 1);
+    for (const ir::Contraction& zero : beside_)
+      beside[i] = std::max(beside[i], zero.result[i].constant - c_.result[i].constant + 1);
     all *= beside[i];
   }
   if (all != elements_together()) beside.assign(beside.size(), 1);
