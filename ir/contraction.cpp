@@ -93,7 +93,7 @@ std::optional<Contraction> exchanged(const Contraction& contraction) {
   std::swap(c.a, c.b);
   for (std::size_t d = 0; d < c.a.index.size(); ++d) {
     DimSum &a = c.a.index[d], &b = c.b.index[d];
-    if (a.terms.size() == 1 && b.terms.size() == 1) continue;
+    if (a.terms.size() == 1 && b.terms.size() == 1) continue;  // no window
     if (!is_same_index(a, b, c.dims)) return std::nullopt;
     std::swap(a, b);  // windows stay the first operand's
   }

@@ -24,8 +24,8 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
     if (of_row.outputs() == 0 || of_row.terms() == 0) return false;
     const bool few = anchor.op == ir::Op::conv2d_weight_grad && anchor.type.shape[1] < tuning::kFewChannels &&
                      !runs_along_groups(roles_of(of_row), of_row);
+    const bool is_b = of_row.b.operand == static_cast<int>(operand);
     for (const bool other : {false, true}) {
-      const bool is_b = of_row.b.operand == static_cast<int>(operand);
       const ir::Contraction contraction = operands_in_order(of_row, target, is_b || other);
       FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
       const bool first = contraction.a.operand == static_cast<int>(operand);

@@ -13,6 +13,8 @@ std::int64_t power_of_two_in(std::int64_t n, std::int64_t most) {
   return power;
 }
 
+bool shares_a_set(std::int64_t bytes_apart) { return bytes_apart % tuning::kBytesOfSets == 0; }
+
 Roles roles_of(const ir::Contraction& c) {
   Roles roles;
   for (std::size_t i = 0; i < c.dims.size(); ++i) {

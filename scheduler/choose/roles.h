@@ -29,6 +29,9 @@ ByWindow by_window(const std::vector<int>& dims, const std::vector<int>& partner
 // Groups have too few outputs for vectors of them (depthwise): lanes run along the groups.
 bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 
+// What lies so many bytes apart lies in one set of L1.
+bool shares_a_set(std::int64_t bytes_apart);
+
 // Largest power of two up to `most` that divides n.
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);
 

@@ -197,8 +197,7 @@ class TilesOfWeights : X86Chooser {
   }
   // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.
   bool shares_sets(int q, int channel) const {
-    const std::int64_t pixel = window_of(q).stride * extent(channel) * bytes(c_.a.dtype);
-    return pixel % tuning::kBytesOfSets == 0;
+    return shares_a_set(window_of(q).stride * extent(channel) * bytes(c_.a.dtype));
   }
   // Elements of the first operand that are copied for each pixel: single taps skip those between.
   std::int64_t area_of_pixel(int p, int q) const {

@@ -276,7 +276,7 @@ TEST(Conv3d, GivesTheNumbersOfLoops) {
         for (const char* name : kTargets) {
           SCOPED_TRACE(
               fmt::format("case {}, {}, epilogue {}, {}", i, ir::name(kind), static_cast<int>(epilogue), name));
-          const Trial trial = planned(graph, Target::parse(name), chosen_one, contractions_of_conv3d);
+          const Trial trial = planned(graph, Target::parse(name), chosen_one, contractions_of_conv3d, true);
           EXPECT_EQ(difference(graph, interpreted(graph, trial.plan, arguments), want), "") << trial.tried;
           const std::size_t contractions = trial.plan.steps.back().schedules.size();
           EXPECT_GE(contractions, 1u) << "what follows runs with it";
@@ -306,7 +306,7 @@ TEST(Conv3d, GivesTheSameNumbersInAnyLegalSchedule) {
       return target.isa == Isa::cuda ? random_cuda_schedule(random, contraction, chosen)
                                      : random_schedule(random, contraction, chosen);
     };
-    const Trial trial = planned(graph, target, draw, contractions_of_conv3d);
+    const Trial trial = planned(graph, target, draw, contractions_of_conv3d, true);
     if (!trial.legal) {
       ++illegal;
       continue;

@@ -52,7 +52,7 @@ void expect_right_numbers(const Tried& tried) {
       const auto draw = [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
         return tried.draw(random, {contraction, chosen, target, sums});
       };
-      trial = planned(graph, target, draw, tried.contractions, false);
+      trial = planned(graph, target, draw, tried.contractions);
       if (!trial.legal) {
         ++refused;
         continue;

@@ -63,12 +63,6 @@ Trial planned(const Graph& graph, scheduler::PlanOptions options, const Draw& dr
 
 }  // namespace
 
-Trial planned(const Graph& graph, const Target& target, const Draw& draw) {
-  scheduler::PlanOptions options;
-  options.target = target;
-  return planned(graph, options, draw);
-}
-
 Trial planned(const Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions,
               bool is_optimised) {
   scheduler::PlanOptions options;

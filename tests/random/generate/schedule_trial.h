@@ -29,11 +29,9 @@ struct Trial {
   std::string order;
 };
 // Every text of a schedule is read back, and a rule that it breaks is said as such. Throws what else stood in the way
-// of a kernel.
-Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw);
-// The same of a graph as passes leave it, with another contraction than its anchor's row has.
-Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw, ir::ContractionsFn contractions,
-              bool is_optimised = true);
+// of a kernel. With other contractions than the rows' for anchors; `is_optimised`: the graph is as passes leave it.
+Trial planned(const ir::Graph& graph, const Target& target, const Draw& draw,
+              ir::ContractionsFn contractions = ir::contractions_of, bool is_optimised = false);
 
 // Whole numbers, with which every order of a sum is exact; else any of about the size of 1.
 std::vector<runtime::Buffer> arguments_of(const ir::Graph& graph, Random& random, bool whole);
