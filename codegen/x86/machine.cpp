@@ -14,13 +14,15 @@
 #include "codegen/x86/compile.h"
 #include "codegen/x86/llvm_use.h"
 #include "ir/base/check.h"
+#include "ir/types/tiles.h"
 
 namespace fusejit::codegen::x86 {
 namespace {
 
-constexpr std::array<MachineFacts, 4> kMachines = {{
+constexpr std::array<MachineFacts, 5> kMachines = {{
     {Isa::x86_avx512, "x86-64-v4", "+prfchw", "512", true, true, false},
     {Isa::x86_avx512bf16, "x86-64-v4", "+prfchw,+avx512bf16", "512", true, true, true},
+    {Isa::x86_amx, "x86-64-v4", "+prfchw,+avx512bf16,+amx-tile,+amx-bf16", "512", true, true, true},
     {Isa::x86_avx2, "x86-64-v3", "+prfchw", "256", true, true, false},
     {Isa::x86_v2, "x86-64-v2", "", "128", false, false, false},
 }};
@@ -76,6 +78,8 @@ bool host_supports(Isa isa) {
       return v4;
     case Isa::x86_avx512bf16:
       return v4 && __builtin_cpu_supports("avx512bf16");
+    case Isa::x86_amx:
+      return v4 && __builtin_cpu_supports("avx512bf16") && may_use_tiles();
     case Isa::cuda:
     case Isa::any:
       return false;

@@ -22,8 +22,8 @@ bool is_block_axis(Binding b) { return b == Binding::block_x || b == Binding::bl
 bool is_grid_axis(Binding b) { return b == Binding::grid_x || b == Binding::grid_y || b == Binding::grid_z; }
 
 std::string_view name(Binding binding) {
-  static constexpr std::array<std::string_view, 10> kNames = {"",       "threads", "unroll",  "vector",  "grid.x",
-                                                              "grid.y", "grid.z",  "block.x", "block.y", "block.z"};
+  static constexpr std::array<std::string_view, 11> kNames = {
+      "", "threads", "unroll", "vector", "tile", "grid.x", "grid.y", "grid.z", "block.x", "block.y", "block.z"};
   return kNames[static_cast<std::size_t>(binding)];
 }
 

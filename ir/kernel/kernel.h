@@ -47,7 +47,19 @@ struct Arg {
   friend bool operator==(const Arg&, const Arg&) = default;
 };
 
-enum class Binding : std::uint8_t { none, threads, unroll, vector, grid_x, grid_y, grid_z, block_x, block_y, block_z };
+enum class Binding : std::uint8_t {
+  none,
+  threads,
+  unroll,
+  vector,
+  tile,
+  grid_x,
+  grid_y,
+  grid_z,
+  block_x,
+  block_y,
+  block_z
+};
 
 struct Place {
   MemId memory = -1;

@@ -15,7 +15,7 @@ std::int64_t extent_of(const std::optional<Interval>& range) {
 
 }  // namespace
 
-bool is_parallel(Binding b) { return b != Binding::none && b != Binding::unroll; }
+bool is_parallel(Binding b) { return b != Binding::none && b != Binding::unroll && b != Binding::tile; }
 
 std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
   std::int64_t low = -kUnknown, high = kUnknown;  // both included

@@ -25,14 +25,26 @@ Scalar from_bits(std::span<const Scalar> a, const Attrs&) {
 
 float flushed(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
 
-// vdpbf16ps: two fmas, the high elements first, denormals in and out read as zero.
-Scalar dot2(std::span<const Scalar> a, const Attrs&) {
-  const auto element = [](Scalar pair, int i) {
-    return flushed(std::bit_cast<float>(i == 0 ? pair.u32() << 16 : pair.u32() & 0xffff0000u));
+// c + a * b of the low or high bf16 of two words, denormals in and out read as zero.
+float fused_half(Scalar a, Scalar b, float c, bool high) {
+  const auto element = [&](Scalar pair) {
+    return flushed(std::bit_cast<float>(high ? pair.u32() & 0xffff0000u : pair.u32() << 16));
   };
-  float c = flushed(a[2].f32());
-  for (int i : {1, 0}) c = flushed(std::fma(element(a[0], i), element(a[1], i), c));
-  return Scalar::of(c);
+  return flushed(std::fma(element(a), element(b), flushed(c)));
+}
+
+// vdpbf16ps: two fmas, the high elements first.
+Scalar dot2(std::span<const Scalar> a, const Attrs&) {
+  return Scalar::of(fused_half(a[0], a[1], fused_half(a[0], a[1], a[2].f32(), true), false));
+}
+
+// The parts of tdpbf16ps: chains of low and of high elements, which are added up at the end.
+template <bool kHigh>
+Scalar fma_half(std::span<const Scalar> a, const Attrs&) {
+  return Scalar::of(fused_half(a[0], a[1], a[2].f32(), kHigh));
+}
+Scalar add_flushed(std::span<const Scalar> a, const Attrs&) {
+  return Scalar::of(flushed(flushed(a[0].f32()) + flushed(a[1].f32())));
 }
 
 // vcvtneps2bf16: nearest even, denormals read as zero.
@@ -98,6 +110,36 @@ constexpr OpDef kRows[] = {
      .kernel_types = "uuf>f",
      .cost = 4,
      .meaning = "c + a1 * b1, then + a0 * b0, of bf16 pairs, denormals as zero"},
+    {.op = Op::fma_low,
+     .name = "fma_low",
+     .family = Family::kernel,
+     .min_operands = 3,
+     .max_operands = 3,
+     .no_gradient = true,
+     .eval = fma_half<false>,
+     .kernel_types = "uuf>f",
+     .cost = 2,
+     .meaning = "c + a0 * b0 of bf16 pairs rounded once, denormals as zero"},
+    {.op = Op::fma_high,
+     .name = "fma_high",
+     .family = Family::kernel,
+     .min_operands = 3,
+     .max_operands = 3,
+     .no_gradient = true,
+     .eval = fma_half<true>,
+     .kernel_types = "uuf>f",
+     .cost = 2,
+     .meaning = "c + a1 * b1 of bf16 pairs rounded once, denormals as zero"},
+    {.op = Op::add_flushed,
+     .name = "add_flushed",
+     .family = Family::kernel,
+     .min_operands = 2,
+     .max_operands = 2,
+     .no_gradient = true,
+     .eval = add_flushed,
+     .kernel_types = "ff>f",
+     .cost = 0,
+     .meaning = "a + b, denormals as zero"},
     {.op = Op::round_bf16,
      .name = "round_bf16",
      .family = Family::kernel,

@@ -1,10 +1,13 @@
 // Target::host(): the processor of this process, read from cpuid. All constants are nominal, by processor family.
 #include "fusejit/target.h"
+#include "ir/types/tiles.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #endif
 
@@ -53,24 +56,20 @@ Isa isa_level() {
   const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                           __builtin_cpu_supports("avx512cd");
-  if (has_avx512) return __builtin_cpu_supports("avx512bf16") ? Isa::x86_avx512bf16 : Isa::x86_avx512;
+  if (has_avx512 && __builtin_cpu_supports("avx512bf16")) return may_use_tiles() ? Isa::x86_amx : Isa::x86_avx512bf16;
+  if (has_avx512) return Isa::x86_avx512;
   if (has_avx2) return Isa::x86_avx2;
   return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("popcnt") ? Isa::x86_v2 : Isa::any;
 }
 
-bool is_avx512(Isa isa) { return isa == Isa::x86_avx512 || isa == Isa::x86_avx512bf16; }
-
 // FMAs of the level's full width that a core starts per cycle.
 int fma_ports(Isa isa, const Processor& p) {
-  if (!is_avx512(isa)) return isa == Isa::x86_avx2 ? 2 : 1;
+  if (!has_avx512(isa)) return isa == Isa::x86_avx2 ? 2 : 1;
   if (p.amd) return p.family >= 0x1a ? 2 : 1;  // Zen 4 halves a 512-bit operation
-  if (p.intel) {
-    for (const unsigned client : {0x7du, 0x7eu, 0x8cu, 0x8du, 0xa7u}) {  // Ice, Tiger and Rocket Lake
-      if (p.model == client) return 1;
-    }
-    return 2;
-  }
-  return 1;
+  if (!p.intel) return 1;
+  constexpr std::array<unsigned, 5> kClients = {0x7d, 0x7e, 0x8c, 0x8d, 0xa7};  // Ice, Tiger and Rocket Lake
+  // None of those has instructions on bf16: a virtual machine may name one and be another.
+  return !has_bf16(isa) && std::find(kClients.begin(), kClients.end(), p.model) != kClients.end() ? 1 : 2;
 }
 
 // Bytes of the data or unified cache of that level, or 0. Leaf 4 (Intel) and 0x8000001d (AMD) share one format.

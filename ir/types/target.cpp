@@ -9,7 +9,7 @@
 namespace fusejit {
 namespace {
 
-constexpr std::array<std::string_view, 6> kIsaNames = {"x86:avx512", "x86:avx512bf16", "x86:avx2",
+constexpr std::array<std::string_view, 7> kIsaNames = {"x86:avx512", "x86:avx512bf16", "x86:amx", "x86:avx2",
                                                        "x86:v2",     "cuda",           "any"};
 
 // A constant of Target in its text: "l1=32k".
@@ -96,8 +96,8 @@ Target read_machine(std::string_view machine, std::string_view whole) {
     return target;
   }
   throw UserError(fmt::format(
-      "target '{}': '{}' is none of x86:avx512, x86:avx512bf16, x86:avx2, x86:v2, cuda, cuda:sm_NN, any, host", whole,
-      machine));
+      "target '{}': '{}' is none of x86:avx512, x86:avx512bf16, x86:amx, x86:avx2, x86:v2, cuda, cuda:sm_NN, any, host",
+      whole, machine));
 }
 
 }  // namespace
@@ -106,10 +106,14 @@ std::string_view name(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]
 
 bool has_fma(Isa isa) { return isa != Isa::x86_v2; }
 
-int Target::vector_registers() const { return isa == Isa::x86_avx512 || isa == Isa::x86_avx512bf16 ? 32 : 16; }
+bool has_bf16(Isa isa) { return isa == Isa::x86_avx512bf16 || isa == Isa::x86_amx; }
+
+bool has_avx512(Isa isa) { return isa == Isa::x86_avx512 || has_bf16(isa); }
+
+int Target::vector_registers() const { return has_avx512(isa) ? 32 : 16; }
 
 int Target::lanes32() const {
-  constexpr std::array<int, 6> kLanes = {16, 16, 8, 4, 4, 1};
+  constexpr std::array<int, 7> kLanes = {16, 16, 16, 8, 4, 4, 1};
   return kLanes[static_cast<std::size_t>(isa)];
 }
 

@@ -42,6 +42,8 @@ struct WinogradCandidate {
 };
 std::optional<WinogradCandidate> x86_winograd(const ir::Contraction& contraction, const Target& target,
                                               const FusedWork& fused);
+// Products in a matrix unit; nothing where the target has none, or the contraction has another form.
+std::optional<Schedule> x86_matrix(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 // The direct algorithm of what has weights, and of weight gradients.
 Schedule x86_pixels(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);

@@ -41,6 +41,11 @@ inline constexpr std::int64_t kLongProduct = 64;
 // one image of ResNet-50 reads 100 MB of weights (Zen 5).
 inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 
+// --- x86, matrix unit
+
+// Terms of a row, below which it is mostly idle; pixels of a tile of one nest.
+inline constexpr std::int64_t kLeastTermsOfMatrix = 8, kMostRowsOfMatrix = 64;
+
 // --- x86, weight gradients
 
 // The part of L1 that a block of the second operand takes, which every tile of weights passes over, as rows that divide

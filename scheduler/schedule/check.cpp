@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "scheduler/schedule/check_matrix.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/check_winograd.h"
 #include "scheduler/schedule/schedule.h"
@@ -70,7 +71,7 @@ class Check {
                             &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
-    return "";
+    return s_.matrix > 0 ? check_matrix(c_, s_, target_) : "";
   }
 
  private:
@@ -148,6 +149,7 @@ class Check {
         return fmt::format("a thread holds {} values, at most {}", s_.accumulators() * s_.lanes, kMostValues);
       return "";
     }
+    if (s_.matrix > 0) return "";  // sums are in tiles, then in scratch
     if (s_.registers > 0) return "a schedule says the registers of a device's threads, not of a processor";
     const std::int64_t all = target_.vector_registers();
     const std::int64_t needed = s_.accumulators() + s_.vectors + 1;
@@ -159,7 +161,7 @@ class Check {
   // Two neighbouring terms are one word of each operand.
   std::string pairs() {
     if (s_.dot.empty()) return "";
-    if (target_.isa != Isa::x86_avx512bf16) return fmt::format("there is no dot2 on {}", name(target_.isa));
+    if (!has_bf16(target_.isa)) return fmt::format("there is no dot2 on {}", name(target_.isa));
     if (c_.a.dtype != DType::bf16 || c_.b.dtype != DType::bf16)
       return fmt::format("dot2 multiplies bf16, not {} and {}", name(c_.a.dtype), name(c_.b.dtype));
     if (!dim(s_.dot).reduced) return fmt::format("{} is a parallel dim: its terms are not added up", s_.dot);

@@ -6,7 +6,9 @@
 //     vector k 16 x 2          lanes: two vectors of 16 neighbouring k, kept in registers ...
 //     tile q 14                ... times 14 neighbouring q; "s*c 14": 14 combinations of s and c
 //     unroll c 4               terms that follow each other without a loop; "within": inside of the tile's elements
-//     dot c                    bf16: two neighbouring c are one factor, dot2 adds both products, f32 sums
+//     dot c                    bf16: two neighbouring c are one factor, dot2 adds both products, f32 sums;
+//                              "dot c 32": runs of 32 c are rows of a matrix unit, which adds up their products with
+//                              16 outputs for each of up to 16 elements of the tile
 //     registers 128            CUDA: what a thread may take; else a block's threads alone bound it
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
@@ -82,6 +84,7 @@ struct Schedule {
   std::vector<Extent> unroll;  // reduced dims
   bool unroll_within = false;  // of the tile's elements
   std::string dot;             // reduced dim whose terms dot2 takes two by two, bf16 in f32 sums; empty: one by one
+  std::int64_t matrix = 0;     // terms of dot in a row of a matrix unit; 0: dot2
   std::int64_t registers = 0;  // of a thread of a device, at most; 0: nothing is said
   std::vector<ScheduledLoop> tasks, outer, inner;
   // Where what is left of an operand is copied to scratch, padding included: in every task, or inside of the innermost

@@ -165,6 +165,7 @@ std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
       if (c.dim(held.dims[0]).extent > 1 && held.count > 1) text += fmt::format(", {} {}", held.dims[0], held.count);
   }
   if (!s.dot.empty()) text += fmt::format(" dot {}", s.dot);
+  if (s.matrix > 0) text += fmt::format(" {}", s.matrix);
   if (!sums) return text;
 
   const auto summed = [&](const std::string& name) { return !reduced(name) && !c.b.mentions(c.find(name)); };

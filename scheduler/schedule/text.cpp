@@ -62,7 +62,10 @@ class Reader {
       s.unroll = extents();
       s.unroll_within = tokens_.accept("within");
     }
-    if (tokens_.accept("dot")) s.dot = dim();
+    if (tokens_.accept("dot")) {
+      s.dot = dim();
+      if (tokens_.peek().kind == TokenKind::number) s.matrix = positive();
+    }
     if (tokens_.accept("registers")) s.registers = positive();
     if (tokens_.accept("task")) s.tasks = loops();
     if (tokens_.accept("outer")) s.outer = loops();
@@ -158,7 +161,7 @@ std::vector<std::string> lines_of(const Schedule& s) {
   if (!s.vector.empty()) line("vector", fmt::format("{} {} x {}", s.vector, s.lanes, s.vectors));
   line("tile", str(s.tile));
   line("unroll", str(s.unroll) + (s.unroll_within ? " within" : ""));
-  line("dot", s.dot);
+  line("dot", s.matrix > 0 ? fmt::format("{} {}", s.dot, s.matrix) : s.dot);
   if (s.registers > 0) line("registers", fmt::format("{}", s.registers));
   line("task", str(s.tasks));
   line("outer", str(s.outer));

@@ -33,7 +33,7 @@ struct Tried {
 
 // Dot products are of bf16; whatever else is computed is computed in f32.
 std::string dtype_for(Random& random, const Target& target) {
-  if (target.dot2_is_faster) return "bf16";
+  if (target.dot2_is_faster || target.isa == Isa::x86_amx) return "bf16";
   return random.of<std::string>({"f32", "f32", "f32", "f32", "f16", "bf16"});
 }
 
@@ -102,6 +102,17 @@ TEST(RandomSchedules, WithPairsOfTapsGiveTheNumbersOfTheGraphInterpreter) {
     return s;
   };
   expect_right_numbers({by_night() ? 2000 : 100, {"x86:avx512bf16,tasks=5,dot2=1"}, draw, 200});
+}
+
+TEST(RandomSchedules, OfAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
+  const auto draw = [](Random& random, const Wish& of) {
+    Schedule s = random.chance(30)
+                     ? of.chosen
+                     : in_matrix_unit(random, of.contraction, random_schedule(random, of.contraction, of.chosen));
+    if (s.matrix == 0) s.lanes = 3;  // another draw
+    return s;
+  };
+  expect_right_numbers({by_night() ? 4000 : 200, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 200});
 }
 
 TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {

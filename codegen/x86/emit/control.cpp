@@ -130,7 +130,7 @@ void remove_trivial(Emitter& e, std::vector<Carried>& carried) {
 bool is_innermost(const ir::Block& block) {
   return std::none_of(block.statements.begin(), block.statements.end(), [](const ir::Stmt& s) {
     if (const auto* loop = std::get_if<ir::ForStmt>(&s.node))
-      return loop->binding == ir::Binding::none || !is_innermost(loop->body);
+      return loop->binding == ir::Binding::none || loop->binding == ir::Binding::tile || !is_innermost(loop->body);
     const auto* branch = std::get_if<ir::IfStmt>(&s.node);
     return branch != nullptr && !(is_innermost(branch->then_block) && is_innermost(branch->else_block));
   });
@@ -150,15 +150,6 @@ std::size_t registers_for_loads(const Emitter& e, const ir::Block& body) {
   };
   if (!is_straight(is_straight, body)) return 0;
   return e.facts.vector_width == "512" ? kMostLoadsKept : kMostLoadsKeptOf16;
-}
-
-// At the end of the body: the pointers of the innermost loop move on.
-void step_induction_pointers(Emitter& e) {
-  for (const InductionPointer& induction : e.scopes.back().induction_pointers) {
-    Value* next =
-        e.b.CreateGEP(e.b.getInt8Ty(), induction.pointer, e.b.getInt64(static_cast<std::uint64_t>(induction.step)));
-    induction.phi->addIncoming(next, e.b.GetInsertBlock());
-  }
 }
 
 void emit_serial(Emitter& e, const ir::ForStmt& s) {
@@ -228,8 +219,17 @@ void emit_serial(Emitter& e, const ir::ForStmt& s) {
 
 }  // namespace
 
+void step_induction_pointers(Emitter& e) {
+  for (const InductionPointer& induction : e.scopes.back().induction_pointers) {
+    Value* next =
+        e.b.CreateGEP(e.b.getInt8Ty(), induction.pointer, e.b.getInt64(static_cast<std::uint64_t>(induction.step)));
+    induction.phi->addIncoming(next, e.b.GetInsertBlock());
+  }
+}
+
 void emit_for(Emitter& e, const ir::ForStmt& s) {
   if (s.binding == ir::Binding::vector) return emit_lanes(e, s);
+  if (s.binding == ir::Binding::tile) return emit_tile(e, s);
   const auto low = constant_bound(e, s.low, true);
   const auto high = constant_bound(e, s.high, false);
   if (s.binding == ir::Binding::unroll) {

@@ -164,7 +164,9 @@ void emit_phase(Emitter& e, const ir::Phase& phase) {
   load_parameters(e);
   const ir::Block* body = bind_tasks(e, phase.body);
   open_scope(e);
+  open_tiles(e, *body);
   emit_block(e, *body);
+  close_tiles(e);
   close_scope(e);
   if (e.fence) e.b.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   e.b.CreateRetVoid();

@@ -94,6 +94,8 @@ struct Emitter {
   unsigned lane_count = 0;              // of the enclosing vector loop, or 0
   llvm::Value* mask = nullptr;          // active lanes, or null: all
   bool fence = false;                   // a non-temporal store was emitted
+  bool has_tiles = false;               // the phase has tile loops
+  bool tiles_are_alike = false;         // of one shape, which is set
   ShuffledLoad square = {}, runs = {};  // of load_turned() and load_of_runs(), the last ones
 
   Emitter(const ir::Kernel& kernel, const LaneFacts& lanes, const Arena& arena, const MachineFacts& facts,
@@ -152,6 +154,12 @@ llvm::Value* any_lane(Emitter& e, llvm::Value* mask);
 
 // control.cpp
 void emit_for(Emitter& e, const ir::ForStmt& s);
+// At the end of a loop's body: the pointers of the innermost loop move on.
+void step_induction_pointers(Emitter& e);
+// tile.cpp: a loop of tiles, inside of what a phase opens and closes
+void open_tiles(Emitter& e, const ir::Block& body);
+void close_tiles(Emitter& e);
+void emit_tile(Emitter& e, const ir::ForStmt& s);
 // branch.cpp
 void emit_if(Emitter& e, const ir::IfStmt& s);
 

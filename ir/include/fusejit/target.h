@@ -9,12 +9,16 @@
 namespace fusejit {
 
 // Instruction sets that there is a generator for.
-enum class Isa : std::uint8_t { x86_avx512, x86_avx512bf16, x86_avx2, x86_v2, cuda, any };
+enum class Isa : std::uint8_t { x86_avx512, x86_avx512bf16, x86_amx, x86_avx2, x86_v2, cuda, any };
 
-// "x86:avx512", "x86:avx512bf16", "x86:avx2", "x86:v2", "cuda", "any"
+// "x86:avx512", "x86:avx512bf16", "x86:amx" (which is avx512bf16 with tile registers), "x86:avx2", "x86:v2", "cuda",
+// "any"
 std::string_view name(Isa isa);
 // Whether there is a multiplication and addition with one rounding.
 bool has_fma(Isa isa);
+// Whether there are registers of 512 bits; instructions on bf16 of that width.
+bool has_avx512(Isa isa);
+bool has_bf16(Isa isa);
 
 // What cuDNN does in plans for a CUDA device.
 enum class CudnnMode : std::uint8_t {
@@ -41,8 +45,8 @@ struct Target {
   int compute_capability = 0;        // cuda only: 90 for sm_90
   bool dot2_is_faster = false;       // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
   CudnnMode cudnn = CudnnMode::off;  // cuda only
-  // Beside cuDNN: convolutions of f32 values are generated kernels all the same. Where cuDNN may not round to TF32 those
-  // are faster: a step of ResNet-50 by 1.15, of MobileNet-v2 by 2 (docs/gpu.md).
+  // Beside cuDNN: convolutions of f32 values are generated kernels all the same. Where cuDNN may not round to TF32
+  // those are faster: a step of ResNet-50 by 1.15, of MobileNet-v2 by 2 (docs/gpu.md).
   bool strict_f32 = false;
   WinogradMode winograd = WinogradMode::off;
 

@@ -215,6 +215,7 @@ int vector_registers(const Kernel& kernel) {
   switch (kernel.isa) {
     case Isa::x86_avx512:
     case Isa::x86_avx512bf16:
+    case Isa::x86_amx:
       width = 64;
       break;
     case Isa::x86_avx2:

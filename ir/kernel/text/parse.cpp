@@ -302,6 +302,7 @@ class KernelParser {
     if (tokens_.accept("threads")) return Binding::threads;
     if (tokens_.accept("unroll")) return Binding::unroll;
     if (tokens_.accept("vector")) return Binding::vector;
+    if (tokens_.accept("tile")) return Binding::tile;
     const bool grid = tokens_.is("grid");
     if (!grid && !tokens_.is("block")) return Binding::none;
     tokens_.take();

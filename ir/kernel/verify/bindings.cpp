@@ -3,6 +3,7 @@
 #include <bit>
 #include <map>
 
+#include "ir/kernel/tile_nest.h"
 #include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
@@ -29,6 +30,7 @@ class Bindings {
     for_each_with_path(k_, [&](const Stmt& stmt, const Path& path, std::size_t phase) {
       at_ = stmt.at;
       if (const auto* loop = std::get_if<ForStmt>(&stmt.node)) return statement(*loop, path, phase);
+      if (const auto* def = std::get_if<DefStmt>(&stmt.node)) only_in_tiles(*def, path);
       if (const auto* store = std::get_if<StoreStmt>(&stmt.node))
         require(!store->non_temporal || is_x86(k_.isa), "nt stores exist on x86 only");
       if (const auto* prefetch = std::get_if<PrefetchStmt>(&stmt.node))
@@ -102,6 +104,8 @@ class Bindings {
         return unroll(loop, path);
       case Binding::vector:
         return vector(loop, path);
+      case Binding::tile:
+        return tile(loop, path);
       case Binding::threads:
       case Binding::grid_x:
       case Binding::grid_y:
@@ -177,6 +181,23 @@ class Bindings {
                 kMaxLaneBytes);
       }
     });
+  }
+
+  void tile(const ForStmt& loop, const Path& path) {
+    require(k_.isa == Isa::x86_amx, "a tile loop on {}", name(k_.isa));
+    const std::optional<TileNest> nest = tile_nest(loop);
+    require(nest.has_value(), "a tile loop is no product of matrices (tile_nest.h)");
+    const std::string refused = refused_by_matrix_unit(k_, *nest);
+    require(refused.empty(), "a tile loop: {}", refused);
+    for (const Enclosing& e : path)
+      require(!e.loop || e.loop->binding != Binding::vector, "a tile loop inside a vector loop");
+  }
+  // Parts of one instruction of a matrix unit.
+  void only_in_tiles(const DefStmt& s, const Path& path) {
+    if (s.op != Op::fma_low && s.op != Op::fma_high && s.op != Op::add_flushed) return;
+    const bool in_tile = std::any_of(path.begin(), path.end(),
+                                     [](const Enclosing& e) { return e.loop && e.loop->binding == Binding::tile; });
+    require(in_tile, "{} outside a tile loop", name(s.op));
   }
 
   void parallel(const ForStmt& loop) {

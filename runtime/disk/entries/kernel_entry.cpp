@@ -40,7 +40,7 @@ std::optional<codegen::x86::ObjectCode> object_in(const Entry& entry, const std:
   if (numbers.size() < 3 || code.object.empty()) return std::nullopt;
   code.scratch_bytes = numbers[0], code.work_bytes = numbers[1], code.ir_instructions = numbers[2];
   code.tasks.assign(numbers.begin() + 3, numbers.end());
-  for (const Isa isa : {Isa::x86_avx512, Isa::x86_avx512bf16, Isa::x86_avx2, Isa::x86_v2}) {
+  for (const Isa isa : {Isa::x86_avx512, Isa::x86_avx512bf16, Isa::x86_amx, Isa::x86_avx2, Isa::x86_v2}) {
     if (fusejit::name(isa) == entry.key.part("isa")) return code.isa = isa, code;
   }
   return std::nullopt;

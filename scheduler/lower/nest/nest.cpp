@@ -426,6 +426,7 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
 }
 
 void Nest::lanes(std::size_t next) {
+  if (s_.matrix > 0) multiply_in_matrix_unit(next);
   const auto body = [&](const Index& lane) {
     lane_ = lane;
     if (work_.empty()) return walk(next);

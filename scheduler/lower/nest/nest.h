@@ -141,6 +141,7 @@ class Nest : public ContractionLoops {
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg zero_factor() const;
   ir::Arg copied_where(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<ir::Index>& at);
+  std::vector<ir::Index> place_in_panel(const Panel& panel) const;
   ir::Arg from_panel(const Panel& panel);
 
   // tile.cpp: the register tile
@@ -181,6 +182,12 @@ class Nest : public ContractionLoops {
   ir::Arg counted(const ir::Index& thread);
   ir::Arg counted_by_thread(const ir::Index& thread);
   void leave_all_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);
+
+  // matrix.cpp: products of tiles in a matrix unit
+  void multiply_in_matrix_unit(std::size_t next);
+  void multiply_tile(std::size_t next);
+  std::vector<ir::Index> place_of_sum(const ir::Index& output) const;
+  void finish_tile();
 
   // combine.cpp: what is laid out in memory, and partial results there
   std::vector<ir::Index> packed_place(const ir::Index& j) const;
@@ -234,6 +241,10 @@ class Nest : public ContractionLoops {
   bool tile_open_ = false;
   std::vector<ir::Compare> deferred_;  // conditions of threads, which no other loop of them may stand under
   LongSum long_sum_;
+  // Of a matrix unit: a first pass over the tiles multiplies, to sums in scratch of what the task has of these dims.
+  bool multiplies_ = false;
+  std::vector<int> sum_dims_;
+  std::vector<ir::Index> first_of_sums_;
 };
 
 }  // namespace fusejit::scheduler

@@ -67,6 +67,10 @@ void Nest::measure(Panel& panel) const {
     panel.axes.push_back(axis);
   }
   panel.order = physical_order(kernel_.graph().value(panel.value).type());
+  if (s_.matrix > 0) {  // pairs lie side by side
+    const auto paired = [&](int d) { return !is_paired(*panel.of, static_cast<std::size_t>(d)); };
+    std::stable_partition(panel.order.begin(), panel.order.end(), paired);
+  }
   panel.tile_axis = -1;
   for (std::size_t i = 0; &panel == &panel_a_ && s_.tiles_a && i < panel.of->index.size(); ++i)
     if (panel.of->index[i].coefficient_of(tile_dims_[0]) != 0)
@@ -137,6 +141,7 @@ void Nest::skip_padding() {
 // Every tile in the registers is one at an edge. So they are written as copies, which leave out products with padding,
 // and no tile of the inside that could do without its zeros is among them.
 bool Nest::has_edges_alone(int axis) const {
+  if (s_.matrix > 0) return false;                                    // all taps are rows of one operand
   if (s_.accumulators() > kFewAccumulators) return false;             // copies would spill
   if (is_paired(c_.a, static_cast<std::size_t>(axis))) return false;  // half a pair may be padding
   for (const ir::DimSum::Term& term : c_.a.index[static_cast<std::size_t>(axis)].terms) {
@@ -414,11 +419,14 @@ Arg Nest::copied(const Panel& panel, const std::vector<Index>& at) {
   });
 }
 
-Arg Nest::from_panel(const Panel& panel) {
+// Of the element at hand.
+std::vector<Index> Nest::place_in_panel(const Panel& panel) const {
   std::vector<Index> at;
   for (std::size_t d = 0; d < panel.axes.size(); ++d)
     at.push_back((evaluate(panel.of->index[d]) - panel.axes[d].low) / panel.axes[d].step);
-  return builder_.load(panel.memory, place_in(panel, at));
+  return place_in(panel, at);
 }
+
+Arg Nest::from_panel(const Panel& panel) { return builder_.load(panel.memory, place_in_panel(panel)); }
 
 }  // namespace fusejit::scheduler

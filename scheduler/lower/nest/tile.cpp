@@ -46,6 +46,7 @@ ir::MemId Nest::open_accumulators() {
 }
 
 void Nest::tile(std::size_t next) {
+  if (s_.matrix > 0) return multiplies_ ? multiply_tile(next) : finish_tile();
   if (begins_tree(next)) return tile_in_tree(next);
   if (s_.combine.empty()) fetch_result();
   acc_ = open_accumulators();

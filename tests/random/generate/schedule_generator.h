@@ -45,6 +45,8 @@ scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contr
 // This schedule with dot2 over the taps of a window that moves by pairs, if there is one.
 scheduler::Schedule with_pairs_of_taps(Random& random, const ir::Contraction& contraction,
                                        const scheduler::Schedule& of);
+// This schedule with its products in a matrix unit, if the last dim is one of runs of terms.
+scheduler::Schedule in_matrix_unit(Random& random, const ir::Contraction& contraction, const scheduler::Schedule& of);
 // The same for Winograd: rows, images and outputs of a task, patches and vectors of a tile.
 scheduler::Schedule random_winograd(Random& random, const ir::Contraction& contraction,
                                     const scheduler::Schedule& chosen);
