@@ -20,6 +20,8 @@ struct FusedWork {
   bool computes_a = false, computes_b = false;
   // The second operand is no weight but computed by the step at hand, and lies in memory in rows of outputs.
   bool b_of_step = false;
+  // The logical dim of each operand that lies innermost in memory; -1: not known.
+  int innermost_of_a = -1, innermost_of_b = -1;
   // Dims of the contraction, outermost first, that make up what lies side by side in the stored results of one output.
   std::vector<int> lie_together = {};
   // CUDA: elements of the widest access of a thread; a library takes the anchor, whose kernel reads operands as they
@@ -31,6 +33,9 @@ struct FusedWork {
   bool functions = false;
   std::int64_t words_of_sums = 0;
 };
+
+// Says how the operands of an anchor's contraction lie in memory.
+void set_layouts(FusedWork& fused, const ir::Node& anchor, const ir::Contraction& contraction);
 
 // The contraction with its operands as tiles read them: the first an element of each pixel at a time, with what lies
 // around it in the cache until the next tile, the second a vector at a time, from a panel. A weight gradient of 1x1 is

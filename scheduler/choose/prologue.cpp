@@ -4,6 +4,7 @@
 #include "scheduler/choose/choose.h"
 #include "scheduler/choose/roles.h"
 #include "scheduler/choose/tuning.h"
+#include "scheduler/lower/expression/space.h"
 
 namespace fusejit::scheduler {
 
@@ -15,6 +16,13 @@ bool computes_second(const Schedule& schedule) {
 }
 
 }  // namespace
+
+void set_layouts(FusedWork& fused, const ir::Node& anchor, const ir::Contraction& contraction) {
+  const auto innermost = [&](const ir::ContractionOperand& operand) {
+    return innermost_dim(anchor.operands[static_cast<std::size_t>(operand.operand)].value.type());
+  };
+  fused.innermost_of_a = innermost(contraction.a), fused.innermost_of_b = innermost(contraction.b);
+}
 
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside) {
   if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;
@@ -28,6 +36,7 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
     for (const bool other : {false, true}) {
       const ir::Contraction contraction = operands_in_order(of_row, target, is_b || other);
       FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
+      set_layouts(fused, anchor, contraction);
       const bool first = contraction.a.operand == static_cast<int>(operand);
       (first ? fused.computes_a : fused.computes_b) = true;
       (first ? fused.computes_b : fused.computes_a) = other;

@@ -45,6 +45,8 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 
 // Terms of a row, below which it is mostly idle; pixels of a tile of one nest.
 inline constexpr std::int64_t kLeastTermsOfMatrix = 8, kMostRowsOfMatrix = 64;
+// Outputs and channels of a task, beyond which shares of them repay that panels are copied for each.
+inline constexpr std::int64_t kOutputsOfMatrix = 256, kChannelsOfMatrix = 64;
 
 // --- x86, weight gradients
 

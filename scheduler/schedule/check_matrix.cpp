@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "ir/kernel/tile_nest.h"
 #include "ir/ops/geometry/window.h"
@@ -10,55 +11,138 @@
 namespace fusejit::scheduler {
 namespace {
 
-// The sums of a task's block of outputs and its panel are in scratch, of which a task has 16 MiB.
+// The sums of a task's block of outputs and its panels are in scratch, of which a task has 16 MiB.
 constexpr std::int64_t kMostSums = std::int64_t{8} << 20;
+
+class Check {
+ public:
+  Check(const ir::Contraction& c, const Schedule& s, const Target& target) : c_(c), s_(s), target_(target) {}
+
+  std::string run() {
+    for (const auto step : {&Check::unit, &Check::rows, &Check::loops})
+      if (std::string broken = (this->*step)(); !broken.empty()) return broken;
+    return s_.combine.empty() ? of_pixels() : of_weights();
+  }
+
+ private:
+  std::string unit() {
+    constexpr std::int64_t kMost = 2 * ir::kTilePairs;
+    if (target_.isa != Isa::x86_amx) return fmt::format("there is no matrix unit on {}", name(target_.isa));
+    if (s_.dot.empty()) return "a row of a matrix unit has terms of dot";
+    if (s_.matrix % 2 != 0 || s_.matrix < 4 || s_.matrix > kMost)
+      return fmt::format("a row of a matrix unit has 4 to {} terms, an even number, not {}", kMost, s_.matrix);
+    if (s_.panel_a.empty() || s_.lanes != ir::kTileColumns)
+      return fmt::format("a matrix unit multiplies a panel of a with {} outputs at a time", ir::kTileColumns);
+    if (c_.a.mentions(c_.find(s_.vector)))
+      return fmt::format("a matrix unit multiplies every element of a with all outputs, and a has {} too", s_.vector);
+    if (s_.tiles_a || !s_.flush.dims.empty() || !s_.fetch.dims.empty() || s_.unroll_within)
+      return "products in a matrix unit have no tiles in their panel, no within, flush or fetch";
+    return "";
+  }
+
+  std::string rows() {
+    if (s_.tile.size() != 1 || s_.tile[0].dims.size() != 1) return "the rows of a matrix unit are a tile along one dim";
+    const std::int64_t rows = s_.tile[0].count, extent = c_.dim(s_.tile[0].dims[0]).extent;
+    for (const std::int64_t size : {rows, extent % rows})
+      if (size > 0 && size % ir::tiles_of_rows(size) != 0)
+        return fmt::format("{} rows are not {} equal tiles of a matrix unit", size, ir::tiles_of_rows(size));
+    return "";
+  }
+
+  // What is summed up is looped over innermost, what the rows of one unit are not of it.
+  std::string loops() {
+    for (const ScheduledLoop& loop : s_.inner)
+      if (loop.dims.size() > 1 || loop.step > 0)
+        return "loops inside of a matrix unit's block are over all that is left of single dims";
+    for (const auto* list : {&s_.tasks, &s_.outer})
+      for (const ScheduledLoop& loop : *list)
+        for (const std::string& dim : loop.dims)
+          if (c_.dim(dim).reduced &&
+              (loop.dims.size() > 1 || c_.dim(dim).extent % std::max(loop.step, s_.held(dim)) != 0))
+            return fmt::format("{} is cut into parts of one size for a matrix unit, by itself", dim);
+    std::int64_t sums = s_.block() * bytes(DType::f32);
+    for (const ir::ContractionDim& d : c_.dims) {
+      const std::int64_t left = left_of(d.name), held = s_.held(d.name);
+      if (!d.reduced) {
+        if (d.name != s_.vector) sums *= left;
+        continue;
+      }
+      const auto loops = std::count_if(s_.inner.begin(), s_.inner.end(),
+                                       [&](const ScheduledLoop& loop) { return loop.dims[0] == d.name; });
+      if (left % held != 0 || (left > held && loops != 1))
+        return fmt::format("a matrix unit adds up all of {} in one loop, {} at a time", d.name, held);
+    }
+    return sums > kMostSums ? fmt::format("sums of {} bytes in a task; at most {}", sums, kMostSums) : "";
+  }
+
+  // The second operand is packed, pairs of its last dim in rows of outputs.
+  std::string of_pixels() {
+    if (s_.pack_b != s_.block())
+      return fmt::format("a matrix unit reads packed blocks of the {} outputs that are at hand", s_.block());
+    if (s_.unroll.size() != 1 || s_.unroll[0].dims != std::vector{s_.dot} || s_.unroll[0].count != s_.matrix)
+      return fmt::format("a matrix unit takes {} {} together, and nothing else is unrolled", s_.matrix, s_.dot);
+    return "";
+  }
+
+  // Both are panels of pairs, in which those of neighbouring elements of one dim are a run.
+  std::string of_weights() {
+    if (s_.panel_b.empty() || c_.dim(s_.vector).extent % s_.block() != 0)
+      return fmt::format("partial results of a matrix unit are of a panel of b, in whole blocks of {}", s_.block());
+    const std::string& channel = s_.tile[0].dims[0];
+    if (left_of(channel) % ir::kTileRows != 0 || left_of(channel) % s_.tile[0].count != 0)
+      return fmt::format("the {} {} of a task are no whole tiles of a matrix unit", left_of(channel), channel);
+    std::int64_t run = 1;
+    for (const Extent& held : s_.unroll) run *= held.count;
+    if (s_.unroll.empty() || s_.unroll.back().dims != std::vector{s_.dot} || run != s_.matrix)
+      return fmt::format("a matrix unit takes {} terms together, the last of {}", s_.matrix, s_.dot);
+    const std::optional<std::string> along = run_of_pixels();
+    if (!along) return fmt::format("pairs of {} lie between channels and single elements of a row", s_.dot);
+    if (s_.unroll.size() == 1) return "";
+    if (s_.unroll.size() > 2 || s_.unroll[0].dims != std::vector{*along} || s_.held(s_.dot) != left_of(s_.dot))
+      return fmt::format("a run of a matrix unit is of all {} of some {}", s_.dot, *along);
+    for (const ir::ContractionOperand* operand : {&c_.a, &c_.b})
+      for (const ir::DimSum& sum : operand->index)
+        if (const std::int64_t step = sum.coefficient_of(c_.find(*along)); step > 1 && is_window(sum))
+          return fmt::format("{} moves by {}, so its elements are no run", *along, step);
+    return "";
+  }
+
+  // The dim whose elements follow each other in a row of both operands, before the channels, which are innermost in
+  // memory: the last that is summed up, the terms of dot apart.
+  std::optional<std::string> run_of_pixels() const {
+    std::optional<std::string> last;
+    for (const ir::ContractionDim& d : c_.dims)
+      if (d.reduced && d.name != s_.dot) last = d.name;
+    return c_.a.index.size() >= 3 ? last : std::nullopt;
+  }
+
+  // Of single taps a panel has those pixels alone that are read.
+  bool is_window(const ir::DimSum& sum) const {
+    return std::count_if(sum.terms.begin(), sum.terms.end(), [&](const ir::DimSum::Term& term) {
+             return c_.dims[static_cast<std::size_t>(term.dim)].extent > 1;
+           }) > 1;
+  }
+  // Of a dim, in a task and inside of the outer loops.
+  std::int64_t left_of(const std::string& dim) const {
+    std::int64_t left = c_.dim(dim).extent;
+    for (const auto* list : {&s_.tasks, &s_.outer})
+      for (const ScheduledLoop& loop : *list)
+        if (std::find(loop.dims.begin(), loop.dims.end(), dim) != loop.dims.end() && dim != s_.tile[0].dims[0])
+          left = loop.dims.size() > 1 || loop.step == 0 ? s_.held(dim) : std::min(left, loop.step);
+        else if (loop.dims == std::vector{dim} && loop.step > 0)
+          left = std::min(left, loop.step);
+    return left;
+  }
+
+  const ir::Contraction& c_;
+  const Schedule& s_;
+  const Target& target_;
+};
 
 }  // namespace
 
 std::string check_matrix(const ir::Contraction& c, const Schedule& s, const Target& target) {
-  if (target.isa != Isa::x86_amx) return fmt::format("there is no matrix unit on {}", name(target.isa));
-  if (s.dot.empty()) return "a row of a matrix unit has terms of dot";
-  const std::int64_t terms = c.dim(s.dot).extent, most = 2 * ir::kTilePairs;
-  if (s.matrix % 2 != 0 || s.matrix < 4 || s.matrix > most || terms % s.matrix != 0)
-    return fmt::format("a row of a matrix unit has 4 to {} terms, an even number that divides the {} of {}, not {}",
-                       most, terms, s.dot, s.matrix);
-  if (s.panel_a.empty() || s.pack_b != s.block() || s.lanes != ir::kTileColumns)
-    return fmt::format(
-        "a matrix unit multiplies a panel of a with packed blocks of {} outputs, as they are in registers",
-        ir::kTileColumns);
-  if (c.a.mentions(c.find(s.vector)))
-    return fmt::format("a matrix unit multiplies every element of a with all outputs, and a has {} too", s.vector);
-  if (s.tile.size() != 1 || s.tile[0].dims.size() != 1) return "the rows of a matrix unit are a tile along one dim";
-  const std::int64_t rows = s.tile[0].count, extent = c.dim(s.tile[0].dims[0]).extent;
-  for (const std::int64_t size : {rows, extent % rows})
-    if (size > 0 && size % ir::tiles_of_rows(size) != 0)
-      return fmt::format("{} rows are not {} equal tiles of a matrix unit", size, ir::tiles_of_rows(size));
-  if (s.unroll.size() != 1 || s.unroll[0].dims != std::vector{s.dot} || s.unroll[0].count != s.matrix ||
-      s.unroll_within)
-    return fmt::format("a matrix unit takes {} {} together, and nothing else is unrolled", s.matrix, s.dot);
-  if (s.tiles_a || !s.combine.empty() || !s.flush.dims.empty() || !s.fetch.dims.empty())
-    return "products in a matrix unit have no tiles in their panel, no combine, flush or fetch";
-  std::int64_t sums = s.block() * bytes(DType::f32);
-  for (const ir::ContractionDim& d : c.dims) {
-    if (d.reduced) {
-      const auto loops = std::count_if(s.inner.begin(), s.inner.end(), [&](const ScheduledLoop& loop) {
-        return loop.dims == std::vector{d.name} && loop.step == 0 && loop.stride == 0;
-      });
-      if (loops != (d.extent == (d.name == s.dot ? s.matrix : 1) ? loops : 1))
-        return fmt::format("a matrix unit adds up all of {} in one loop", d.name);
-    } else if (d.name != s.vector) {
-      std::int64_t left = d.extent;
-      for (const auto* list : {&s.tasks, &s.outer})
-        for (const ScheduledLoop& loop : *list)
-          if (std::find(loop.dims.begin(), loop.dims.end(), d.name) != loop.dims.end())
-            left = loop.dims.size() > 1 || loop.step == 0 ? s.held(d.name) : std::min(left, loop.step);
-      sums *= std::min(left, d.extent);
-    }
-  }
-  for (const ScheduledLoop& loop : s.inner)
-    if (loop.dims.size() > 1) return "loops inside of a matrix unit's block are over single dims";
-  if (sums > kMostSums) return fmt::format("sums of {} bytes in a task; at most {}", sums, kMostSums);
-  return "";
+  return Check(c, s, target).run();
 }
 
 }  // namespace fusejit::scheduler

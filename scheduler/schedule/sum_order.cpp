@@ -166,6 +166,8 @@ std::string sum_order(const ir::Contraction& c, const Schedule& s, bool sums) {
   }
   if (!s.dot.empty()) text += fmt::format(" dot {}", s.dot);
   if (s.matrix > 0) text += fmt::format(" {}", s.matrix);
+  for (const ScheduledLoop& loop : s.outer)  // blocks begin at 0 each, and are added to the part
+    if (s.matrix > 0 && reduced(loop.dims[0])) text += fmt::format(", block {}/{}", loop.dims[0], loop.step);
   if (!sums) return text;
 
   const auto summed = [&](const std::string& name) { return !reduced(name) && !c.b.mentions(c.find(name)); };

@@ -115,6 +115,19 @@ TEST(RandomSchedules, OfAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
   expect_right_numbers({by_night() ? 4000 : 200, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 200});
 }
 
+TEST(RandomSchedules, OfWeightsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
+  const auto draw = [](Random& random, const Wish& of) {
+    Schedule s = random.chance(40) ? of.chosen : shared_out_otherwise(random, of.contraction, of.chosen);
+    if (s.matrix == 0) s.lanes = 3;  // another draw
+    return s;
+  };
+  expect_right_numbers({.wanted = by_night() ? 2000 : 100,
+                        .targets = {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=16k,l3=32k"},
+                        .draw = draw,
+                        .patience = 40,
+                        .anchor = [](Random& random, const std::string&) { return random_weight_gradient_of_tiles(random); }});
+}
+
 TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
   expect_right_numbers(
       {by_night() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {

@@ -137,6 +137,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     fused.b_of_step = is_of_step(context, contraction, context.graph.index_of(second.get()));
+    set_layouts(fused, node, contraction);
     fused.lie_together = lie_together(contraction, node.type);
     const std::vector<Schedule> known = candidates(contraction, context.target, fused);
     Schedule schedule = known.front();

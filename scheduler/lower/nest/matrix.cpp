@@ -1,10 +1,18 @@
 // A nest whose products are those of a matrix unit. There a tile of sums is no vector of registers, so what else is one
 // pass is two: all tiles of a task's block of outputs go to scratch, then the epilogue takes them from there, in lanes
-// along the outputs.
+// along the outputs, or adds them to partial results.
+//
+// Of a weight gradient the terms are pixels. Two images are a word, so that a window moves by whole words whatever its
+// stride is, and the words of neighbouring pixels are one run. Panels have them as rows of channels, which is how they
+// lie in memory; the first is turned, for there the pairs of a channel lie side by side.
+#include <algorithm>
+#include <utility>
+
 #include "ir/kernel/tile_nest.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/restore.h"
+#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
 
@@ -13,6 +21,114 @@ using ir::Binding;
 using ir::CompareKind;
 using ir::Index;
 using ir::KernelBuilder;
+using ir::MemKind;
+using ir::Op;
+
+namespace {
+
+constexpr std::int64_t kWordsOfLine = 16;
+
+std::int64_t whole_lines(std::int64_t words) { return ir::ceil_divide(words, kWordsOfLine) * kWordsOfLine; }
+// Rows that begin in different sets of a cache.
+std::int64_t odd_lines(std::int64_t words) {
+  const std::int64_t whole = whole_lines(words);
+  return whole / kWordsOfLine % 2 == 0 ? whole + kWordsOfLine : whole;
+}
+
+}  // namespace
+
+// Pairs innermost; or pixels of a row, pairs, channels.
+void Nest::order_for_matrix_unit(Panel& panel) const {
+  const auto last = [&](int d) {
+    std::stable_partition(panel.order.begin(), panel.order.end(), [&](int axis) {
+      return panel.of->index[static_cast<std::size_t>(axis)].coefficient_of(d) == 0;
+    });
+  };
+  if (!merges_pairs()) return last(dot_);
+  int pixel = -1;
+  for (std::size_t i = 0; i < c_.dims.size(); ++i)
+    if (c_.dims[i].reduced && static_cast<int>(i) != dot_) pixel = static_cast<int>(i);
+  last(pixel), last(dot_), last(&panel == &panel_a_ ? tile_dims_[0] : vector_);
+}
+
+// [planes .., pixel of a row * pairs + pair, channel].
+std::vector<std::int64_t> Nest::merged_dims(const Panel& panel) const {
+  std::vector<std::int64_t> dims;
+  for (const int d : panel.order) dims.push_back(panel.axes[static_cast<std::size_t>(d)].extent);
+  const std::int64_t channels = dims.back(), pairs = dims[dims.size() - 2], pixels = dims[dims.size() - 3];
+  dims.resize(dims.size() - 3);
+  dims.push_back(whole_lines(pixels * pairs));
+  dims.push_back(odd_lines(channels));
+  return dims;
+}
+
+std::vector<Index> Nest::merged_place(const Panel& panel, const std::vector<Index>& at) const {
+  std::vector<Index> place;
+  for (const int d : panel.order) place.push_back(at[static_cast<std::size_t>(d)]);
+  const Index channel = place.back(), pair = place[place.size() - 2], pixel = place[place.size() - 3];
+  place.resize(place.size() - 3);
+  place.push_back(pixel * panel.axes[static_cast<std::size_t>(panel.order[panel.order.size() - 2])].extent + pair);
+  place.push_back(channel);
+  return place;
+}
+
+void Nest::over_planes(const Panel& panel, const std::function<void(const std::vector<Index>& at)>& body) {
+  const std::function<void(std::vector<Index>)> over = [&](const std::vector<Index>& at) {
+    if (at.size() + 3 == panel.order.size()) return body(at);
+    const std::int64_t extent = panel.axes[static_cast<std::size_t>(panel.order[at.size()])].extent;
+    emit_loop({Index(0)}, {Index(extent)}, Binding::none, [&](const Index& i) {
+      std::vector<Index> deeper = at;
+      deeper.push_back(i);
+      over(deeper);
+    });
+  };
+  over({});
+}
+
+// Words behind the last, which are turned with it and which nothing reads.
+void Nest::clear_rest(const Panel& panel) {
+  const std::vector<std::int64_t>& dims = builder_.memory(panel.memory).dims;
+  const auto extent = [&](std::size_t from_last) {
+    return panel.axes[static_cast<std::size_t>(panel.order[panel.order.size() - from_last])].extent;
+  };
+  const std::int64_t words = extent(3) * extent(2), rest = dims[dims.size() - 2] - words;
+  if (rest == 0) return;
+  over_planes(panel, [&](const std::vector<Index>& at) {
+    serial(builder_, rest, [&](Index i) {
+      serial(builder_, extent(1) / s_.lanes, [&](Index vector) {
+        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+          std::vector<Index> place = at;
+          place.push_back(i + Index(words)), place.push_back(vector * s_.lanes + lane);
+          builder_.store(panel.memory, place, zero_factor());
+        });
+      });
+    });
+  });
+}
+
+// [planes .., channel, pixel * pairs + pair], in squares that a processor turns in registers.
+void Nest::turn(Panel& panel) {
+  clear_rest(panel);
+  std::vector<std::int64_t> dims = builder_.memory(panel.memory).dims;
+  const std::int64_t words = dims[dims.size() - 2],
+                     channels = panel.axes[static_cast<std::size_t>(panel.order.back())].extent;
+  dims[dims.size() - 2] = channels, dims.back() = odd_lines(words);
+  panel.turned = builder_.local(MemKind::scratch_local, factor_, dims);
+  over_planes(panel, [&](const std::vector<Index>& at) {
+    serial(builder_, channels / s_.lanes, [&](Index block) {
+      serial(builder_, words / s_.lanes, [&](Index run) {
+        unrolled(builder_, s_.lanes, [&](Index i) {
+          builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
+            std::vector<Index> from = at, to = at;
+            from.push_back(run * s_.lanes + lane), from.push_back(block * s_.lanes + i);
+            to.push_back(from.back()), to.push_back(run * s_.lanes + lane);
+            builder_.store(panel.turned, to, builder_.load(panel.memory, from));
+          });
+        });
+      });
+    });
+  });
+}
 
 void Nest::multiply_in_matrix_unit(std::size_t next) {
   std::vector<std::int64_t> dims;
@@ -23,7 +139,7 @@ void Nest::multiply_in_matrix_unit(std::size_t next) {
     sum_dims_.push_back(d), first_of_sums_.push_back(range(d).base), dims.push_back(range(d).size);
   }
   dims.push_back(s_.block());
-  acc_ = builder_.local(ir::MemKind::scratch_local, compute_, dims);
+  acc_ = builder_.local(MemKind::scratch_local, compute_, dims);
   multiplies_ = true;
   walk(next);
   multiplies_ = false;
@@ -36,77 +152,98 @@ std::vector<Index> Nest::place_of_sum(const Index& output) const {
   return place;
 }
 
+// Where the run of pairs at hand begins in the first operand, the row at hand; its next pair is the next element.
+std::vector<Index> Nest::row_of_a() const {
+  std::vector<Index> place = place_in_panel(panel_a_);
+  if (merges_pairs()) std::swap(place.back(), place[place.size() - 2]);
+  return place;
+}
+
+// The same in the second, of which the next pair is the next of the last dim but one.
+std::vector<Index> Nest::row_of_b(const Index& column) {
+  if (!merges_pairs()) {
+    const Restore lane(lane_);
+    lane_ = column;
+    return packed_place(0);
+  }
+  const Restore vector(vector_at_);
+  vector_at_ = range(vector_).base + column;
+  return place_in_panel(panel_b_);
+}
+
 // The loops that are left are those over terms.
 void Nest::multiply_tile(std::size_t next) {
   const int rows = tile_dims_[0];
   const Range tile = range(rows);
-  std::vector<const Loop*> loops;
+  std::vector<int> loops;
   ir::TileProduct product{tile.size, s_.block(), s_.matrix / 2, {}, panel_a_.memory, packed_, acc_, {}, {}, {}};
+  if (merges_pairs()) product.a = panel_a_.turned, product.b = panel_b_.memory;
   for (std::size_t i = next; i < stages_.size(); ++i) {
-    loops.push_back(&stages_[i].loop);
-    product.terms.push_back(dim(loops.back()->dim).extent / held(loops.back()->dim));
+    loops.push_back(stages_[i].loop.dim);
+    product.terms.push_back(range(loops.back()).size / held(loops.back()));
   }
-  const auto in_terms = [&](const std::vector<Index>& at, const Index& pair, const auto& place) {
+  const auto in_terms = [&](const std::vector<Index>& at, const auto& place) {
     std::vector<Index> found;
     const std::function<void(std::size_t)> set = [&](std::size_t n) {
-      if (n == loops.size()) {
-        const Range& run = range(dot_);
-        return with(dot_, {run.base + pair * 2, 2, false, 1}, [&] { found = place(); });
-      }
-      const int d = loops[n]->dim;
-      with(d, {at[n] * held(d), held(d), false, 1}, [&] { set(n + 1); });
+      if (n == loops.size()) return static_cast<void>(found = place());
+      const int d = loops[n];
+      with(d, {range(d).base + at[n] * held(d), held(d), false, 1}, [&] { set(n + 1); });
     };
     set(0);
     return found;
   };
+  const auto in_row = [&](const Index& row, const auto& place) {
+    std::vector<Index> found;
+    with(rows, {tile.base + row, 1, false, 1}, [&] { found = place(); });
+    return found;
+  };
   product.place_of_a = [&](const Index& row, const std::vector<Index>& at, const Index& pair) {
-    return in_terms(at, pair, [&] {
-      std::vector<Index> place;
-      with(rows, {tile.base + row, 1, false, 1}, [&] { place = place_in_panel(panel_a_); });
-      return place;
-    });
+    std::vector<Index> place = in_terms(at, [&] { return in_row(row, [&] { return row_of_a(); }); });
+    place.back() = place.back() + pair;
+    return place;
   };
   product.place_of_b = [&](const std::vector<Index>& at, const Index& pair, const Index& column) {
-    return in_terms(at, pair, [&] {
-      const Restore lane(lane_);
-      lane_ = column;
-      return packed_place(0);
-    });
+    std::vector<Index> place = in_terms(at, [&] { return row_of_b(column); });
+    place[place.size() - 2] = place[place.size() - 2] + pair;
+    return place;
   };
   product.place_of_sum = [&](const Index& row, const Index& column) {
-    std::vector<Index> place;
-    with(rows, {tile.base + row, 1, false, 1}, [&] { place = place_of_sum(column); });
-    return place;
+    return in_row(row, [&] { return place_of_sum(column); });
   };
   ir::write_tile_nest(builder_, product);
 }
 
-// In lanes: everything that the group stores or sums of a tile whose sums are in scratch, row by row.
+// In lanes, row by row of a tile whose sums are in scratch.
 void Nest::finish_tile() {
   const int rows = tile_dims_[0];
   const Range tile = range(rows);
   builder_.loop(Index(0), Index(tile.size), Binding::none, [&](Index row) {
-    with(rows, {tile.base + row, 1, false, 1}, [&] {
-      over_vectors([&](const Index& j) {
-        const auto value = [&] { return Arg(builder_.load(acc_, place_of_sum(j * s_.lanes + lane_))); };
-        if (!work_.empty()) {
-          std::vector<ir::Compare> is_first{compare(row, CompareKind::eq, 0)};
-          bool may_be_first = true;
-          for (const Index& position : positions_) {
-            if (position.is_constant())
-              may_be_first = may_be_first && position.constant() == 0;
-            else
-              is_first.push_back(compare(position, CompareKind::eq, 0));
-          }
-          if (may_be_first)
-            builder_.when(is_first, [&] { at_result(value, [&] { accumulators_.set_shifts(state_, j); }); });
-        }
-        over_results([&](bool has_terms) {
-          const auto zero = [&] { return KernelBuilder::literal(0, compute_); };
-          has_terms ? finish_result(value, j) : finish_result(zero, j);
-        });
-      });
-    });
+    with(rows, {tile.base + row, 1, false, 1}, [&] { over_vectors([&](const Index& j) { finish_element(row, j); }); });
+  });
+}
+
+// Everything that the group stores or sums, or a partial result.
+void Nest::finish_element(const Index& row, const Index& j) {
+  const auto value = [&] { return Arg(builder_.load(acc_, place_of_sum(j * s_.lanes + lane_))); };
+  if (!s_.combine.empty()) {
+    const std::vector<Index> place = own_partial_place(j);
+    const Arg sum = value();
+    return builder_.store(
+        partials_, place,
+        carried_ ? Arg(builder_.def(Op::add, {builder_.load(partials_, place), sum}, compute_)) : sum);
+  }
+  const bool may_be_first = std::all_of(positions_.begin(), positions_.end(), [](const Index& position) {
+    return !position.is_constant() || position.constant() == 0;
+  });
+  if (!work_.empty() && may_be_first) {
+    std::vector<ir::Compare> is_first{compare(row, CompareKind::eq, 0)};
+    for (const Index& position : positions_)
+      if (!position.is_constant()) is_first.push_back(compare(position, CompareKind::eq, 0));
+    builder_.when(is_first, [&] { at_result(value, [&] { accumulators_.set_shifts(state_, j); }); });
+  }
+  over_results([&](bool has_terms) {
+    const auto zero = [&] { return KernelBuilder::literal(0, compute_); };
+    has_terms ? finish_result(value, j) : finish_result(zero, j);
   });
 }
 

@@ -60,6 +60,7 @@ class Nest : public ContractionLoops {
     std::int64_t vectors = 0;                // of a row that are copied side by side
     int tile_axis = -1;                      // the logical dim that tiles are of, if what each reads lies together
     std::int64_t tile = 0;                   // elements of it
+    ir::MemId turned = -1;                   // the same with pairs innermost, of a matrix unit's rows
     std::size_t inside = 0, fetched_at = 0;  // stages: the first that reads it; before which the next one is fetched
     bool is_open() const { return memory >= 0; }
   };
@@ -184,10 +185,20 @@ class Nest : public ContractionLoops {
   void leave_all_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);
 
   // matrix.cpp: products of tiles in a matrix unit
+  bool merges_pairs() const { return s_.matrix > 0 && !s_.combine.empty(); }
+  void order_for_matrix_unit(Panel& panel) const;
+  std::vector<std::int64_t> merged_dims(const Panel& panel) const;
+  std::vector<ir::Index> merged_place(const Panel& panel, const std::vector<ir::Index>& at) const;
+  void clear_rest(const Panel& panel);
+  void turn(Panel& panel);
+  void over_planes(const Panel& panel, const std::function<void(const std::vector<ir::Index>& at)>& body);
   void multiply_in_matrix_unit(std::size_t next);
   void multiply_tile(std::size_t next);
+  std::vector<ir::Index> row_of_a() const;
+  std::vector<ir::Index> row_of_b(const ir::Index& column);
   std::vector<ir::Index> place_of_sum(const ir::Index& output) const;
   void finish_tile();
+  void finish_element(const ir::Index& row, const ir::Index& j);
 
   // combine.cpp: what is laid out in memory, and partial results there
   std::vector<ir::Index> packed_place(const ir::Index& j) const;

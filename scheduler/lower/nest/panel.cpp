@@ -67,10 +67,7 @@ void Nest::measure(Panel& panel) const {
     panel.axes.push_back(axis);
   }
   panel.order = physical_order(kernel_.graph().value(panel.value).type());
-  if (s_.matrix > 0) {  // pairs lie side by side
-    const auto paired = [&](int d) { return !is_paired(*panel.of, static_cast<std::size_t>(d)); };
-    std::stable_partition(panel.order.begin(), panel.order.end(), paired);
-  }
+  if (s_.matrix > 0) order_for_matrix_unit(panel);
   panel.tile_axis = -1;
   for (std::size_t i = 0; &panel == &panel_a_ && s_.tiles_a && i < panel.of->index.size(); ++i)
     if (panel.of->index[i].coefficient_of(tile_dims_[0]) != 0)
@@ -79,6 +76,7 @@ void Nest::measure(Panel& panel) const {
 
 // In memory; coordinates by logical dim.
 std::vector<Index> Nest::place_in(const Panel& panel, const std::vector<Index>& at) const {
+  if (merges_pairs()) return merged_place(panel, at);
   std::vector<Index> place;
   if (panel.tile_axis >= 0) place.push_back(at[static_cast<std::size_t>(panel.tile_axis)] / panel.tile);
   for (const int d : panel.order)
@@ -96,6 +94,7 @@ bool Nest::computes(const Panel& panel) const { return !kernel_.comes_from_memor
 
 // Of its memory: whole vectors of a row, an odd number of them unless they are few, or tiles.
 std::vector<std::int64_t> Nest::dims_of(const Panel& panel) const {
+  if (merges_pairs()) return merged_dims(panel);
   std::vector<std::int64_t> dims;
   const auto extent = [&](int d) { return panel.axes[static_cast<std::size_t>(d)].extent; };
   if (panel.tile_axis >= 0) dims.push_back(ir::ceil_divide(extent(panel.tile_axis), panel.tile));
@@ -122,6 +121,7 @@ void Nest::in_panel(Panel& panel, std::size_t next) {
   }
   if (&panel == &panel_a_) plan_fetch_of_panel(next);
   fill(panel);
+  if (merges_pairs() && &panel == &panel_a_) turn(panel);
   const Restore pending(pending_), zeros(zeros_);
   if (&panel == &panel_a_) skip_padding();
   walk(next);

@@ -140,6 +140,25 @@ std::string random_product_of_images(Random& random, const std::string& dtype) {
   return random.chance(40) ? with_prologue(random, graph) : graph;
 }
 
+std::string random_weight_gradient_of_tiles(Random& random) {
+  const std::int64_t n = 2 * random.from(1, 4), c = 16 * random.from(1, 4), k = 16 * random.from(1, 6),
+                     r = random.from(1, 3), s = random.from(1, 3), stride = random.from(1, 2), top = random.from(0, 1),
+                     left = random.from(0, 1), p = random.from(1, 6), q = random.from(1, 6),
+                     h = (p - 1) * stride + r - top, w = (q - 1) * stride + s - left;
+  if (h < 1 || w < 1) return random_weight_gradient_of_tiles(random);
+  const auto image = [&](std::int64_t channels, std::int64_t rows, std::int64_t columns) {
+    return fmt::format("bf16[{},{},{},{}]{}", n, channels, rows, columns, random.chance(90) ? ":nhwc" : "");
+  };
+  const std::string weight = fmt::format("bf16[{},{},{},{}]{}", k, c, r, s, layout(random));
+  const std::string graph =
+      fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: bf16[1]) {{\n", image(c, h, w), image(k, p, q), weight) +
+      fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], stride=[{},{}], padding=[{},{},0,0], "
+                  "dilation=[1,1], groups=1}} : {}\n",
+                  r, s, stride, stride, top, left, weight) +
+      finish(random, "bf16", weight, 1, false);
+  return random.chance(40) ? with_prologue(random, graph) : graph;
+}
+
 Schedule random_winograd(Random& random, const Contraction& c, const Schedule& chosen) {
   Schedule s;
   s.winograd = 4;
@@ -313,6 +332,36 @@ Schedule in_matrix_unit(Random& random, const Contraction& c, const Schedule& of
     if (dim.reduced && dim.extent > (dim.name == s.dot ? s.matrix : 1)) terms.push_back({{dim.name}});
   random.shuffle(terms);
   s.inner.insert(s.inner.end(), terms.begin(), terms.end());
+  return s;
+}
+
+Schedule shared_out_otherwise(Random& random, const Contraction& c, const Schedule& of) {
+  Schedule s = of;
+  if (s.matrix == 0 || s.combine.empty()) return s;
+  s.vectors = static_cast<int>(random.from(1, 3));
+  s.tile[0].count = 16 * random.from(1, 2);
+  const auto without = [](std::vector<scheduler::ScheduledLoop>& loops, const std::string& dim) {
+    std::erase_if(loops, [&](const auto& loop) { return loop.dims == std::vector{dim}; });
+  };
+  const auto extent = [&](const std::string& name) { return c.dim(name).extent; };
+  for (const std::string& dim : {s.vector, s.tile[0].dims[0]}) {
+    without(s.tasks, dim), without(s.outer, dim);
+    const std::int64_t unit = s.held(dim), share = unit * random.from(1, 3);
+    if (share < extent(dim) && random.chance(60)) s.tasks.push_back({{dim}, share});
+    if (extent(dim) > unit) s.outer.push_back({{dim}});
+  }
+  const std::string rows = "p";
+  without(s.outer, rows), without(s.inner, rows);
+  if (random.chance(50) && extent(rows) > 1) {
+    const std::int64_t step = random.from(1, extent(rows));
+    s.outer.insert(s.outer.begin(), {{rows}, step == 1 ? 0 : step});
+    if (step > 1) s.inner.insert(s.inner.begin(), {{rows}});
+    s.panel_a = s.panel_b = rows;
+  } else {
+    if (extent(rows) > 1) s.inner.insert(s.inner.begin(), {{rows}});
+    s.panel_a = s.panel_b = Schedule::kTask;
+  }
+  random.shuffle(s.inner);
   return s;
 }
 

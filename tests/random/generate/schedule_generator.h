@@ -38,6 +38,8 @@ std::string random_anchor(Random& random, const std::string& dtype = "f32");
 std::string random_convolution_3x3(Random& random);
 // The same: a weight gradient of 1 x 1 taps and stride 1, whose operands may be exchanged.
 std::string random_product_of_images(Random& random, const std::string& dtype);
+// The same: a weight gradient whose channels and outputs are whole tiles of a matrix unit, of an even number of images.
+std::string random_weight_gradient_of_tiles(Random& random);
 
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.
 scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,
@@ -47,6 +49,9 @@ scheduler::Schedule with_pairs_of_taps(Random& random, const ir::Contraction& co
                                        const scheduler::Schedule& of);
 // This schedule with its products in a matrix unit, if the last dim is one of runs of terms.
 scheduler::Schedule in_matrix_unit(Random& random, const ir::Contraction& contraction, const scheduler::Schedule& of);
+// A weight gradient's schedule in a matrix unit with other tasks, tiles and panels.
+scheduler::Schedule shared_out_otherwise(Random& random, const ir::Contraction& contraction,
+                                         const scheduler::Schedule& of);
 // The same for Winograd: rows, images and outputs of a task, patches and vectors of a tile.
 scheduler::Schedule random_winograd(Random& random, const ir::Contraction& contraction,
                                     const scheduler::Schedule& chosen);
