@@ -32,16 +32,22 @@ class RowsOfPixels : X86Chooser {
     s_.dot = name(channel), s_.matrix = terms_of_row(extent(channel));
     if (s_.matrix < tuning::kLeastTermsOfMatrix) return std::nullopt;
     s_.unroll = {{{s_.dot}, s_.matrix}};
-    s_.vectors = extent(vector_) > s_.lanes ? 2 : 1;
+    s_.vectors = vectors_at_once();
     const std::int64_t rows = rows_of_tile(extent(q));
     if (rows < 2) return std::nullopt;
     s_.tile = {{{name(q)}, rows}};
 
-    const Split blocks = split(extent(p), row_blocks(q, p, product(images)));
-    add_together(s_.tasks, images);
-    if (blocks.chunks > 1) add(s_.tasks, name(p), blocks.chunk == 1 ? 0 : blocks.chunk);
-    add_if_any(s_.outer, vector_);
-    if (blocks.chunks == 1 || blocks.chunk > 1) add_if_any(s_.inner, p);
+    const Tasks tasks = tasks_of(p, q, product(images), images.size() == 1);
+    if (tasks.outputs < extent(vector_)) add(s_.tasks, s_.vector, tasks.outputs == s_.block() ? 0 : tasks.outputs);
+    if (tasks.images > 1) {
+      if (tasks.images < extent(images[0])) add(s_.tasks, name(images[0]), tasks.images);
+      add(s_.inner, name(images[0]));
+    } else {
+      add_together(s_.tasks, images);
+    }
+    if (tasks.rows < extent(p)) add(s_.tasks, name(p), tasks.rows == 1 ? 0 : tasks.rows);
+    if (tasks.outputs > s_.block()) add(s_.outer, s_.vector);
+    if (tasks.rows > 1) add(s_.inner, name(p));
     if (extent(q) > rows) add(s_.inner, name(q));
     for (const int d : roles_.sums)
       if (extent(d) > (d == channel ? s_.matrix : 1)) add(s_.inner, name(d));
@@ -73,20 +79,51 @@ class RowsOfPixels : X86Chooser {
     return best;
   }
 
-  // Enough tasks, of which each has its panel and a block's sums in half of L2; the sums in L1, unless weights that
-  // leave L2 would come again and again for them.
-  std::int64_t row_blocks(int q, int p, std::int64_t images) const {
+  // Where the epilogue reads other tensors, each in pieces of a block, longer ones.
+  int vectors_at_once() const {
+    if (extent(vector_) <= s_.lanes) return 1;
+    int vectors = 2;
+    while (fused_.elements_read > 0 && vectors < tuning::kVectorsOfStreams &&
+           extent(vector_) % (2 * vectors * s_.lanes) == 0)
+      vectors *= 2;
+    return vectors;
+  }
+
+  // Rows of an image, or whole images, and outputs of a task: those that move the fewest bytes between L2 and what is
+  // behind it. Each share of the pixels reads all weights, each share of the outputs copies all that is read to its
+  // panels, with the rows around; a panel stays in L2, and sums that leave L1 come and go.
+  struct Tasks {
+    std::int64_t images = 1, rows = 1, outputs = 1;
+  };
+  Tasks tasks_of(int p, int q, std::int64_t images, bool may_take_several) const {
     const Window columns = window_of(q), rows = window_of(p);
-    const std::int64_t sums = extent(q) * s_.block() * bytes(DType::f32),
-                       row = columns.in * extent(c_last()) * bytes(DType::bf16) * rows.stride + sums,
-                       weights = c_.terms() * extent(vector_) * bytes(DType::bf16);
-    const auto blocks = [&](std::int64_t of_row, std::int64_t most) {
-      return extent(p) * of_row / std::max<std::int64_t>(1, most) + 1;
+    const std::int64_t taps = rows.other < 0 ? 1 : extent(rows.other), outputs = extent(vector_),
+                       row = columns.in * extent(c_last()) * bytes(DType::bf16) * rows.stride,
+                       weights = c_.terms() * outputs * bytes(DType::bf16), sums = extent(q) * s_.block() * 4;
+    const auto at = [](std::int64_t n) { return static_cast<double>(n); };
+    Tasks best;
+    double least = 0;
+    const auto consider = [&](const Tasks& one) {
+      const std::int64_t parts = ir::ceil_divide(images, one.images) * ir::ceil_divide(extent(p), one.rows),
+                         shares = ir::ceil_divide(outputs, one.outputs),
+                         around = std::max<std::int64_t>(0, ir::ceil_divide(taps, rows.stride) - 1),
+                         panel = (one.rows + around) * one.images * row, held = one.images * one.rows * sums;
+      double cost = at(parts * weights) * (weights <= target_.l2_bytes / 2 ? tuning::kCostFromL2 : 1) +
+                    at(parts * shares * panel) * tuning::kCostOfPanel;
+      if ((taps > 1 ? 2 : 3) * held > target_.l1_bytes) cost += at(2 * images * extent(p) * extent(q) * outputs * 4);
+      if (2 * (panel + held) > target_.l2_bytes) cost += at(2 * parts * shares * panel);
+      const std::int64_t wanted = std::min<std::int64_t>(target_.tasks, tuning::kTasksOfPanels);
+      if (parts * shares < wanted) cost *= at(wanted) / at(parts * shares);
+      if (least == 0 || cost < least) best = one, least = cost;
     };
-    std::int64_t wanted = ir::ceil_divide(std::min(target_.tasks, tuning::kTasksOfPanels), images);
-    wanted = std::max(wanted, blocks(row, target_.l2_bytes / 2));
-    if (weights <= target_.l2_bytes / 2) wanted = std::max(wanted, blocks(sums, target_.l1_bytes));
-    return std::min(extent(p), wanted);
+    for (std::int64_t shares = 1; shares == 1 || outputs / shares >= s_.block(); shares *= 2) {
+      if (outputs % (shares * s_.block()) != 0 && shares > 1) break;
+      const std::int64_t of_task = shares == 1 ? std::max<std::int64_t>(outputs, s_.block()) : outputs / shares;
+      for (std::int64_t of_rows = 1; of_rows <= extent(p); ++of_rows) consider({1, of_rows, of_task});
+      for (std::int64_t several = 2; may_take_several && several <= images; ++several)
+        if (images % several == 0) consider({several, extent(p), of_task});
+    }
+    return best;
   }
 };
 
@@ -108,15 +145,17 @@ class RowsOfChannels : X86Chooser {
     const std::int64_t rows = extent(channel) % (2 * ir::kTileRows) == 0 ? 2 * ir::kTileRows : ir::kTileRows;
     s_.tile = {{{name(channel)}, rows}};
     const bool makes_runs = window_of(q).stride == 1 || extent(window_of(q).other) == 1;
-    share_out(extent(n), makes_runs ? 2 : 2 * ir::kTilePairs, extent(channel), extent(outputs), product(taps));
+    share_out(extent(n), makes_runs ? 2 : 2 * ir::kTilePairs, extent(p), extent(channel), extent(outputs),
+              product(taps));
     if (!take_run(n, q, makes_runs)) return std::nullopt;
 
     if (images_ < extent(n)) add(s_.tasks, name(n), images_ == s_.held(name(n)) ? 0 : images_);
+    if (rows_ < extent(p)) add(s_.tasks, name(p), rows_ == 1 ? 0 : rows_);
     if (outputs_ < extent(outputs)) add(s_.tasks, name(outputs), outputs_ == s_.block() ? 0 : outputs_);
     if (channels_ < extent(channel)) add(s_.tasks, name(channel), channels_);
     const std::int64_t at_once = rows_at_once(p, q);
-    if (at_once < extent(p)) add(s_.outer, name(p), at_once == 1 ? 0 : at_once);
-    s_.panel_a = s_.panel_b = at_once < extent(p) ? name(p) : Schedule::kTask;
+    if (at_once < rows_) add(s_.outer, name(p), at_once == 1 ? 0 : at_once);
+    s_.panel_a = s_.panel_b = at_once < rows_ ? name(p) : Schedule::kTask;
     if (outputs_ > s_.block()) add(s_.outer, name(outputs));
     for (const int d : taps) add_if_any(s_.outer, d);
     if (channels_ > rows) add(s_.outer, name(channel));
@@ -134,23 +173,26 @@ class RowsOfChannels : X86Chooser {
     return axis >= 0 && operand.index[static_cast<std::size_t>(axis)].coefficient_of(d) == 1;
   }
 
-  // Images first, whose parts copy nothing twice, as long as the sums of all parts are few; then outputs, for each share
-  // of which all channels are copied again, down to so many; then channels.
-  void share_out(std::int64_t images, std::int64_t least_images, std::int64_t channels, std::int64_t outputs,
-                 std::int64_t taps) {
-    const std::int64_t weights = channels * outputs * taps * bytes(DType::f32), wanted = tuning::kTasksOfSums;
-    images_ = images, channels_ = channels, outputs_ = outputs;
-    const auto tasks = [&] { return images / images_ * (channels / channels_) * (outputs / outputs_); };
+  // Images first and then rows, whose parts copy nothing twice, as long as the sums of all parts are few; then outputs,
+  // for each share of which all channels are copied again, down to so many; then channels.
+  void share_out(std::int64_t images, std::int64_t least_images, std::int64_t rows, std::int64_t channels,
+                 std::int64_t outputs, std::int64_t taps) {
+    const std::int64_t weights = channels * outputs * taps * bytes(DType::f32);
+    images_ = images, rows_ = rows, channels_ = channels, outputs_ = outputs;
+    const auto parts = [&] { return images / images_ * (rows / rows_); };
+    for (std::int64_t fewer = images - 2; fewer >= least_images && parts() < tuning::kTasksOfSums; fewer -= 2)
+      if (images % fewer == 0 && images / fewer * weights <= target_.l2_bytes) images_ = fewer;
+    for (std::int64_t more = 2; more <= rows && parts() < tuning::kTasksOfSums; ++more)
+      if (rows % more == 0 && images / images_ * more * weights <= target_.l2_bytes) rows_ = rows / more;
     const auto halve = [](std::int64_t& size, std::int64_t unit) {
       if (size % (2 * unit) != 0) return false;
       size /= 2;
       return true;
     };
-    for (std::int64_t fewer = images - 2; fewer >= least_images && tasks() < wanted; fewer -= 2)
-      if (images % fewer == 0 && images / fewer * weights <= target_.l2_bytes) images_ = fewer;
     const std::int64_t most = std::max<std::int64_t>(1, target_.l2_bytes / tuning::kSumsOfTaskInL2);
     const auto is_enough = [&] {
-      return tasks() >= wanted && channels_ * outputs_ * taps * bytes(DType::f32) <= most;
+      return parts() * (channels / channels_) * (outputs / outputs_) >= tuning::kSharesOfMatrix &&
+             channels_ * outputs_ * taps * bytes(DType::f32) <= most;
     };
     while (!is_enough() && outputs_ > tuning::kOutputsOfMatrix && halve(outputs_, s_.block())) {}
     while (!is_enough() && channels_ > tuning::kChannelsOfMatrix && halve(channels_, s_.tile[0].count)) {}
@@ -177,14 +219,14 @@ class RowsOfChannels : X86Chooser {
     const Window rows = window_of(p), columns = window_of(q);
     const std::int64_t pairs = images_ / 2 * bytes(DType::u32), a = 2 * columns.in * channels_ * pairs * rows.stride,
                        b = extent(q) * outputs_ * pairs, around = rows.other < 0 ? 0 : extent(rows.other) - 1,
-                       most = target_.l2_bytes / 2;
+                       most = target_.l2_bytes / 4;
     std::int64_t best = 1;
-    for (std::int64_t count = 1; count <= extent(p); ++count)
-      if (extent(p) % count == 0 && (count + around) * a + count * b <= most) best = count;
+    for (std::int64_t count = 1; count <= rows_; ++count)
+      if (rows_ % count == 0 && (count + around) * a + count * b <= most) best = count;
     return best;
   }
 
-  std::int64_t images_ = 1, channels_ = 1, outputs_ = 1;  // of a task
+  std::int64_t images_ = 1, rows_ = 1, channels_ = 1, outputs_ = 1;  // of a task
 };
 
 }  // namespace
