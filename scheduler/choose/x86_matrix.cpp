@@ -21,7 +21,9 @@ class RowsOfPixels : X86Chooser {
   using X86Chooser::X86Chooser;
 
   std::optional<Schedule> run() {
-    if (along_groups_ || product(roles_.groups) != 1 || s_.lanes != ir::kTileColumns || roles_.pixels.empty() || roles_.sums.empty()) return std::nullopt;
+    if (along_groups_ || product(roles_.groups) != 1 || s_.lanes != ir::kTileColumns || roles_.pixels.empty() ||
+        roles_.sums.empty())
+      return std::nullopt;
     std::vector<int> images = roles_.pixels;
     const auto innermost = [&] {
       const int d = images.empty() ? -1 : images.back();
@@ -194,9 +196,12 @@ class RowsOfChannels : X86Chooser {
       return parts() * (channels / channels_) * (outputs / outputs_) >= tuning::kSharesOfMatrix &&
              channels_ * outputs_ * taps * bytes(DType::f32) <= most;
     };
-    while (!is_enough() && outputs_ > tuning::kOutputsOfMatrix && halve(outputs_, s_.block())) {}
-    while (!is_enough() && channels_ > tuning::kChannelsOfMatrix && halve(channels_, s_.tile[0].count)) {}
-    while (!is_enough() && halve(outputs_, s_.block())) {}
+    while (!is_enough() && outputs_ > tuning::kOutputsOfMatrix && halve(outputs_, s_.block())) {
+    }
+    while (!is_enough() && channels_ > tuning::kChannelsOfMatrix && halve(channels_, s_.tile[0].count)) {
+    }
+    while (!is_enough() && halve(outputs_, s_.block())) {
+    }
   }
 
   // Pairs of images, and of neighbouring pixels as many as make a row of a matrix unit.

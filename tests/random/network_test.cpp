@@ -97,6 +97,24 @@ TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
   });
 }
 
+// In bf16, whose products a matrix unit computes where channels come in eights.
+TEST(RandomNetworks, InAMatrixUnitAgreeWithTheInterpreterInF64) {
+  Seeds some = seeds();
+  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 30;
+  int failures = 0;
+  for (std::uint64_t seed = some.first; seed <= some.last && failures < 3; ++seed) {
+    const Network network = random_network(seed, {.dtype = DType::bf16});
+    CheckOptions options = options_of(seed);
+    options.target = Target::parse(seed % 2 == 0 ? "x86:amx,tasks=3" : "x86:amx,l1=1k,l2=8k,l3=32k,tasks=7");
+    options.compiled = (nightly() || seed % 3 == 0) && codegen::x86::host_supports(options.target.isa);
+    const Finding found = check_network(network, seed, options);
+    if (found.kind.empty()) continue;
+    ++failures;
+    ADD_FAILURE() << "seed " << seed << ": " << found.kind << ": " << found.text
+                  << "\nat its smallest: " << smallest(network, seed, options, found.kind);
+  }
+}
+
 // A rule less, each in turn.
 TEST(RandomNetworks, WithoutARuleAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();

@@ -121,11 +121,12 @@ TEST(RandomSchedules, OfWeightsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter)
     if (s.matrix == 0) s.lanes = 3;  // another draw
     return s;
   };
-  expect_right_numbers({.wanted = by_night() ? 2000 : 100,
-                        .targets = {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=16k,l3=32k"},
-                        .draw = draw,
-                        .patience = 40,
-                        .anchor = [](Random& random, const std::string&) { return random_weight_gradient_of_tiles(random); }});
+  expect_right_numbers(
+      {.wanted = by_night() ? 2000 : 100,
+       .targets = {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=16k,l3=32k"},
+       .draw = draw,
+       .patience = 40,
+       .anchor = [](Random& random, const std::string&) { return random_weight_gradient_of_tiles(random); }});
 }
 
 TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {

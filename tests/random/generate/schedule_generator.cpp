@@ -152,9 +152,10 @@ std::string random_weight_gradient_of_tiles(Random& random) {
   const std::string weight = fmt::format("bf16[{},{},{},{}]{}", k, c, r, s, layout(random));
   const std::string graph =
       fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: bf16[1]) {{\n", image(c, h, w), image(k, p, q), weight) +
-      fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], stride=[{},{}], padding=[{},{},0,0], "
-                  "dilation=[1,1], groups=1}} : {}\n",
-                  r, s, stride, stride, top, left, weight) +
+      fmt::format(
+          "  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], stride=[{},{}], padding=[{},{},0,0], "
+          "dilation=[1,1], groups=1}} : {}\n",
+          r, s, stride, stride, top, left, weight) +
       finish(random, "bf16", weight, 1, false);
   return random.chance(40) ? with_prologue(random, graph) : graph;
 }

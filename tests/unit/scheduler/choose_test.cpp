@@ -51,6 +51,24 @@ void expect(const ir::Contraction& contraction, const Target& target, const std:
       << chosen << "of " << str(contraction) << "\non " << target.str();
 }
 
+// Where there is a matrix unit, bf16 goes through it: rows of equal tiles, sums that stay in L1, long pieces where an
+// epilogue reads other tensors, weights that leave L2 shared out before images.
+TEST(Chosen, MatrixUnitsHaveRowsOfEqualTiles) {
+  const Target amx = Target::parse("x86:amx,l1=48k,l2=2m,l3=64m,fma=2,tasks=64");
+  const auto layer = [](std::int64_t channels, std::int64_t size, std::int64_t outputs, std::int64_t kernel) {
+    return Layer{16, channels, size, outputs, kernel, 1, 1, DType::bf16};
+  };
+  const ir::Contraction window = layer(64, 56, 64, 3).forward(), single = layer(64, 56, 256, 1).forward();
+  expect(window, amx, "tile q 56"), expect(window, amx, "dot c 32"), expect(window, amx, "vector k 16 x 2");
+  expect(single, amx, "task n, p/2"), expect(single, amx, "vector k 16 x 8", {.elements_read = 2});
+  expect(layer(512, 7, 512, 3).forward(), amx, "task k/64, n/8");
+  expect(layer(24, 28, 64, 1).forward(), amx, "dot c 24"), expect(layer(64, 17, 64, 3).forward(), amx, "tile q 16");
+  const FusedWork in_nhwc{.innermost_of_a = 1, .innermost_of_b = 1};
+  expect(layer(64, 56, 256, 1).weight_grad(), amx, "dot n 28", in_nhwc);
+  expect(layer(256, 14, 256, 3).weight_grad(), amx, "unroll q 2, n 16", in_nhwc);
+  expect(layer(256, 14, 256, 3).weight_grad(), amx, "task k/128, c/64", in_nhwc);
+}
+
 TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
   const ir::Contraction wide = Layer{16, 256, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
   expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");

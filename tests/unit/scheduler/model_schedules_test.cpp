@@ -21,6 +21,7 @@ void PrintTo(const Machine& m, std::ostream* out) { *out << m.target << " " << n
 const Machine kMachines[] = {
     {"x86:avx512,fma=2,winograd=1", DType::f32, 0},
     {"x86:avx512bf16,fma=2,dot2=1", DType::bf16, 1},
+    {"x86:amx,fma=2", DType::bf16, 0},
     {"x86:avx2", DType::f32, 1},
     {"cuda:sm_90", DType::f32, 0},
     {"x86:avx512", DType::f16},

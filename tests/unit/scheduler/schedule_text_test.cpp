@@ -306,6 +306,65 @@ TEST(ScheduleCheck, PairsOfTapsMoveByPairs) {
             "pairs of s, of which there are 3 and 2 are unrolled");
 }
 
+TEST(ScheduleCheck, AMatrixUnitMultipliesTilesOfAPanel) {
+  ir::Contraction bf16 = kConvolution;
+  bf16.a.dtype = bf16.b.dtype = DType::bf16;
+  const auto broken = [&](const std::string& text, const char* target = "x86:amx") {
+    return check(bf16, parse_schedule("schedule { " + text + " }"), Target::parse(target), false);
+  };
+  const std::string vector = "vector k 16 x 2 ", tile = "tile q 9 ", run = "unroll c 32 dot c 32 ", task = "task n ",
+                    outer = "outer k ", loops = "inner p, q, r, s, c ", laid_out = "panel a task pack b 32";
+  EXPECT_EQ(broken(vector + tile + run + task + outer + loops + laid_out), "");
+  EXPECT_EQ(broken(vector + tile + run + task + outer + loops + laid_out, "x86:avx512bf16"),
+            "there is no matrix unit on x86:avx512bf16");
+  EXPECT_EQ(broken(vector + tile + "unroll c 64 dot c 64 " + task + outer + "inner p, q, r, s " + laid_out),
+            "a row of a matrix unit has 4 to 32 terms, an even number, not 64");
+  EXPECT_EQ(broken(vector + tile + "unroll c 16 dot c 32 " + task + outer + loops + laid_out),
+            "a matrix unit takes 32 c together, and nothing else is unrolled");
+  EXPECT_EQ(broken(vector + tile + run + task + outer + loops + "pack b 32"),
+            "a matrix unit multiplies a panel of a with 16 outputs at a time");
+  EXPECT_EQ(broken("vector k 8 x 4 " + tile + run + task + outer + loops + laid_out),
+            "a matrix unit multiplies a panel of a with 16 outputs at a time");
+  EXPECT_EQ(broken(vector + tile + run + task + outer + loops + "panel a task pack b 64"),
+            "a matrix unit reads packed blocks of the 32 outputs that are at hand");
+  EXPECT_EQ(broken(vector + "tile q 17 " + run + task + outer + loops + laid_out),
+            "17 rows are not 2 equal tiles of a matrix unit");
+  EXPECT_EQ(broken(vector + tile + run + task + outer + "inner p/2, p, q, r, s, c " + laid_out),
+            "loops inside of a matrix unit's block are over all that is left of single dims");
+  EXPECT_EQ(broken(vector + tile + run + task + outer + loops + laid_out + " fetch p 1"),
+            "products in a matrix unit have no tiles in their panel, no within, flush or fetch");
+}
+
+TEST(ScheduleCheck, WeightsInAMatrixUnitAreSumsOfPairsOfImages) {
+  const ir::Value x = ir::parameter({DType::bf16, Shape{8, 32, 14, 14}}),
+                  dy = ir::parameter({DType::bf16, Shape{8, 64, 14, 14}});
+  const std::vector<std::int64_t> kernel{3, 3}, padding{1, 1, 1, 1};
+  const auto gradient = [&](std::int64_t stride, const ir::Value& of) {
+    const std::vector<std::int64_t> strides{stride, stride};
+    return ir::contractions_of(*ir::build(ir::Op::conv2d_weight_grad, {x, of},
+                                          {{"kernel_size", kernel}, {"padding", padding}, {"stride", strides}}))
+        .at(0);
+  };
+  const auto broken = [&](const std::string& text, const ir::Contraction& of) {
+    return check(of, parse_schedule("schedule { vector k 16 x 2 " + text + " }"), Target::parse("x86:amx"), false);
+  };
+  const ir::Contraction plain = gradient(1, dy),
+                        strided = gradient(2, ir::parameter({DType::bf16, Shape{8, 64, 7, 7}}));
+  const std::string tile = "tile c 32 ", run = "unroll q 2, n 8 dot n 16 ", loops = "outer p/2, k, r, s inner p, q ",
+                    panels = "panel a p, b p combine c";
+  EXPECT_EQ(broken(tile + run + loops + panels, plain), "");
+  EXPECT_EQ(broken("tile c 14 " + run + "outer p/2, k, r, s, c inner p, q " + panels, plain),
+            "the 32 c of a task are no whole tiles of a matrix unit");
+  EXPECT_EQ(broken(tile + "unroll q 2, n 4 dot n 8 " + "outer p/2, k, r, s inner p, q, n " + panels, plain),
+            "a run of a matrix unit is of all n of some q");
+  EXPECT_EQ(
+      broken(tile + "unroll q 7, n 2 dot n 14 " + "outer n, k, r, s inner p, q panel a n, b n combine c", strided),
+      "q moves by 2, so its elements are no run");
+  EXPECT_EQ(broken(tile + "unroll n 8 dot n 8 outer p, k, r, s inner q " + panels, strided), "");
+  EXPECT_EQ(broken(tile + run + "outer p/5, k, r, s inner p, q panel a p, b p combine c", plain),
+            "p is cut into parts of one size for a matrix unit, by itself");
+}
+
 TEST(ScheduleCheck, PanelsAreBuiltInALoopOfATask) {
   const auto broken = [](const std::string& text) {
     return check(kConvolution, parse_schedule("schedule { vector k 16 x 2 tile q 9 " + text + " }"),
