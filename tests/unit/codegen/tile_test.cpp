@@ -65,6 +65,19 @@ TEST(TileLoops, MatrixUnitHasTheBitsOfTheLoops) {
   }
 }
 
+// The same bits of code that LLVM was given little time for.
+TEST(TileLoops, QuickCodeHasTheSameBits) {
+  if (!codegen::x86::host_supports(Isa::x86_amx)) GTEST_SKIP() << "no tile registers here";
+  const ir::Kernel kernel = product_kernel(kShapes[1]);
+  const auto compiled = codegen::x86::load(
+      codegen::x86::generate_object(kernel, Target{.isa = Isa::x86_amx}, codegen::x86::Effort::quick));
+  Operands expected = random_operands(kernel, Values::ordinary, 7),
+           actual = random_operands(kernel, Values::ordinary, 7);
+  run_interpreted(kernel, expected);
+  run_compiled(*compiled, actual, ir::TaskOrder::ascending);
+  EXPECT_EQ(difference(kernel, expected, actual), "");
+}
+
 // Each refusal by one change of a text.
 TEST(TileLoops, OtherLoopsAreRefused) {
   const std::string text = print(product_kernel(kShapes[0]));
