@@ -220,7 +220,7 @@ class Check {
 
   // One dim of the first operand, alone in its index and read element by element, is what a tile holds.
   std::string tiles_of_panel() {
-    if (s_.panel_a.empty() || s_.tile.size() != 1 || s_.tile[0].dims.size() != 1)
+    if (s_.panel_a.empty() || s_.tile.size() != 1 || s_.tile[0].dims.size() != 1 || s_.tile[0].count < 2)
       return "a panel of tiles is one of the first operand, for a tile over one dim";
     const int d = c_.find(s_.tile[0].dims[0]);
     const auto alone = [&](const ir::DimSum& sum) {

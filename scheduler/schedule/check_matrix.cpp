@@ -42,6 +42,7 @@ class Check {
 
   std::string rows() {
     if (s_.tile.size() != 1 || s_.tile[0].dims.size() != 1) return "the rows of a matrix unit are a tile along one dim";
+    if (s_.tile[0].count < 2) return "a tile of a matrix unit has two rows at least";
     const std::int64_t rows = s_.tile[0].count, extent = c_.dim(s_.tile[0].dims[0]).extent;
     for (const std::int64_t size : {rows, extent % rows})
       if (size > 0 && size % ir::tiles_of_rows(size) != 0)

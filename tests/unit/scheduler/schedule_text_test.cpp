@@ -329,6 +329,8 @@ TEST(ScheduleCheck, AMatrixUnitMultipliesTilesOfAPanel) {
             "a matrix unit reads packed blocks of the 32 outputs that are at hand");
   EXPECT_EQ(broken(vector + "tile q 17 " + run + task + outer + loops + laid_out),
             "17 rows are not 2 equal tiles of a matrix unit");
+  EXPECT_EQ(broken(vector + "tile q 1 " + run + task + outer + loops + laid_out),
+            "a tile of a matrix unit has two rows at least");
   EXPECT_EQ(broken(vector + tile + run + task + outer + "inner p/2, p, q, r, s, c " + laid_out),
             "loops inside of a matrix unit's block are over all that is left of single dims");
   EXPECT_EQ(broken(vector + tile + run + task + outer + loops + laid_out + " fetch p 1"),
