@@ -33,6 +33,10 @@ constexpr std::string_view kGraphs[] = {
   %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[32,16,3,3]
   return %0
 })",
+    R"(graph @pairs(%x: f32[4,32,9,9]:nhwc, %dy: f32[4,32,9,9]:nhwc) {
+  %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[32,32,3,3]
+  return %0
+})",
     R"(graph @depthwise(%x: f32[3,32,9,9], %dy: f32[3,32,9,9]) {
   %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[3,3], padding=[1,1,1,1], groups=32} : f32[32,1,3,3]
   return %0
@@ -122,6 +126,7 @@ class Alter {
         return edit(s.flush);
       case 11:
         s.dot = below(3) == 0 ? "" : dim();
+        s.matrix = below(3) == 0 ? s.matrix : below(2) == 0 ? 0 : 2 * number();
         break;
       case 12:
         return edit(s.panel_a);
@@ -146,11 +151,12 @@ TEST(ScheduleFuzz, WhatParsesIsRefusedOrRight) {
   int built = 0, refused = 0, damaged = 0;
   const int rounds = by_night() ? 5000 : 120;
   for (const std::string_view source : kGraphs) {
-    for (const char* name :
-         {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k,l3=1k", "x86:avx512bf16,tasks=5,dot2=1", "cuda:sm_90"}) {
+    for (const char* name : {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k,l3=1k",
+                             "x86:avx512bf16,tasks=5,dot2=1", "x86:amx,tasks=5", "cuda:sm_90"}) {
       const Target target = Target::parse(name);
       std::string anchor(source);
-      for (std::size_t at = 0; target.dot2_is_faster && (at = anchor.find("f32[", at)) != std::string::npos; at += 5)
+      const bool narrow = target.dot2_is_faster || target.isa == Isa::x86_amx;
+      for (std::size_t at = 0; narrow && (at = anchor.find("f32[", at)) != std::string::npos; at += 5)
         anchor.replace(at, 3, "bf16");
       const ir::Graph graph = ir::parse_graph(anchor);
       const std::vector<runtime::Buffer> arguments = arguments_of(graph, random, true),
