@@ -372,7 +372,7 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
     with(d, {base, size, false, 1},
          [&] { in_part(loop, position, [&] { at_position(loop, position, [&] { walk(next); }); }); });
   };
-  const int axis = dim(d).reduced || by_threads_ ? -1 : pending_axis(d);
+  const int axis = dim(d).reduced || by_threads_ || loop.task ? -1 : pending_axis(d);
   if (axis >= 0 && !of_dim.limited && of_dim.base.is_constant()) {
     const std::int64_t start = of_dim.base.constant(), tiles = ir::ceil_divide(of_dim.size, step);
     const auto interior = [&](std::int64_t tile) {
@@ -415,7 +415,7 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
     } else {
       std::vector<Index> high{Index(whole)};
       if (of_dim.limited) high.push_back(Index(extent / step) - of_dim.base / step);
-      emit_loop({Index(0)}, high, Binding::none, body);
+      emit_loop({Index(0)}, high, binding_of(loop), body);
     }
   }
   if (rest == 0) return;
