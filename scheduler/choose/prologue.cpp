@@ -4,7 +4,6 @@
 #include "scheduler/choose/choose.h"
 #include "scheduler/choose/roles.h"
 #include "scheduler/choose/tuning.h"
-#include "scheduler/lower/expression/space.h"
 
 namespace fusejit::scheduler {
 
@@ -16,13 +15,6 @@ bool computes_second(const Schedule& schedule) {
 }
 
 }  // namespace
-
-void set_layouts(FusedWork& fused, const ir::Node& anchor, const ir::Contraction& contraction) {
-  const auto innermost = [&](const ir::ContractionOperand& operand) {
-    return innermost_dim(anchor.operands[static_cast<std::size_t>(operand.operand)].value.type());
-  };
-  fused.innermost_of_a = innermost(contraction.a), fused.innermost_of_b = innermost(contraction.b);
-}
 
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside) {
   if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;

@@ -1,5 +1,6 @@
-// Contractions with weights in bf16 where there is a matrix unit (AMX): rows of tiles are pixels side by side in a
-// panel of what a task reads, columns are outputs.
+// Contractions in bf16 where there is a matrix unit (AMX). With weights: rows of tiles are pixels side by side in a
+// panel of what a task reads, columns are outputs. Weight gradients: rows are channels, and the terms pixels of two
+// images each.
 #include <algorithm>
 #include <optional>
 

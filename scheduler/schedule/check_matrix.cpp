@@ -50,7 +50,7 @@ class Check {
     return "";
   }
 
-  // What is summed up is looped over innermost, what the rows of one unit are not of it.
+  // All terms are looped over inside of the block of sums, which scratch holds.
   std::string loops() {
     for (const ScheduledLoop& loop : s_.inner)
       if (loop.dims.size() > 1 || loop.step > 0)
@@ -128,10 +128,11 @@ class Check {
     std::int64_t left = c_.dim(dim).extent;
     for (const auto* list : {&s_.tasks, &s_.outer})
       for (const ScheduledLoop& loop : *list)
-        if (std::find(loop.dims.begin(), loop.dims.end(), dim) != loop.dims.end() && dim != s_.tile[0].dims[0])
-          left = loop.dims.size() > 1 || loop.step == 0 ? s_.held(dim) : std::min(left, loop.step);
-        else if (loop.dims == std::vector{dim} && loop.step > 0)
-          left = std::min(left, loop.step);
+        if (std::find(loop.dims.begin(), loop.dims.end(), dim) != loop.dims.end()) {
+          const bool whole = loop.dims.size() == 1 && loop.step > 0;
+          if (whole) left = std::min(left, loop.step);
+          if (!whole && dim != s_.tile[0].dims[0]) left = s_.held(dim);  // loops over tiles leave a panel's rows
+        }
     return left;
   }
 

@@ -3,6 +3,7 @@
 
 #include "ir/kernel/interp/code.h"
 #include "ir/kernel/math.h"
+#include "ir/kernel/sites.h"
 #include "ir/kernel/walk.h"
 
 namespace fusejit::ir {
@@ -96,7 +97,7 @@ class Compiler {
     for (const Index& i : s.low) loop->low.push_back(affine(i));
     for (const Index& i : s.high) loop->high.push_back(affine(i));
     loop->variable = variable_slot(s.variable);
-    loop->any_order = s.binding != Binding::none && s.binding != Binding::unroll && s.binding != Binding::tile;
+    loop->any_order = is_parallel(s.binding);
     loop->tree = s.binding == Binding::vector || is_block_axis(s.binding);
     std::uint32_t first = 0;
     for (Combiner c : s.combiners) {

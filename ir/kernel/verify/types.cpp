@@ -108,7 +108,7 @@ class Types {
     }
     if (s.op == Op::fma && !has_fma(k_.isa)) broken(at_, "V9", "x86:v2 has no fma");
     if ((s.op == Op::dot2 || s.op == Op::round_bf16) && !has_bf16(k_.isa))
-      broken(at_, "V9", fmt::format("{} exists on x86:avx512bf16 only", name(s.op)));
+      broken(at_, "V9", fmt::format("{} exists on x86:avx512bf16 and x86:amx only", name(s.op)));
   }
   void statement(const LoadStmt& s) const {
     place(s.place);

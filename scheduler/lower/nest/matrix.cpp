@@ -232,14 +232,10 @@ void Nest::finish_element(const Index& row, const Index& j) {
         partials_, place,
         carried_ ? Arg(builder_.def(Op::add, {builder_.load(partials_, place), sum}, compute_)) : sum);
   }
-  const bool may_be_first = std::all_of(positions_.begin(), positions_.end(), [](const Index& position) {
-    return !position.is_constant() || position.constant() == 0;
-  });
-  if (!work_.empty() && may_be_first) {
-    std::vector<ir::Compare> is_first{compare(row, CompareKind::eq, 0)};
-    for (const Index& position : positions_)
-      if (!position.is_constant()) is_first.push_back(compare(position, CompareKind::eq, 0));
-    builder_.when(is_first, [&] { at_result(value, [&] { accumulators_.set_shifts(state_, j); }); });
+  if (!work_.empty() && may_be_first()) {
+    std::vector<ir::Compare> first = is_first();
+    first.insert(first.begin(), compare(row, CompareKind::eq, 0));
+    builder_.when(first, [&] { at_result(value, [&] { accumulators_.set_shifts(state_, j); }); });
   }
   over_results([&](bool has_terms) {
     const auto zero = [&] { return KernelBuilder::literal(0, compute_); };

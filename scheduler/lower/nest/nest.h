@@ -168,6 +168,8 @@ class Nest : public ContractionLoops {
   std::int64_t terms_at_once(int d) const { return d == dot_ ? 2 : 1; }
   ir::Arg element_of_a();
   ir::Arg element_of_b(const ir::Index& j);
+  bool may_be_first() const;
+  std::vector<ir::Compare> is_first() const;
   void epilogue();
   bool is_tap(int d) const;
   void fetch_result();

@@ -213,12 +213,22 @@ void Nest::real_elements(const std::function<void()>& body) {
   real.empty() ? body() : builder_.when(real, body);
 }
 
+// The tile at hand may be that of a sum's first element; where it is.
+bool Nest::may_be_first() const {
+  return std::all_of(positions_.begin(), positions_.end(),
+                     [](const Index& position) { return position.constant() == 0; });
+}
+std::vector<ir::Compare> Nest::is_first() const {
+  std::vector<ir::Compare> first;
+  for (const Index& position : positions_)
+    if (!position.is_constant()) first.push_back(compare(position, CompareKind::eq, 0));
+  return first;
+}
+
 // While the tile is in registers: everything that the group stores or sums.
 void Nest::epilogue() {
   const auto of = [&](const std::vector<Index>& element) { return [&] { return Arg(builder_.load(acc_, element)); }; };
-  const bool may_be_first =
-      std::all_of(positions_.begin(), positions_.end(), [](const Index& position) { return position.constant() == 0; });
-  if (!work_.empty() && may_be_first) {
+  if (!work_.empty() && may_be_first()) {
     const auto shifts = [&] {
       // The tile's first element: every dim of it at its base.
       const std::vector<Index> first(tile_dims_.size() + (list_.empty() ? 0 : 1), Index(0));
@@ -227,10 +237,8 @@ void Nest::epilogue() {
         at_result(of(element), [&] { accumulators_.set_shifts(state_, j); });
       });
     };
-    std::vector<ir::Compare> is_first;
-    for (const Index& position : positions_)
-      if (!position.is_constant()) is_first.push_back(compare(position, CompareKind::eq, 0));
-    is_first.empty() ? shifts() : builder_.when(is_first, shifts);
+    const std::vector<ir::Compare> first = is_first();
+    first.empty() ? shifts() : builder_.when(first, shifts);
   }
   over_results([&](bool has_terms) {
     each_accumulator([&](const std::vector<Index>& element, const Index& j) {
