@@ -45,6 +45,8 @@ inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
 
 // Terms of a row, below which it is mostly idle; pixels of a tile of one nest.
 inline constexpr std::int64_t kLeastTermsOfMatrix = 8, kMostRowsOfMatrix = 64;
+// Channels of which neighbouring taps are one row, so that vectors of a panel hold whole pixels.
+inline constexpr std::int64_t kMostChannelsOfTaps = 8;
 // Vectors of outputs whose epilogue reads as many elements of other tensors: joins of ResNet-50, of 256 to 512 outputs,
 // take 0.45 to 0.6 of the time that two vectors take, 1024 of 14x14 0.93; without such reads 1.04 to 1.3 (Sapphire
 // Rapids).

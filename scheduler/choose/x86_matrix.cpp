@@ -32,9 +32,9 @@ class RowsOfPixels : X86Chooser {
       return d;
     };
     const int q = innermost(), p = innermost(), channel = c_last();
-    s_.dot = name(channel), s_.matrix = terms_of_row(extent(channel));
+    s_.dot = name(channel);
+    if (!take_run_of_taps(q)) s_.matrix = terms_of_row(extent(channel)), s_.unroll = {{{s_.dot}, s_.matrix}};
     if (s_.matrix < tuning::kLeastTermsOfMatrix) return std::nullopt;
-    s_.unroll = {{{s_.dot}, s_.matrix}};
     s_.vectors = vectors_at_once();
     const std::int64_t rows = rows_of_tile(extent(q));
     if (rows < 2) return std::nullopt;
@@ -49,11 +49,13 @@ class RowsOfPixels : X86Chooser {
       add_together(s_.tasks, images);
     }
     if (tasks.rows < extent(p)) add(s_.tasks, name(p), tasks.rows == 1 ? 0 : tasks.rows);
+    const bool row_by_row = s_.merges_taps() && tasks.rows > 1;  // weights of few channels stay near, unlike sums
+    if (row_by_row) add(s_.outer, name(p));
     if (tasks.outputs > s_.block()) add(s_.outer, s_.vector);
-    if (tasks.rows > 1) add(s_.inner, name(p));
+    if (tasks.rows > 1 && !row_by_row) add(s_.inner, name(p));
     if (extent(q) > rows) add(s_.inner, name(q));
     for (const int d : roles_.sums)
-      if (extent(d) > (d == channel ? s_.matrix : 1)) add(s_.inner, name(d));
+      if (extent(d) > s_.held(name(d))) add(s_.inner, name(d));
     s_.panel_a = Schedule::kTask;
     s_.pack_b = s_.block();
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
@@ -61,6 +63,23 @@ class RowsOfPixels : X86Chooser {
   }
 
  private:
+  // All of few channels, for as many neighbouring taps as make a row of the unit.
+  bool take_run_of_taps(int q) {
+    const Window columns = window_of(q);
+    const std::int64_t channels = extent(c_last()) + extent(c_last()) % 2;
+    const int taps = c_last() - 1;
+    if (channels > tuning::kMostChannelsOfTaps || s_.lanes % std::max<std::int64_t>(1, channels / 2) != 0) return false;
+    if (taps < 0 || columns.other != taps) return false;
+    if (c_.a.index[static_cast<std::size_t>(columns.axis)].coefficient_of(taps) != 1) return false;
+    std::int64_t count = 1;
+    for (std::int64_t more = 2; more * channels <= 2 * ir::kTilePairs; ++more)
+      if (extent(taps) % more == 0) count = more;
+    if (count == 1) return false;
+    s_.matrix = count * channels;
+    s_.unroll = {{{name(taps)}, count}, {{s_.dot}, channels}};
+    return true;
+  }
+
   // The longest run of channels in pairs that divides them all.
   static std::int64_t terms_of_row(std::int64_t channels) {
     for (std::int64_t terms = 2 * ir::kTilePairs; terms > 2; terms -= 2)
@@ -101,7 +120,8 @@ class RowsOfPixels : X86Chooser {
   Tasks tasks_of(int p, int q, std::int64_t images, bool may_take_several) const {
     const Window columns = window_of(q), rows = window_of(p);
     const std::int64_t taps = rows.other < 0 ? 1 : extent(rows.other), outputs = extent(vector_),
-                       row = columns.in * extent(c_last()) * bytes(DType::bf16) * rows.stride,
+                       channels = ir::ceil_divide<std::int64_t>(extent(c_last()), 2) * 2,
+                       row = columns.in * channels * bytes(DType::bf16) * rows.stride,
                        weights = c_.terms() * outputs * bytes(DType::bf16), sums = extent(q) * s_.block() * 4;
     const auto at = [](std::int64_t n) { return static_cast<double>(n); };
     Tasks best;
@@ -110,10 +130,12 @@ class RowsOfPixels : X86Chooser {
       const std::int64_t parts = ir::ceil_divide(images, one.images) * ir::ceil_divide(extent(p), one.rows),
                          shares = ir::ceil_divide(outputs, one.outputs),
                          around = std::max<std::int64_t>(0, ir::ceil_divide(taps, rows.stride) - 1),
-                         panel = (one.rows + around) * one.images * row, held = one.images * one.rows * sums;
+                         panel = (one.rows + around) * one.images * row,
+                         held = s_.merges_taps() ? sums : one.images * one.rows * sums;
       double cost = at(parts * weights) * (weights <= target_.l2_bytes / 2 ? tuning::kCostFromL2 : 1) +
                     at(parts * shares * panel) * tuning::kCostOfPanel;
-      if ((taps > 1 ? 2 : 3) * held > target_.l1_bytes) cost += at(2 * images * extent(p) * extent(q) * outputs * 4);
+      if (!s_.merges_taps() && (taps > 1 ? 2 : 3) * held > target_.l1_bytes)
+        cost += at(2 * images * extent(p) * extent(q) * outputs * 4);
       if (2 * (panel + held) > target_.l2_bytes) cost += at(2 * parts * shares * panel);
       const std::int64_t wanted = std::min<std::int64_t>(target_.tasks, tuning::kTasksOfPanels);
       if (parts * shares < wanted) cost *= at(wanted) / at(parts * shares);
@@ -122,7 +144,8 @@ class RowsOfPixels : X86Chooser {
     for (std::int64_t shares = 1; shares == 1 || outputs / shares >= s_.block(); shares *= 2) {
       if (outputs % (shares * s_.block()) != 0 && shares > 1) break;
       const std::int64_t of_task = shares == 1 ? std::max<std::int64_t>(outputs, s_.block()) : outputs / shares;
-      for (std::int64_t of_rows = 1; of_rows <= extent(p); ++of_rows) consider({1, of_rows, of_task});
+      for (std::int64_t of_rows = 1; of_rows <= extent(p); ++of_rows)
+        if (!s_.merges_taps() || extent(p) % of_rows == 0) consider({1, of_rows, of_task});
       for (std::int64_t several = 2; may_take_several && several <= images; ++several)
         if (images % several == 0) consider({several, extent(p), of_task});
     }

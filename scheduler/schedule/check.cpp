@@ -170,7 +170,7 @@ class Check {
       return sum.terms.size() > 1 && sum.coefficient_of(dot) != 0;
     });
     if (of_window != c_.a.index.end() && !s_.panel_a.empty()) return pairs_of_window(*of_window);
-    if (dim(s_.dot).extent % 2 != 0 || s_.held(s_.dot) % 2 != 0)
+    if ((dim(s_.dot).extent % 2 != 0 && s_.matrix == 0) || s_.held(s_.dot) % 2 != 0)
       return fmt::format("pairs of {}, of which there are {} and {} are unrolled", s_.dot, dim(s_.dot).extent,
                          s_.held(s_.dot));
     for (std::size_t i = 0; i < c_.a.index.size(); ++i)

@@ -63,11 +63,13 @@ class Check {
             return fmt::format("{} is cut into parts of one size for a matrix unit, by itself", dim);
     std::int64_t sums = s_.block() * bytes(DType::f32);
     for (const ir::ContractionDim& d : c_.dims) {
-      const std::int64_t left = left_of(d.name), held = s_.held(d.name);
+      const std::int64_t held = s_.held(d.name);
+      std::int64_t left = left_of(d.name);
       if (!d.reduced) {
         if (d.name != s_.vector) sums *= left;
         continue;
       }
+      if (d.name == s_.dot && s_.combine.empty()) left += left % 2;  // the last pair may end with zeros
       const auto loops = std::count_if(s_.inner.begin(), s_.inner.end(),
                                        [&](const ScheduledLoop& loop) { return loop.dims[0] == d.name; });
       if (left % held != 0 || (left > held && loops != 1))
@@ -80,8 +82,37 @@ class Check {
   std::string of_pixels() {
     if (s_.pack_b != s_.block())
       return fmt::format("a matrix unit reads packed blocks of the {} outputs that are at hand", s_.block());
+    if (s_.merges_taps()) return run_of_taps();
     if (s_.unroll.size() != 1 || s_.unroll[0].dims != std::vector{s_.dot} || s_.unroll[0].count != s_.matrix)
       return fmt::format("a matrix unit takes {} {} together, and nothing else is unrolled", s_.matrix, s_.dot);
+    return "";
+  }
+
+  // Neighbouring taps of a window and all channels of each: the panel has the channels of neighbouring pixels side by
+  // side, in whole rows, and the packed operand those of neighbouring taps.
+  std::string run_of_taps() const {
+    std::vector<std::string> terms;
+    for (const ir::ContractionDim& d : c_.dims)
+      if (d.reduced) terms.push_back(d.name);
+    const Extent &taps = s_.unroll[0], &channels = s_.unroll[1];
+    const bool are_last = terms.size() >= 2 && taps.dims == std::vector{terms[terms.size() - 2]} &&
+                          channels.dims == std::vector{terms.back()} && terms.back() == s_.dot;
+    if (!are_last || channels.count < c_.dim(s_.dot).extent || taps.count * channels.count != s_.matrix)
+      return fmt::format("a matrix unit takes {} {} together, or all of it for a few of the dim before", s_.matrix,
+                         s_.dot);
+    if (s_.lanes % (channels.count / 2) != 0)
+      return fmt::format("pairs of {} {} do not fill vectors of {} lanes", channels.count, s_.dot, s_.lanes);
+    const int along = c_.find(taps.dims[0]);
+    for (const ir::DimSum& sum : c_.a.index) {
+      if (sum.coefficient_of(c_.find(s_.dot)) != 0 && (sum.terms.size() > 1 || sum.constant != 0))
+        return fmt::format("{} is no index of its own, so a pixel's do not lie side by side", s_.dot);
+      const std::int64_t step = sum.coefficient_of(along);
+      if (step == 0) continue;
+      if (step != 1) return fmt::format("{} moves by {}, so its elements are no run", taps.dims[0], step);
+      for (const ir::DimSum::Term& term : sum.terms)
+        if (const std::string& name = c_.dims[static_cast<std::size_t>(term.dim)].name; is_cut(name))
+          return fmt::format("a panel for runs of {} has whole rows, and {} is cut", taps.dims[0], name);
+    }
     return "";
   }
 
@@ -123,12 +154,19 @@ class Check {
              return c_.dims[static_cast<std::size_t>(term.dim)].extent > 1;
            }) > 1;
   }
+  bool is_cut(const std::string& dim) const {
+    return std::any_of(s_.tasks.begin(), s_.tasks.end(), [&](const ScheduledLoop& loop) { return names(loop, dim); }) ||
+           std::any_of(s_.outer.begin(), s_.outer.end(), [&](const ScheduledLoop& loop) { return names(loop, dim); });
+  }
+  static bool names(const ScheduledLoop& loop, const std::string& dim) {
+    return std::find(loop.dims.begin(), loop.dims.end(), dim) != loop.dims.end();
+  }
   // Of a dim, in a task and inside of the outer loops.
   std::int64_t left_of(const std::string& dim) const {
     std::int64_t left = c_.dim(dim).extent;
     for (const auto* list : {&s_.tasks, &s_.outer})
       for (const ScheduledLoop& loop : *list)
-        if (std::find(loop.dims.begin(), loop.dims.end(), dim) != loop.dims.end()) {
+        if (names(loop, dim)) {
           const bool whole = loop.dims.size() == 1 && loop.step > 0;
           if (whole) left = std::min(left, loop.step);
           if (!whole && dim != s_.tile[0].dims[0]) left = s_.held(dim);  // loops over tiles leave a panel's rows

@@ -8,7 +8,8 @@
 //     unroll c 4               terms that follow each other without a loop; "within": inside of the tile's elements
 //     dot c                    bf16: two neighbouring c are one factor, dot2 adds both products, f32 sums;
 //                              "dot c 32": runs of 32 c are rows of a matrix unit, which adds up their products with
-//                              16 outputs for each of up to 16 elements of the tile
+//                              16 outputs for each of up to 16 elements of the tile; with "unroll s 7, c 4" and "dot
+//                              c 28" seven neighbouring s of four c each, where c may be three: the fourth is 0
 //     registers 128            CUDA: what a thread may take; else a block's threads alone bound it
 //     task n, p/4              loops that run in parallel, outermost first; p/4: four p a task
 //     outer k                  loops around what one vector of partial sums (of the epilogue) is for
@@ -103,6 +104,9 @@ struct Schedule {
   std::int64_t block() const { return std::int64_t{lanes} * vectors; }
   // Lanes come in so many: a vector's, or those of the threads of a block side by side.
   std::int64_t lanes_together() const;
+  // Rows of a matrix unit are neighbouring elements of the last but one reduced dim, all terms of dot of each: taps and
+  // channels. (Where partial results are combined, pixels and images: check_matrix.cpp.)
+  bool merges_taps() const { return matrix > 0 && combine.empty() && unroll.size() == 2; }
   // Elements of a dim that are held in registers, vectors and unrolled terms included.
   std::int64_t held(const std::string& dim) const;
   // The tile over several dims at once that this dim belongs to, or nullptr.

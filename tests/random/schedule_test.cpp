@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "scheduler/choose/neighbours.h"
+#include "scheduler/make_plan.h"
 #include "tests/random/generate/schedule_trial.h"
 
 namespace fusejit::testing {
@@ -113,6 +116,40 @@ TEST(RandomSchedules, OfAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
     return s;
   };
   expect_right_numbers({by_night() ? 4000 : 200, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 200});
+}
+
+TEST(RandomSchedules, OfTapsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
+  const auto draw = [](Random& random, const Wish& of) {
+    Schedule s = random.chance(30)
+                     ? of.chosen
+                     : in_matrix_unit(random, of.contraction, random_schedule(random, of.contraction, of.chosen));
+    if (!s.merges_taps()) s.lanes = 3;  // another draw
+    return s;
+  };
+  expect_right_numbers({by_night() ? 2000 : 100, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 400});
+}
+
+// What stands beside an odd channel is a zero, and no pixel is read for a tap that is none: an infinite one reaches the
+// results of its windows alone, as infinity.
+TEST(RandomSchedules, OfTapsInAMatrixUnitTakeInfinitePixelsToTheirWindowsAlone) {
+  for (const std::int64_t channels : {1, 2, 3}) {
+    for (const char* layout : {"", ":nhwc"}) {
+      const Graph graph = ir::parse_graph(
+          fmt::format("graph @g(%a: bf16[2,{0},13,13]{1}, %b: bf16[16,{0},3,5]) {{ %0 = conv2d(%a, %b) {{stride=[2,2], "
+                      "padding=[1,2,1,2]}} : bf16[2,16,7,7] return %0 }}",
+                      channels, layout));
+      Random random(1);
+      std::vector<runtime::Buffer> arguments = arguments_of(graph, random, true);
+      const auto set = [&](std::size_t argument, std::int64_t i, double number) {
+        ir::store_element(arguments[argument].data(), DType::bf16, i, ir::cast(ir::Scalar::of(number), DType::bf16));
+      };
+      for (std::int64_t i = 0; i < graph.parameters()[1].type().elements(); ++i) set(1, i, 1);
+      set(0, graph.parameters()[0].type().elements() / 4, std::numeric_limits<double>::infinity());
+      const scheduler::Plan plan = scheduler::make_plan(graph, {Target::parse("x86:amx"), scheduler::Rules::all, {}});
+      EXPECT_NE(ir::print(*plan.steps.back().kernel).find(" tile {"), std::string::npos);
+      EXPECT_EQ(difference(graph, interpreted(graph, plan, arguments), on_graph_interpreter(graph, arguments)), "");
+    }
+  }
 }
 
 TEST(RandomSchedules, OfWeightsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {

@@ -139,10 +139,12 @@ void emit_load(Emitter& e, const ir::LoadStmt& s);
 void emit_store(Emitter& e, const ir::StoreStmt& s);
 void emit_prefetch(Emitter& e, const ir::PrefetchStmt& s);
 void make_alias_info(Emitter& e);
-// turn.cpp: a load whose lanes are whole vectors, or two elements apart; null: it is another.
+// turn.cpp: a load whose lanes are whole vectors apart, or two elements, or a few, or in a few pieces of memory; null:
+// it is another.
 llvm::Value* load_turned(Emitter& e, const ir::Place& place, const Affine& index);
 llvm::Value* load_of_pairs(Emitter& e, const ir::Place& place, const Affine& index);
 llvm::Value* load_of_runs(Emitter& e, const ir::Place& place, const Affine& index);
+llvm::Value* load_of_windows(Emitter& e, const ir::Place& place, const Affine& index);
 // A memory is written: what was read of it is no longer what is there.
 void forget_shuffled(Emitter& e, ir::MemId memory);
 // bits.cpp: b1 memory

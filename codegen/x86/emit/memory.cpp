@@ -129,6 +129,7 @@ Value* load_memory(Emitter& e, const ir::Place& place) {
     if (Value* turned = load_turned(e, place, index)) return turned;
     if (Value* half = load_of_pairs(e, place, index)) return half;
     if (Value* run = load_of_runs(e, place, index)) return run;
+    if (Value* window = load_of_windows(e, place, index)) return window;
     auto* vector = llvm::FixedVectorType::get(type, e.lane_count);
     Value* pointers = lane_addresses(e, place.memory, index, size);
     return from_memory(

@@ -1,8 +1,12 @@
 // Loads that are shuffled in registers, in place of gathers. Squares: where lanes are whole vectors apart in memory and
 // an unrolled loop walks along those vectors, they are read as they lie and turned into what the lanes need of each.
 // Pairs: where lanes take every other element, both of each pair are read. Runs: where lanes are a few elements apart,
-// such as the taps of a weight, and an unrolled loop walks along those, all of them are read.
+// such as the taps of a weight, and an unrolled loop walks along those, all of them are read. Windows: where the lanes'
+// elements, in whatever order, are known to lie in a few short pieces of memory, such as the channels of a few pixels,
+// those are read.
 #include <algorithm>
+#include <bit>
+#include <optional>
 
 #include "codegen/x86/emit/emitter.h"
 
@@ -145,6 +149,91 @@ Value* load_of_runs(Emitter& e, const ir::Place& place, const Affine& index) {
     }
   }
   return strided(e.b, known.vectors, n, at);
+}
+
+namespace {
+
+constexpr std::int64_t kMostBytesOfOne = 128, kMostBytesOfSeveral = 64;  // two vectors, one
+constexpr std::size_t kMostWindows = 4;
+
+// Elements that some lanes read, from what the lanes have in common on.
+struct Window {
+  std::int64_t first, elements;
+};
+
+// The fewest that hold all offsets, of `most` elements each.
+std::vector<Window> windows_of(std::vector<std::int64_t> offsets, std::int64_t most) {
+  std::vector<Window> windows;
+  while (!offsets.empty()) {
+    Window window{*std::min_element(offsets.begin(), offsets.end()), 0};
+    const auto is_in = [&](std::int64_t offset) { return offset < window.first + most; };
+    for (const std::int64_t offset : offsets)
+      if (is_in(offset)) window.elements = std::max(window.elements, offset - window.first + 1);
+    std::erase_if(offsets, is_in);
+    windows.push_back(window);
+  }
+  return windows;
+}
+
+// What each lane adds to an index; nothing where that is not known yet, as beside a loop's variable.
+std::optional<std::vector<std::int64_t>> offsets_of_lanes(const Emitter& e, const Affine& index) {
+  const auto is_lane = [&](const ir::IndexAtom& leaf) {
+    return leaf.kind == ir::AtomKind::variable &&
+           e.variables[static_cast<std::size_t>(leaf.id)].kind == VariableKind::lane;
+  };
+  bool known = true;
+  for (const ir::IndexTerm& term : index.per_lane) {
+    known = known && term.atom.inner != nullptr;
+    if (known) term.atom.inner->for_each_leaf([&](const ir::IndexAtom& leaf) { known = known && is_lane(leaf); });
+  }
+  if (!known) return std::nullopt;
+  std::vector<std::int64_t> offsets;
+  for (std::int64_t lane = 0; lane < e.lane_count; ++lane) {
+    std::int64_t offset = lane * index.lane_step;
+    for (const ir::IndexTerm& term : index.per_lane)
+      offset += term.coefficient * ir::Index::of(term.atom).evaluate([&](const ir::IndexAtom&) { return lane; });
+    offsets.push_back(offset);
+  }
+  return offsets;
+}
+
+Value* load_window(Emitter& e, ir::MemId memory, const Affine& index, const Window& window) {
+  const DType dtype = e.kernel.memories[memory].dtype;
+  const std::int64_t size = bytes(dtype), at = (index.constant + window.first) * size;
+  const auto whole = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(window.elements)));
+  auto* type = llvm::FixedVectorType::get(value_type(e.b.getContext(), dtype), static_cast<unsigned>(whole));
+  Value* pointer = address(e, memory, index.uniform, size, at);
+  const llvm::Align align = alignment(e, memory, index.uniform, size, at);
+  if (whole == window.elements) return tag(e, memory, e.b.CreateAlignedLoad(type, pointer, align));
+  std::vector<llvm::Constant*> there;  // behind the last element memory may end
+  for (std::int64_t i = 0; i < whole; ++i) there.push_back(e.b.getInt1(i < window.elements));
+  return tag(e, memory, e.b.CreateMaskedLoad(type, pointer, align, llvm::ConstantVector::get(there)));
+}
+
+}  // namespace
+
+Value* load_of_windows(Emitter& e, const ir::Place& place, const Affine& index) {
+  const ir::Memory& memory = e.kernel.memories[place.memory];
+  const std::int64_t size = bytes(memory.dtype);
+  if (e.mask != nullptr || e.facts.vector_width != "512" || (size != 2 && size != 4)) return nullptr;
+  const std::optional<std::vector<std::int64_t>> offsets = offsets_of_lanes(e, index);
+  if (!offsets) return nullptr;
+  std::vector<Window> windows = windows_of(*offsets, kMostBytesOfOne / size);
+  if (windows.size() > 1) windows = windows_of(*offsets, kMostBytesOfSeveral / size);
+  if (windows.size() > kMostWindows) return nullptr;
+  Value* result = nullptr;
+  for (const Window& window : windows) {
+    std::vector<int> from, merged;
+    for (const std::int64_t offset : *offsets) {
+      const bool here = offset >= window.first && offset < window.first + window.elements;
+      const int lane = static_cast<int>(from.size());
+      from.push_back(here ? static_cast<int>(offset - window.first) : -1);
+      merged.push_back(here ? lane + static_cast<int>(e.lane_count) : lane);
+    }
+    Value* lanes = e.b.CreateShuffleVector(load_window(e, place.memory, index, window), from);
+    result = result == nullptr ? lanes : e.b.CreateShuffleVector(result, lanes, merged);
+  }
+  return result;
 }
 
 void forget_shuffled(Emitter& e, ir::MemId memory) {

@@ -23,6 +23,7 @@ std::vector<Index> Nest::packed_place(const Index& j) const {
   place.push_back(first / s_.pack_b);
   for (std::size_t d = 0; d < c_.dims.size(); ++d)
     if (c_.dims[d].reduced) place.push_back(range(static_cast<int>(d)).base / terms_at_once(static_cast<int>(d)));
+  if (s_.merges_taps()) merge_taps(place, dim(dot_).extent / 2);
   place.push_back(first % s_.pack_b + j * s_.lanes + lane_);
   return place;
 }

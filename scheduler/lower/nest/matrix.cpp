@@ -1,18 +1,11 @@
 // A nest whose products are those of a matrix unit. There a tile of sums is no vector of registers, so what else is one
 // pass is two: all tiles of a task's block of outputs go to scratch, then the epilogue takes them from there, in lanes
 // along the outputs, or adds them to partial results.
-//
-// Of a weight gradient the terms are pixels. Two images are a word, so that a window moves by whole words whatever its
-// stride is, and the words of neighbouring pixels are one run. Panels have them as rows of channels, which is how they
-// lie in memory; the first is turned, for there the pairs of a channel lie side by side.
-#include <algorithm>
 #include <utility>
 
 #include "ir/kernel/tile_nest.h"
-#include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/restore.h"
-#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
 
@@ -23,112 +16,6 @@ using ir::Index;
 using ir::KernelBuilder;
 using ir::MemKind;
 using ir::Op;
-
-namespace {
-
-constexpr std::int64_t kWordsOfLine = 16;
-
-std::int64_t whole_lines(std::int64_t words) { return ir::ceil_divide(words, kWordsOfLine) * kWordsOfLine; }
-// Rows that begin in different sets of a cache.
-std::int64_t odd_lines(std::int64_t words) {
-  const std::int64_t whole = whole_lines(words);
-  return whole / kWordsOfLine % 2 == 0 ? whole + kWordsOfLine : whole;
-}
-
-}  // namespace
-
-// Pairs innermost; or pixels of a row, pairs, channels.
-void Nest::order_for_matrix_unit(Panel& panel) const {
-  const auto last = [&](int d) {
-    std::stable_partition(panel.order.begin(), panel.order.end(), [&](int axis) {
-      return panel.of->index[static_cast<std::size_t>(axis)].coefficient_of(d) == 0;
-    });
-  };
-  if (!merges_pairs()) return last(dot_);
-  int pixel = -1;
-  for (std::size_t i = 0; i < c_.dims.size(); ++i)
-    if (c_.dims[i].reduced && static_cast<int>(i) != dot_) pixel = static_cast<int>(i);
-  last(pixel), last(dot_), last(&panel == &panel_a_ ? tile_dims_[0] : vector_);
-}
-
-// [planes .., pixel of a row * pairs + pair, channel].
-std::vector<std::int64_t> Nest::merged_dims(const Panel& panel) const {
-  std::vector<std::int64_t> dims;
-  for (const int d : panel.order) dims.push_back(panel.axes[static_cast<std::size_t>(d)].extent);
-  const std::int64_t channels = dims.back(), pairs = dims[dims.size() - 2], pixels = dims[dims.size() - 3];
-  dims.resize(dims.size() - 3);
-  dims.push_back(whole_lines(pixels * pairs));
-  dims.push_back(odd_lines(channels));
-  return dims;
-}
-
-std::vector<Index> Nest::merged_place(const Panel& panel, const std::vector<Index>& at) const {
-  std::vector<Index> place;
-  for (const int d : panel.order) place.push_back(at[static_cast<std::size_t>(d)]);
-  const Index channel = place.back(), pair = place[place.size() - 2], pixel = place[place.size() - 3];
-  place.resize(place.size() - 3);
-  place.push_back(pixel * panel.axes[static_cast<std::size_t>(panel.order[panel.order.size() - 2])].extent + pair);
-  place.push_back(channel);
-  return place;
-}
-
-void Nest::over_planes(const Panel& panel, const std::function<void(const std::vector<Index>& at)>& body) {
-  const std::function<void(std::vector<Index>)> over = [&](const std::vector<Index>& at) {
-    if (at.size() + 3 == panel.order.size()) return body(at);
-    const std::int64_t extent = panel.axes[static_cast<std::size_t>(panel.order[at.size()])].extent;
-    emit_loop({Index(0)}, {Index(extent)}, Binding::none, [&](const Index& i) {
-      std::vector<Index> deeper = at;
-      deeper.push_back(i);
-      over(deeper);
-    });
-  };
-  over({});
-}
-
-// Words behind the last, which are turned with it and which nothing reads.
-void Nest::clear_rest(const Panel& panel) {
-  const std::vector<std::int64_t>& dims = builder_.memory(panel.memory).dims;
-  const auto extent = [&](std::size_t from_last) {
-    return panel.axes[static_cast<std::size_t>(panel.order[panel.order.size() - from_last])].extent;
-  };
-  const std::int64_t words = extent(3) * extent(2), rest = dims[dims.size() - 2] - words;
-  if (rest == 0) return;
-  over_planes(panel, [&](const std::vector<Index>& at) {
-    serial(builder_, rest, [&](Index i) {
-      serial(builder_, extent(1) / s_.lanes, [&](Index vector) {
-        builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
-          std::vector<Index> place = at;
-          place.push_back(i + Index(words)), place.push_back(vector * s_.lanes + lane);
-          builder_.store(panel.memory, place, zero_factor());
-        });
-      });
-    });
-  });
-}
-
-// [planes .., channel, pixel * pairs + pair], in squares that a processor turns in registers.
-void Nest::turn(Panel& panel) {
-  clear_rest(panel);
-  std::vector<std::int64_t> dims = builder_.memory(panel.memory).dims;
-  const std::int64_t words = dims[dims.size() - 2],
-                     channels = panel.axes[static_cast<std::size_t>(panel.order.back())].extent;
-  dims[dims.size() - 2] = channels, dims.back() = odd_lines(words);
-  panel.turned = builder_.local(MemKind::scratch_local, factor_, dims);
-  over_planes(panel, [&](const std::vector<Index>& at) {
-    serial(builder_, channels / s_.lanes, [&](Index block) {
-      serial(builder_, words / s_.lanes, [&](Index run) {
-        unrolled(builder_, s_.lanes, [&](Index i) {
-          builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
-            std::vector<Index> from = at, to = at;
-            from.push_back(run * s_.lanes + lane), from.push_back(block * s_.lanes + i);
-            to.push_back(from.back()), to.push_back(run * s_.lanes + lane);
-            builder_.store(panel.turned, to, builder_.load(panel.memory, from));
-          });
-        });
-      });
-    });
-  });
-}
 
 void Nest::multiply_in_matrix_unit(std::size_t next) {
   std::vector<std::int64_t> dims;

@@ -186,14 +186,18 @@ class Nest : public ContractionLoops {
   ir::Arg counted_by_thread(const ir::Index& thread);
   void leave_all_sums(const std::function<std::vector<ir::Arg>(const ir::Index& j)>& state);
 
-  // matrix.cpp: products of tiles in a matrix unit
+  // matrix_panel.cpp: panels of a matrix unit
   bool merges_pairs() const { return s_.matrix > 0 && !s_.combine.empty(); }
   void order_for_matrix_unit(Panel& panel) const;
   std::vector<std::int64_t> merged_dims(const Panel& panel) const;
   std::vector<ir::Index> merged_place(const Panel& panel, const std::vector<ir::Index>& at) const;
+  void fill_merged_row(const Panel& panel, std::vector<ir::Index>& at, bool zero);
+  ir::Arg merged_pair(const Panel& panel, const std::vector<ir::Index>& at, const ir::Index& pair);
   void clear_rest(const Panel& panel);
   void turn(Panel& panel);
   void over_planes(const Panel& panel, const std::function<void(const std::vector<ir::Index>& at)>& body);
+
+  // matrix.cpp: products of tiles in a matrix unit
   void multiply_in_matrix_unit(std::size_t next);
   void multiply_tile(std::size_t next);
   std::vector<ir::Index> row_of_a() const;

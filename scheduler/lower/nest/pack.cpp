@@ -40,9 +40,20 @@ std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& 
   } else {
     for (const ir::ContractionDim& dim : c.dims)
       if (dim.reduced) dims.push_back(ir::ceil_divide<std::int64_t>(dim.extent, dim.name == s.dot ? 2 : 1));
+    if (s.merges_taps()) {  // one after the other
+      const std::int64_t pairs = dims.back();
+      dims.pop_back();
+      dims.back() *= pairs;
+    }
   }
   dims.push_back(s.pack_b);
   return dims;
+}
+
+void merge_taps(std::vector<Index>& place, std::int64_t pairs) {
+  const Index pair = place.back();
+  place.pop_back();
+  place.back() = place.back() * pairs + pair;
 }
 
 namespace {
@@ -188,6 +199,7 @@ class Packing {
     for (const int d : apart_) place.push_back(at(d));
     place.push_back(block);
     for (const int d : sums_) place.push_back(at(d));
+    if (s_.merges_taps()) merge_taps(place, channels());
     place.push_back(in_block);
     builder_.store(to_, place, value);
   }

@@ -76,7 +76,7 @@ void Nest::measure(Panel& panel) const {
 
 // In memory; coordinates by logical dim.
 std::vector<Index> Nest::place_in(const Panel& panel, const std::vector<Index>& at) const {
-  if (merges_pairs()) return merged_place(panel, at);
+  if (merges_pairs() || s_.merges_taps()) return merged_place(panel, at);
   std::vector<Index> place;
   if (panel.tile_axis >= 0) place.push_back(at[static_cast<std::size_t>(panel.tile_axis)] / panel.tile);
   for (const int d : panel.order)
@@ -94,7 +94,7 @@ bool Nest::computes(const Panel& panel) const { return !kernel_.comes_from_memor
 
 // Of its memory: whole vectors of a row, an odd number of them unless they are few, or tiles.
 std::vector<std::int64_t> Nest::dims_of(const Panel& panel) const {
-  if (merges_pairs()) return merged_dims(panel);
+  if (merges_pairs() || s_.merges_taps()) return merged_dims(panel);
   std::vector<std::int64_t> dims;
   const auto extent = [&](int d) { return panel.axes[static_cast<std::size_t>(d)].extent; };
   if (panel.tile_axis >= 0) dims.push_back(ir::ceil_divide(extent(panel.tile_axis), panel.tile));
@@ -182,7 +182,7 @@ void Nest::fill(Panel& panel) {
     for (std::int64_t n = 2; n <= kMostVectorsOfRun; n *= 2)
       if (vectors % n == 0) panel.vectors = n;
   std::vector<Index> at(panel.axes.size(), Index(0));
-  if (panel.tile_axis >= 0) panel.vectors = vectors;
+  if (panel.tile_axis >= 0 || s_.merges_taps()) panel.vectors = vectors;
   if (panel.vectors == vectors) return fill(panel, 0, at, false);
   emit_loop({Index(0)}, {Index(vectors / panel.vectors)}, Binding::none, [&](const Index& run) {
     panel.first = run * panel.vectors;
@@ -195,6 +195,7 @@ void Nest::fill(Panel& panel) {
 void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool zero) {
   const auto d = static_cast<std::size_t>(panel.order[n]);
   const Panel::Axis& axis = panel.axes[d];
+  if (s_.merges_taps() && n + 2 == panel.order.size()) return fill_merged_row(panel, at, zero);
   if (n + 1 < panel.order.size()) {
     const auto deeper = [&](const Index& i, bool inside) {
       at[d] = i;

@@ -313,16 +313,26 @@ Schedule with_pairs_of_taps(Random& random, const Contraction& c, const Schedule
 Schedule in_matrix_unit(Random& random, const Contraction& c, const Schedule& of) {
   Schedule s = of;
   const ir::ContractionDim& last = c.dims.back();
-  std::vector<std::int64_t> runs;
+  const std::int64_t terms_of_last = last.extent + last.extent % 2;
+  std::vector<std::int64_t> runs, taps;
   for (std::int64_t run = 4; run <= 32; run += 2)
-    if (last.extent % run == 0) runs.push_back(run);
+    if (terms_of_last % run == 0) runs.push_back(run);
+  const ir::ContractionDim& before = c.dims[c.dims.size() - 2];
+  for (std::int64_t count = 2; before.reduced && c.terms() > 0 && count * terms_of_last <= 32; ++count)
+    if (before.extent % count == 0) taps.push_back(count);
   std::vector<std::string> rows;
   for (const ir::ContractionDim& dim : c.dims)
     if (!dim.reduced && !c.b.mentions(c.find(dim.name)) && dim.extent > 1) rows.push_back(dim.name);
-  if (!last.reduced || runs.empty() || rows.empty()) return s;
+  const bool merges_taps = !taps.empty() && (runs.empty() || random.chance(50));
+  if (!last.reduced || (runs.empty() && !merges_taps) || rows.empty()) return s;
   s.lanes = 16, s.vectors = static_cast<int>(random.from(1, 3));
-  s.dot = last.name, s.matrix = random.of(runs);
-  s.tile = {{{random.of(rows)}, random.from(2, 20)}}, s.unroll = {{{s.dot}, s.matrix}};
+  s.dot = last.name, s.tile = {{{random.of(rows)}, random.from(2, 20)}};
+  if (merges_taps) {
+    const std::int64_t count = random.of(taps);
+    s.matrix = count * terms_of_last, s.unroll = {{{before.name}, count}, {{s.dot}, terms_of_last}};
+  } else {
+    s.matrix = random.of(runs), s.unroll = {{{s.dot}, s.matrix}};
+  }
   s.unroll_within = s.tiles_a = false;
   s.panel_a = s.outer.empty() || random.chance(70) ? std::string(Schedule::kTask) : random.of(s.outer).dims[0];
   s.panel_b.clear(), s.combine.clear(), s.flush = {}, s.fetch = {};
@@ -330,7 +340,7 @@ Schedule in_matrix_unit(Random& random, const Contraction& c, const Schedule& of
   std::erase_if(s.inner, [&](const scheduler::ScheduledLoop& loop) { return c.dim(loop.dims[0]).reduced; });
   std::vector<scheduler::ScheduledLoop> terms;
   for (const ir::ContractionDim& dim : c.dims)
-    if (dim.reduced && dim.extent > (dim.name == s.dot ? s.matrix : 1)) terms.push_back({{dim.name}});
+    if (dim.reduced && dim.extent > s.held(dim.name)) terms.push_back({{dim.name}});
   random.shuffle(terms);
   s.inner.insert(s.inner.end(), terms.begin(), terms.end());
   return s;

@@ -65,6 +65,16 @@ const Case kCases[] = {
   phase { for %t in 0..1 threads { for %l in 0..16 vector { for %j in 0..2 unroll {
     %0 = load %x[%l, %j] : f32  %1 = load %x[%l, %j + 1] : f32  %2 = add(%0, %1) : f32
     store %x[%l, %j + 1], %2  store %y[%j, %l], %0 } } } } })"},
+    // Of pixels of three channels, side by side and in planes; of lanes that run backwards; in the last elements of
+    // all.
+    {"windows",
+     R"(kernel @k(%x: bf16[2,24,3] read, %p: bf16[2,3,24] read, %f: f32[2,24,3] read, %r: f32[2,20] read, %y: bf16[3,2,48] write, %z: f32[2,2,48] write) on x86:avx512 {
+  phase { for %t in 0..2 threads { for %v in 0..3 { for %l in 0..16 vector {
+    %0 = load %x[%t, %v*8 + %l / 2, %l % 2 + 1] : bf16  store %y[0, %t, %v*16 + %l], %0
+    %1 = load %x[%t, %v*8 + %l / 2, (%l % 2)*2] : bf16  store %y[1, %t, %v*16 + %l], %1
+    %2 = load %p[%t, (%l % 2)*2, %v*8 + %l / 2] : bf16  store %y[2, %t, %v*16 + %l], %2
+    %3 = load %f[%t, %v*8 + %l / 2, %l % 2 + 1] : f32  store %z[0, %t, %v*16 + %l], %3
+    %4 = load %r[%t, -%l + 19 - %v*2] : f32  store %z[1, %t, %v*16 + %l], %4 } } } } })"},
     {"every_other",
      R"(kernel @k(%x: f32[6,64] read, %h: bf16[6,64] read, %n: f32[6,33] read, %y: f32[6,32] write, %z: f32[6,32] write) on x86:avx512 {
   phase { for %t in 0..6 threads { for %v in 0..2 { for %l in 0..16 vector {

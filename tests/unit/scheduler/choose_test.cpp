@@ -63,6 +63,11 @@ TEST(Chosen, MatrixUnitsHaveRowsOfEqualTiles) {
   expect(single, amx, "task n, p/2"), expect(single, amx, "vector k 16 x 8", {.elements_read = 2});
   expect(layer(512, 7, 512, 3).forward(), amx, "task k/64, n/8");
   expect(layer(24, 28, 64, 1).forward(), amx, "dot c 24"), expect(layer(64, 17, 64, 3).forward(), amx, "tile q 16");
+  const auto images = [](std::int64_t channels, std::int64_t kernel) {
+    return Layer{16, channels, 224, 64, kernel, 2, 1, DType::bf16}.forward();
+  };
+  expect(images(3, 7), amx, "unroll s 7, c 4"), expect(images(3, 7), amx, "dot c 28");
+  expect(images(1, 5), amx, "dot c 10"), expect(images(4, 3), amx, "dot c 12"), expect(images(8, 9), amx, "dot c 24");
   const FusedWork in_nhwc{.innermost_of_a = 1, .innermost_of_b = 1};
   expect(layer(64, 56, 256, 1).weight_grad(), amx, "dot n 28", in_nhwc);
   expect(layer(256, 14, 256, 3).weight_grad(), amx, "unroll q 2, n 16", in_nhwc);

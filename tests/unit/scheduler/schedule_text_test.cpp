@@ -337,6 +337,36 @@ TEST(ScheduleCheck, AMatrixUnitMultipliesTilesOfAPanel) {
             "products in a matrix unit have no tiles in their panel, no within, flush or fetch");
 }
 
+TEST(ScheduleCheck, RowsOfAMatrixUnitMayBeTapsOfFewChannels) {
+  const auto convolution = [](std::int64_t channels, std::int64_t dilation) {
+    const ir::Value x = ir::parameter({DType::bf16, Shape{4, channels, 20, 20}}),
+                    weight = ir::parameter({DType::bf16, Shape{64, channels, 7, 7}});
+    const std::vector<std::int64_t> dilations{dilation, dilation};
+    return ir::contractions_of(*ir::build(ir::Op::conv2d, {x, weight}, {{"dilation", dilations}})).at(0);
+  };
+  const auto broken = [&](const std::string& text, const ir::Contraction& of) {
+    return check(of, parse_schedule("schedule { vector k 16 x 2 tile q 7 " + text + " panel a task pack b 32 }"),
+                 Target::parse("x86:amx"), false);
+  };
+  const ir::Contraction image = convolution(3, 1);
+  const std::string run = "unroll s 7, c 4 dot c 28 ", tasks = "task n outer k ", inner = "inner p, q, r";
+  EXPECT_EQ(broken(run + tasks + inner, image), "");
+  EXPECT_EQ(broken("unroll s 7, c 4 dot c 24 " + tasks + inner, image),
+            "a matrix unit takes 24 c together, or all of it for a few of the dim before");
+  EXPECT_EQ(broken("unroll r 7, c 4 dot c 28 " + tasks + "inner p, q, s", image),
+            "a matrix unit takes 28 c together, or all of it for a few of the dim before");
+  EXPECT_EQ(broken("unroll s 7, c 2 dot c 14 " + tasks + inner + ", c", image),
+            "a matrix unit takes 14 c together, or all of it for a few of the dim before");
+  EXPECT_EQ(broken("unroll s 4, c 4 dot c 16 " + tasks + inner + ", s", image),
+            "a matrix unit adds up all of s in one loop, 4 at a time");
+  EXPECT_EQ(broken(run + "task n, q/7 outer k inner p, q, r", image),
+            "a panel for runs of s has whole rows, and q is cut");
+  EXPECT_EQ(broken(run + tasks + "inner p, q, r", convolution(3, 2)), "s moves by 2, so its elements are no run");
+  EXPECT_EQ(broken("unroll s 7, c 6 dot c 42 " + tasks + inner, convolution(6, 1)),
+            "a row of a matrix unit has 4 to 32 terms, an even number, not 42");
+  EXPECT_EQ(broken("unroll c 4 dot c 4 " + tasks + inner + ", s", image), "");  // the fourth is 0
+}
+
 TEST(ScheduleCheck, WeightsInAMatrixUnitAreSumsOfPairsOfImages) {
   const ir::Value x = ir::parameter({DType::bf16, Shape{8, 32, 14, 14}}),
                   dy = ir::parameter({DType::bf16, Shape{8, 64, 14, 14}});
