@@ -40,6 +40,10 @@ inline constexpr std::int64_t kLongProduct = 64;
 // Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead:
 // one image of ResNet-50 reads 100 MB of weights (Zen 5).
 inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
+// Of more tiles, where L2 does not hold all weights, tasks have several images and some of the outputs: 0.55 of the time
+// of tasks of rows for 3x3 of 512 at 7x7, 0.68 for 512->2048, 0.95 for 3x3 of 256 at 14x14 (Sapphire Rapids). What such
+// tasks compute to a panel, each its own, counts so many times as much as what they read.
+inline constexpr double kCostOfSharedPanel = 8;
 
 // --- x86, matrix unit
 

@@ -1,5 +1,6 @@
 // Contractions with weights, forward and by input: a tile of pixels times vectors of outputs, over the whole sum.
 #include <algorithm>
+#include <optional>
 
 #include "scheduler/choose/x86_chooser.h"
 #include "scheduler/lower/long_sum.h"
@@ -44,9 +45,14 @@ class TilesOfPixels : X86Chooser {
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
                        pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
     if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
+    s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
 
-    // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const std::int64_t image_count = product(images);
+    if (const std::optional<Shares> shares = shares_of_weights(images, p, q, channel_dims)) {
+      several_images(*shares, images[0], p, q);
+      return sums_of_pixels(columns, rows, channel_dims, channels);
+    }
+    // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
     Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
     const bool overlap = rows.other >= 0 && extent(rows.other) > 1;
@@ -67,11 +73,8 @@ class TilesOfPixels : X86Chooser {
     const bool of_taps = panel && pairs_taps(columns, channels);
     if (of_taps) s_.dot = name(columns.other);
     sums_of_pixels(columns, rows, channel_dims, channels);
-    // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
-    const bool spills_at_edges = columns.leaves && !along_groups_ &&
-                                 (channels < tuning::kFewChannels || (!s_.dot.empty() && pixels > tuning::kFewPixels));
     const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
-    if (c_.terms() > 0 && (fused_.computes_a || spills_at_edges || of_taps) && panel && !pairs_in_groups)
+    if (c_.terms() > 0 && (needs_panel(columns, channel_dims) || of_taps) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
     if (reads_with_results(p)) {
@@ -83,7 +86,62 @@ class TilesOfPixels : X86Chooser {
     }
     if (c_.terms() > 0) lay_out_weights();
     if (s_.pack_b > 0) stream_weights(image_count * extent(p) * tiles);
-    s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
+  }
+
+  // Images and outputs of a task, where L2 does not hold all weights and there are many tiles: tasks of a few rows
+  // would each read all weights from behind it. Those that move the fewest bytes.
+  struct Shares {
+    std::int64_t images, outputs;
+    bool panel;
+  };
+  std::optional<Shares> shares_of_weights(const std::vector<int>& images, int p, int q,
+                                          const std::vector<int>& channel_dims) const {
+    if (along_groups_ || product(roles_.groups) > 1 || images.size() != 1) return std::nullopt;
+    const std::int64_t count = extent(images[0]), outputs = extent(vector_), block = s_.block(),
+                       weights =
+                           c_.terms() * outputs * bytes(fused_.compute) / (has_pairs_of_channels(channel_dims) ? 2 : 1);
+    const std::int64_t tiles = count * extent(p) * ir::ceil_divide(extent(q), pixels_of_tile());
+    if (tiles <= tuning::kMostTilesOfStream || weights <= target_.l2_bytes || outputs % block != 0) return std::nullopt;
+    const bool panel = needs_panel(window_of(q), channel_dims);
+    const std::int64_t image = panel_bytes(window_of(p), window_of(q), extent(p));
+    const auto cost_of = [&](std::int64_t parts, std::int64_t shares) {
+      const auto moved = static_cast<double>(parts * weights),
+                 read = static_cast<double>(shares * count * image) * (panel ? tuning::kCostOfSharedPanel : 1);
+      const std::int64_t few = ir::ceil_divide<std::int64_t>(target_.tasks, parts * shares);
+      return (moved + read) * static_cast<double>(few);
+    };
+    std::optional<Shares> best;
+    double least = 0;
+    for (std::int64_t share = block; share <= outputs; share += block) {
+      for (std::int64_t several = 1; several <= count && outputs % share == 0; ++several) {
+        if (count % several != 0 || (panel && several * image > target_.l2_bytes / 2)) continue;
+        const double cost = cost_of(count / several, outputs / share);
+        if (!best || cost < least) best = {several, share, panel}, least = cost;
+      }
+    }
+    return best;
+  }
+
+  void several_images(const Shares& of_task, int image, int p, int q) {
+    const std::int64_t block = s_.block();
+    if (of_task.outputs < extent(vector_)) add(s_.tasks, s_.vector, of_task.outputs == block ? 0 : of_task.outputs);
+    if (of_task.images < extent(image)) add(s_.tasks, name(image), of_task.images == 1 ? 0 : of_task.images);
+    if (of_task.outputs > block) add(s_.outer, s_.vector);
+    if (of_task.images > 1) add(s_.inner, name(image));
+    add_if_any(s_.inner, p);
+    add_if_any(s_.inner, q);
+    if (of_task.panel) s_.panel_a = Schedule::kTask;
+    s_.pack_b = block;
+  }
+
+  std::int64_t pixels_of_tile() const { return s_.tile.empty() ? 1 : s_.tile[0].count; }
+
+  // Copies of the tile for the edges of an image would spill, where many taps share inputs or weights come early.
+  bool needs_panel(const Window& columns, const std::vector<int>& channel_dims) const {
+    const bool spills_at_edges = columns.leaves && !along_groups_ &&
+                                 (product(channel_dims) < tuning::kFewChannels ||
+                                  (has_pairs_of_channels(channel_dims) && pixels_of_tile() > tuning::kFewPixels));
+    return fused_.computes_a || spills_at_edges;
   }
 
   // Where one task computes all that a block of outputs is needed for, it copies the block itself; but weights, which

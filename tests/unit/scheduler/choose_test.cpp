@@ -74,6 +74,16 @@ TEST(Chosen, MatrixUnitsHaveRowsOfEqualTiles) {
   expect(layer(256, 14, 256, 3).weight_grad(), amx, "task k/128, c/64", in_nhwc);
 }
 
+// Weights that L2 does not hold are read for several images at a time; a prologue's panel has fewer shares of the
+// outputs, each of which computes it; few tiles stream weights instead.
+TEST(Chosen, WeightsThatLeaveL2AreReadForSeveralImages) {
+  const auto small = [](std::int64_t images) { return Layer{images, 512, 7, 512, 3}.forward(); };
+  expect(small(16), kSapphireRapids, "task k, n/4"), expect(small(16), kZen5, "task k, n/4");
+  expect(small(16), kSapphireRapids, "task k/64, n/2", {.computes_a = true});
+  expect(small(2), kSapphireRapids, "fetch k 32");
+  expect(Layer{16, 128, 28, 128, 3}.forward(), kSapphireRapids, "outer k");
+}
+
 TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
   const ir::Contraction wide = Layer{16, 256, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
   expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");
