@@ -42,11 +42,13 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    const bool in_panel = dot || tiles || fused_.computes_a;
+    const bool few_sets = !few && !dot && groups == 1 && product(taps) == 1 && leaves_few_sets(q, channel);
+    const bool in_panel = dot || tiles || fused_.computes_a || few_sets;
     // Tasks that share out outputs and channels where those are many, else outputs and images.
     const std::optional<Shares> shares =
         !few && groups == 1 && !tiles && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
-            ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0)
+            ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0,
+                                few_sets ? target_.l2_bytes / 4 : target_.l2_bytes / 2)
             : std::nullopt;
     const std::int64_t together = shares     ? shares->blocks
                                   : tiles    ? blocks_of_tiles(channels, product(taps))
@@ -102,7 +104,7 @@ class TilesOfWeights : X86Chooser {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     };
     if (in_panel) s_.panel_a = innermost();
-    s_.tiles_a = tiles;
+    s_.tiles_a = tiles || few_sets;
     if (together > 1) add(s_.outer, name(roles_.outputs));
     if ((!few && !tiles) || dot || fused_.computes_b) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
@@ -199,6 +201,11 @@ class TilesOfWeights : X86Chooser {
   bool shares_sets(int q, int channel) const {
     return shares_a_set(window_of(q).stride * extent(channel) * bytes(c_.a.dtype));
   }
+  // Where that waits for L2, beside a gradient that is computed, the first operand is copied to tiles.
+  bool leaves_few_sets(int q, int channel) const {
+    return fused_.computes_b && !fused_.computes_a && target_.fma_per_cycle == 2 && !target_.dot2_is_faster &&
+           has_many_registers() && shares_sets(q, channel);
+  }
   // Elements of the first operand that are copied for each pixel: single taps skip those between.
   std::int64_t area_of_pixel(int p, int q) const {
     const std::int64_t stride = window_of(p).stride * window_of(q).stride;
@@ -212,8 +219,8 @@ class TilesOfWeights : X86Chooser {
   // each pixel; each share of the channels the second. As few copies as enough tasks allow, whose sums L2 keeps beside
   // panels.
   std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps,
-                                          std::int64_t area) const {
-    if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
+                                          std::int64_t area, std::int64_t least_bytes) const {
+    if (weight_bytes() <= least_bytes || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
     const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
                        tasks =
                            std::max<std::int64_t>(tuning::kTasksOfSums, ir::ceil_divide(weight_bytes(), most_bytes));

@@ -175,6 +175,16 @@ TEST(Contraction, OperandsAreExchangedWhereNoWindowIsInTheWay) {
       ir::Op::conv2d_weight_grad, {x, y}, {{"kernel_size", Numbers{1, 1}}, {"padding", Numbers{1, 1, 1, 1}}}))[0]));
 }
 
+// Beside a gradient that is computed they stay the first: read where they are, or where L2 is slow copied to tiles.
+TEST(Chosen, ChannelsThatShareSetsAreCopiedBesideAGradient) {
+  const FusedWork of_batch_norm{.computes_b = true};
+  const ir::Contraction wide = Layer{16, 1024, 14, 256, 1}.weight_grad();
+  expect(wide, kSapphireRapids, "panel a p tiles, b p", of_batch_norm);
+  expect(wide, kSapphireRapids, "task k, c/256", of_batch_norm);
+  expect(wide, kZen5, "panel b p", of_batch_norm);
+  expect(Layer{16, 192, 14, 256, 1}.weight_grad(), kSapphireRapids, "panel b p", of_batch_norm);
+}
+
 TEST(Chosen, RowsThatPassByDivideAnImage) {
   expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5, "fetch p 7");
   expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5, "fetch p 2");
