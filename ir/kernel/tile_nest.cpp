@@ -107,11 +107,15 @@ std::optional<TileNest> tile_nest(const ForStmt& loop) {
 
 namespace {
 
-Index flat(const Kernel& kernel, const Place& place) {
+// Digits of a row's number, in different dims, come together here.
+Index flat(const Kernel& kernel, const TileNest& nest, const Place& place) {
   const Memory& memory = kernel.memories[static_cast<std::size_t>(place.memory)];
   Index sum;
   for (std::size_t d = 0; d < memory.dims.size(); ++d) sum = sum * memory.dims[d] + place.index[d];
-  return sum;
+  return sum.simplify([&](const IndexAtom& leaf) -> std::optional<Interval> {
+    if (leaf.kind != AtomKind::variable || leaf.id != nest.rows->variable) return std::nullopt;
+    return Interval{0, nest.rows->high[0].constant() - 1};
+  });
 }
 
 // The variable's coefficient, where it stands nowhere else in the index.
@@ -125,10 +129,8 @@ std::optional<std::int64_t> step_of(const Index& index, VarId variable) {
 
 std::string refused_by_matrix_unit(const Kernel& kernel, const TileNest& nest) {
   const auto memory = [&](const Place* place) { return kernel.memories[static_cast<std::size_t>(place->memory)]; };
-  const std::int64_t rows = nest.rows->high[0].constant(), columns = nest.columns->high[0].constant(),
-                     pairs = nest.pairs->high[0].constant();
+  const std::int64_t columns = nest.columns->high[0].constant(), pairs = nest.pairs->high[0].constant();
   if (columns % kTileColumns != 0) return fmt::format("{} columns are not whole tiles of {}", columns, kTileColumns);
-  if (rows % tiles_of_rows(rows) != 0) return fmt::format("{} rows are not {} equal tiles", rows, tiles_of_rows(rows));
   if (pairs > kTilePairs) return fmt::format("{} pairs are more than {}", pairs, kTilePairs);
   if (memory(nest.a).dtype != DType::u32 || memory(nest.b).dtype != DType::u32) return "its factors are words of u32";
   if (memory(nest.sums).dtype != DType::f32 || memory(nest.sums).kind == MemKind::register_local)
@@ -148,7 +150,7 @@ std::string refused_by_matrix_unit(const Kernel& kernel, const TileNest& nest) {
                         {nest.sums, nest.columns, 1, "columns of sums do not lie side by side"},
                         {nest.sums, nest.rows, std::nullopt, "rows of sums have no step"}};
   for (const Rule& rule : rules) {
-    const std::optional<std::int64_t> step = step_of(flat(kernel, *rule.place), rule.loop->variable);
+    const std::optional<std::int64_t> step = step_of(flat(kernel, nest, *rule.place), rule.loop->variable);
     if (!step || (rule.step && *step != *rule.step)) return rule.what;
   }
   return "";

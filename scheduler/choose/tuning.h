@@ -40,15 +40,18 @@ inline constexpr std::int64_t kLongProduct = 64;
 // Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead:
 // one image of ResNet-50 reads 100 MB of weights (Zen 5).
 inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
-// Of more tiles, where L2 does not hold all weights, tasks have several images and some of the outputs: 0.55 of the time
-// of tasks of rows for 3x3 of 512 at 7x7, 0.68 for 512->2048, 0.95 for 3x3 of 256 at 14x14 (Sapphire Rapids). What such
-// tasks compute to a panel, each its own, counts so many times as much as what they read.
+// Of more tiles, where L2 does not hold all weights, tasks have several images and some of the outputs: 0.55 of the
+// time of tasks of rows for 3x3 of 512 at 7x7, 0.68 for 512->2048, 0.95 for 3x3 of 256 at 14x14 (Sapphire Rapids). What
+// such tasks compute to a panel, each its own, counts so many times as much as what they read.
 inline constexpr double kCostOfSharedPanel = 8;
 
 // --- x86, matrix unit
 
 // Terms of a row, below which it is mostly idle; pixels of a tile of one nest.
 inline constexpr std::int64_t kLeastTermsOfMatrix = 8, kMostRowsOfMatrix = 64;
+// The same for rows of pixels that are one tile: 2 of 56 or 4 of 28 take 0.93 to 0.98 of the time, 7 of 7 0.6 to 0.87
+// (1x1, Sapphire Rapids).
+inline constexpr std::int64_t kMostRowsTogether = 112;
 // Channels of which neighbouring taps are one row, so that vectors of a panel hold whole pixels.
 inline constexpr std::int64_t kMostChannelsOfTaps = 8;
 // Vectors of outputs whose epilogue reads as many elements of other tensors: joins of ResNet-50, of 256 to 512 outputs,
@@ -74,9 +77,9 @@ inline constexpr double kPanelOfL1 = 0.27;
 // do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5. With the other operand first
 // 1024 -> 256 at 14x14 takes 0.90 to 0.92, 1024 -> 512 0.90 to 0.97, 2048 -> 512 at 7x7 0.98 to 1.0, but with a
 // gradient that is computed 1.02 to 1.06 (Zen 5).
-// Where L2 is slower they are copied to a panel of tiles, and tasks share out outputs and channels: 1024 -> 256 at 14x14
-// takes 0.63 of the time, 1024 -> 512 0.7, 2048 -> 512 at 7x7 0.61 (Sapphire Rapids, told by its two FMA and no faster
-// dot product).
+// Where L2 is slower they are copied to a panel of tiles, and tasks share out outputs and channels: 1024 -> 256 at
+// 14x14 takes 0.63 of the time, 1024 -> 512 0.7, 2048 -> 512 at 7x7 0.61 (Sapphire Rapids, told by its two FMA and no
+// faster dot product).
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;

@@ -48,15 +48,18 @@ class RowsOfPixels : X86Chooser {
     } else {
       add_together(s_.tasks, images);
     }
-    if (tasks.rows < extent(p)) add(s_.tasks, name(p), tasks.rows == 1 ? 0 : tasks.rows);
+    const std::int64_t together = rows_together(p, q, tasks.rows);
+    if (together > 1) s_.tile = {{{name(p)}, together}, {{name(q)}, extent(q)}};
+    const bool is_tile = tasks.rows == together && extent(p) % together == 0;
+    if (tasks.rows < extent(p)) add(s_.tasks, name(p), is_tile ? 0 : tasks.rows);
     const bool row_by_row = s_.merges_taps() && tasks.rows > 1;  // weights of few channels stay near, unlike sums
     if (row_by_row) add(s_.outer, name(p));
     if (tasks.outputs > s_.block()) add(s_.outer, s_.vector);
-    if (tasks.rows > 1 && !row_by_row) add(s_.inner, name(p));
+    if (!is_tile && !row_by_row) add(s_.inner, name(p));
     if (extent(q) > rows) add(s_.inner, name(q));
     for (const int d : roles_.sums)
       if (extent(d) > s_.held(name(d))) add(s_.inner, name(d));
-    s_.panel_a = Schedule::kTask;
+    if (!reads_in_place()) s_.panel_a = Schedule::kTask;
     s_.pack_b = s_.block();
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     return s_;
@@ -80,6 +83,17 @@ class RowsOfPixels : X86Chooser {
     return true;
   }
 
+  // Single taps of channels that lie side by side.
+  bool reads_in_place() const {
+    if (fused_.computes_a || fused_.innermost_of_a < 0 || extent(c_last()) % 2 != 0) return false;
+    for (std::size_t i = 0; i < c_.a.index.size(); ++i) {
+      const auto several = std::count_if(c_.a.index[i].terms.begin(), c_.a.index[i].terms.end(),
+                                         [&](const ir::DimSum::Term& term) { return extent(term.dim) > 1; });
+      if (several > 1 || c_.a.may_leave(static_cast<int>(i), c_.dims)) return false;
+    }
+    return c_.a.index[static_cast<std::size_t>(fused_.innermost_of_a)].coefficient_of(c_last()) == 1;
+  }
+
   // The longest run of channels in pairs that divides them all.
   static std::int64_t terms_of_row(std::int64_t channels) {
     for (std::int64_t terms = 2 * ir::kTilePairs; terms > 2; terms -= 2)
@@ -87,17 +101,28 @@ class RowsOfPixels : X86Chooser {
     return 0;
   }
 
-  // Pixels of a tile: as few tiles of a matrix unit as can be, of equal heights.
+  // Pixels of a tile: as few tiles of a matrix unit as can be; of those the most, but for what one register holds.
   static std::int64_t rows_of_tile(std::int64_t width) {
-    const auto cost = [&](std::int64_t rows) -> std::int64_t {
-      const auto tiles = [](std::int64_t n) { return n == 0 ? 0 : ir::tiles_of_rows(n); };
-      const std::int64_t rest = width % rows;
-      if (rows % tiles(rows) != 0 || (rest > 0 && rest % tiles(rest) != 0)) return width + 1;
-      return width / rows * tiles(rows) + tiles(rest);
-    };
-    std::int64_t best = 1;
-    for (std::int64_t rows = 2; rows <= std::min(width, tuning::kMostRowsOfMatrix); ++rows)
-      if (cost(rows) <= cost(best)) best = rows;
+    std::int64_t best = 1, least = width + 1;
+    for (std::int64_t rows = 2; rows <= std::min(width, tuning::kMostRowsOfMatrix); ++rows) {
+      const std::int64_t tiles = width / rows * ir::tiles_of_rows(rows) + ir::tiles_of_rows(width % rows);
+      if (tiles <= least) best = rows, least = tiles;
+    }
+    return best;
+  }
+
+  // Rows of pixels that follow each other in memory and are one tile, where those are fewer tiles of the unit.
+  std::int64_t rows_together(int p, int q, std::int64_t of_task) const {
+    const Window rows = window_of(p), columns = window_of(q);
+    if (!reads_in_place() || p + 1 != q || rows.stride * columns.stride != 1 || rows.in != extent(p) ||
+        columns.in != extent(q))
+      return 1;
+    std::int64_t best = 1, least = of_task * ir::tiles_of_rows(extent(q)) - 1;
+    for (std::int64_t count = 2; count <= of_task && count * extent(q) <= tuning::kMostRowsTogether; ++count) {
+      const std::int64_t tiles =
+          of_task / count * ir::tiles_of_rows(count * extent(q)) + ir::tiles_of_rows(of_task % count * extent(q));
+      if ((of_task % count == 0 || of_task == extent(p)) && tiles <= least) best = count, least = tiles;
+    }
     return best;
   }
 

@@ -199,12 +199,17 @@ void GroupKernel::read_pairs(int node) {
   pairs_[node] = extra_buffer(MemKind::read, DType::u32, std::move(dims), node);
 }
 
-ir::ValueId GroupKernel::load_pair(int node, const std::vector<Index>& words) {
+ir::MemId GroupKernel::words_of(int node) const {
   const auto pair = pairs_.find(node);
-  if (pair == pairs_.end()) return -1;
+  return pair == pairs_.end() ? -1 : pair->second;
+}
+
+ir::ValueId GroupKernel::load_pair(int node, const std::vector<Index>& words) {
+  const ir::MemId memory = words_of(node);
+  if (memory < 0) return -1;
   std::vector<Index> place;
   for (const Index& word : words) place.push_back(resolve(word));
-  return builder_.load(pair->second, place);
+  return builder_.load(memory, place);
 }
 
 Index GroupKernel::dim(int d) const {

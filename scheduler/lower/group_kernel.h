@@ -76,6 +76,8 @@ class GroupKernel {
 
   // From now on Expression::stored_pair() reads this operand of the anchor by words, if it can be.
   void read_pairs(int node);
+  // The memory of those words, physical dims; -1: it is not read by them.
+  ir::MemId words_of(int node) const;
 
   LoweredKernel finish() &&;
 

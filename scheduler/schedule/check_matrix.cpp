@@ -31,8 +31,9 @@ class Check {
     if (s_.dot.empty()) return "a row of a matrix unit has terms of dot";
     if (s_.matrix % 2 != 0 || s_.matrix < 4 || s_.matrix > kMost)
       return fmt::format("a row of a matrix unit has 4 to {} terms, an even number, not {}", kMost, s_.matrix);
-    if (s_.panel_a.empty() || s_.lanes != ir::kTileColumns)
-      return fmt::format("a matrix unit multiplies a panel of a with {} outputs at a time", ir::kTileColumns);
+    if (s_.lanes != ir::kTileColumns) return fmt::format("a matrix unit has {} outputs at a time", ir::kTileColumns);
+    if (s_.panel_a.empty() && (!s_.combine.empty() || has_windows()))
+      return "a matrix unit multiplies a panel of a, unless that has single taps and no padding";
     if (c_.a.mentions(c_.find(s_.vector)))
       return fmt::format("a matrix unit multiplies every element of a with all outputs, and a has {} too", s_.vector);
     if (s_.tiles_a || !s_.flush.dims.empty() || !s_.fetch.dims.empty() || s_.unroll_within)
@@ -40,13 +41,35 @@ class Check {
     return "";
   }
 
+  bool has_windows() const {
+    for (std::size_t i = 0; i < c_.a.index.size(); ++i)
+      if (is_window(c_.a.index[i]) || c_.a.may_leave(static_cast<int>(i), c_.dims)) return true;
+    return false;
+  }
+
   std::string rows() {
-    if (s_.tile.size() != 1 || s_.tile[0].dims.size() != 1) return "the rows of a matrix unit are a tile along one dim";
-    if (s_.tile[0].count < 2) return "a tile of a matrix unit has two rows at least";
-    const std::int64_t rows = s_.tile[0].count, extent = c_.dim(s_.tile[0].dims[0]).extent;
-    for (const std::int64_t size : {rows, extent % rows})
-      if (size > 0 && size % ir::tiles_of_rows(size) != 0)
-        return fmt::format("{} rows are not {} equal tiles of a matrix unit", size, ir::tiles_of_rows(size));
+    if (s_.tile.empty() || s_.tile.size() > 2 || s_.tile[0].dims.size() != 1)
+      return "the rows of a matrix unit are a tile along one dim, or along two";
+    if (s_.tile[0].count * s_.tile.back().count < 2) return "a tile of a matrix unit has two rows at least";
+    return s_.tile.size() == 2 ? rows_of_two_dims() : "";
+  }
+
+  // Whole rows of pixels that follow each other in memory.
+  std::string rows_of_two_dims() {
+    const int rows = c_.find(s_.tile[0].dims[0]), pixels = c_.find(s_.tile[1].dims[0]);
+    if (s_.tile[1].dims.size() != 1 || !s_.panel_a.empty() || rows + 1 != pixels ||
+        s_.tile[1].count != c_.dim(s_.tile[1].dims[0]).extent || is_cut(s_.tile[1].dims[0]))
+      return fmt::format("rows of a matrix unit along {} and {} are whole rows of pixels without a panel",
+                         s_.tile[0].dims[0], s_.tile[1].dims[0]);
+    for (std::size_t i = 0; i < c_.a.index.size(); ++i) {
+      for (const int d : {rows, pixels}) {
+        const ir::ContractionDim& dim = c_.dims[static_cast<std::size_t>(d)];
+        const std::int64_t step = c_.a.index[i].coefficient_of(d);
+        if (step != 0 && (step != 1 || c_.a.extents[i] != dim.extent))
+          return fmt::format("{} moves by {} over {} elements, so rows of pixels do not follow each other", dim.name,
+                             step, c_.a.extents[i]);
+      }
+    }
     return "";
   }
 

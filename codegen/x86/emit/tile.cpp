@@ -21,7 +21,7 @@ constexpr std::int64_t kWord = 4, kAtOnce = 2;  // bytes of an element of a tile
 constexpr std::uint8_t kSums = 0, kRows = 4, kColumns = 6;  // the first register of each kind
 
 std::int64_t extent(const ir::ForStmt& loop) { return loop.high[0].constant(); }
-std::int64_t height(const TileNest& nest) { return extent(*nest.rows) / ir::tiles_of_rows(extent(*nest.rows)); }
+std::int64_t height(const TileNest& nest) { return ir::height_of_tiles(extent(*nest.rows)); }
 
 // What ldtilecfg reads: palette 1, then the bytes of a row and the rows of each register.
 struct Configuration {
@@ -93,7 +93,8 @@ class TileEmitter {
     };
     const auto sum = [](std::int64_t i, std::int64_t j) { return kSums + i * kAtOnce + j; };
     const auto to_row = [&](std::int64_t i) {
-      set(*nest_.rows, (first_row + i) * height(nest_), (first_row + i) * height(nest_));
+      const std::int64_t row = std::min((first_row + i) * height(nest_), extent(*nest_.rows) - height(nest_));
+      set(*nest_.rows, row, row);
     };
     const auto to_column = [&](std::int64_t j) {
       set(*nest_.columns, (first_column + j) * ir::kTileColumns, (first_column + j) * ir::kTileColumns);

@@ -41,6 +41,14 @@ std::vector<Index> Nest::place_of_sum(const Index& output) const {
 
 // Where the run of pairs at hand begins in the first operand, the row at hand; its next pair is the next element.
 std::vector<Index> Nest::row_of_a() const {
+  if (!panel_a_.is_open()) {
+    std::vector<Index> words;
+    const LogicalIndex index = evaluate(c_.a.index);
+    for (const int d : physical_order(kernel_.graph().value(value_a_).type()))
+      words.push_back(index[static_cast<std::size_t>(d)]);
+    words.back() = words.back() / 2;
+    return words;
+  }
   std::vector<Index> place = place_in_panel(panel_a_);
   if (merges_pairs()) std::swap(place.back(), place[place.size() - 2]);
   return place;
@@ -58,12 +66,17 @@ std::vector<Index> Nest::row_of_b(const Index& column) {
   return place_in_panel(panel_b_);
 }
 
+std::int64_t Nest::rows_of_tile() const {
+  std::int64_t rows = 1;
+  for (const int d : tile_dims_) rows *= range(d).size;
+  return rows;
+}
+
 // The loops that are left are those over terms.
 void Nest::multiply_tile(std::size_t next) {
-  const int rows = tile_dims_[0];
-  const Range tile = range(rows);
   std::vector<int> loops;
-  ir::TileProduct product{tile.size, s_.block(), s_.matrix / 2, {}, panel_a_.memory, packed_, acc_, {}, {}, {}};
+  ir::TileProduct product{rows_of_tile(), s_.block(), s_.matrix / 2, {}, panel_a_.memory, packed_, acc_, {}, {}, {}};
+  if (!panel_a_.is_open()) product.a = kernel_.words_of(value_a_);
   if (merges_pairs()) product.a = panel_a_.turned, product.b = panel_b_.memory;
   for (std::size_t i = next; i < stages_.size(); ++i) {
     loops.push_back(stages_[i].loop.dim);
@@ -81,7 +94,14 @@ void Nest::multiply_tile(std::size_t next) {
   };
   const auto in_row = [&](const Index& row, const auto& place) {
     std::vector<Index> found;
-    with(rows, {tile.base + row, 1, false, 1}, [&] { found = place(); });
+    const std::function<void(std::size_t, const Index&)> set = [&](std::size_t dims, const Index& number) {
+      if (dims == 0) return static_cast<void>(found = place());
+      const int d = tile_dims_[dims - 1];
+      const std::int64_t size = range(d).size;
+      const Index digit = dims == 1 ? number : number % size;
+      with(d, {range(d).base + digit, 1, false, 1}, [&] { set(dims - 1, dims == 1 ? number : number / size); });
+    };
+    set(tile_dims_.size(), row);
     return found;
   };
   product.place_of_a = [&](const Index& row, const std::vector<Index>& at, const Index& pair) {
@@ -102,15 +122,22 @@ void Nest::multiply_tile(std::size_t next) {
 
 // In lanes, row by row of a tile whose sums are in scratch.
 void Nest::finish_tile() {
-  const int rows = tile_dims_[0];
-  const Range tile = range(rows);
-  builder_.loop(Index(0), Index(tile.size), Binding::none, [&](Index row) {
-    with(rows, {tile.base + row, 1, false, 1}, [&] { over_vectors([&](const Index& j) { finish_element(row, j); }); });
-  });
+  std::vector<ir::Compare> is_first;
+  const std::function<void(std::size_t)> over = [&](std::size_t n) {
+    if (n == tile_dims_.size()) return over_vectors([&](const Index& j) { finish_element(is_first, j); });
+    const int d = tile_dims_[n];
+    const Range tile = range(d);
+    builder_.loop(Index(0), Index(tile.size), Binding::none, [&](Index i) {
+      is_first.push_back(compare(i, CompareKind::eq, 0));
+      with(d, {tile.base + i, 1, false, 1}, [&] { over(n + 1); });
+      is_first.pop_back();
+    });
+  };
+  over(0);
 }
 
-// Everything that the group stores or sums, or a partial result.
-void Nest::finish_element(const Index& row, const Index& j) {
+// Everything that the group stores or sums, or a partial result. `first_of_tile`: the element is.
+void Nest::finish_element(const std::vector<ir::Compare>& first_of_tile, const Index& j) {
   const auto value = [&] { return Arg(builder_.load(acc_, place_of_sum(j * s_.lanes + lane_))); };
   if (!s_.combine.empty()) {
     const std::vector<Index> place = own_partial_place(j);
@@ -120,8 +147,8 @@ void Nest::finish_element(const Index& row, const Index& j) {
         carried_ ? Arg(builder_.def(Op::add, {builder_.load(partials_, place), sum}, compute_)) : sum);
   }
   if (!work_.empty() && may_be_first()) {
-    std::vector<ir::Compare> first = is_first();
-    first.insert(first.begin(), compare(row, CompareKind::eq, 0));
+    std::vector<ir::Compare> first = first_of_tile;
+    for (const ir::Compare& one : is_first()) first.push_back(one);
     builder_.when(first, [&] { at_result(value, [&] { accumulators_.set_shifts(state_, j); }); });
   }
   over_results([&](bool has_terms) {

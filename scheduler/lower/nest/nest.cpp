@@ -66,7 +66,7 @@ Nest::Nest(GroupKernel& kernel, Accumulators& accumulators, const ScheduledContr
     return loop;
   };
   const auto panels_after = [&](const std::string& loop) {
-    if (s_.panel_a == loop) stages_.push_back({Kind::panel_a, {}});
+    if (s_.panel_a == loop || (loop == Schedule::kTask && copies_words())) stages_.push_back({Kind::panel_a, {}});
     if (s_.panel_b == loop) stages_.push_back({Kind::panel_b, {}});
   };
   for (const ScheduledLoop& task : s_.tasks) stages_.push_back({Kind::loop, resolve(task, true)});

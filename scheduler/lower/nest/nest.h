@@ -188,6 +188,7 @@ class Nest : public ContractionLoops {
 
   // matrix_panel.cpp: panels of a matrix unit
   bool merges_pairs() const { return s_.matrix > 0 && !s_.combine.empty(); }
+  bool copies_words() const;
   void order_for_matrix_unit(Panel& panel) const;
   std::vector<std::int64_t> merged_dims(const Panel& panel) const;
   std::vector<ir::Index> merged_place(const Panel& panel, const std::vector<ir::Index>& at) const;
@@ -204,7 +205,8 @@ class Nest : public ContractionLoops {
   std::vector<ir::Index> row_of_b(const ir::Index& column);
   std::vector<ir::Index> place_of_sum(const ir::Index& output) const;
   void finish_tile();
-  void finish_element(const ir::Index& row, const ir::Index& j);
+  void finish_element(const std::vector<ir::Compare>& first_of_tile, const ir::Index& j);
+  std::int64_t rows_of_tile() const;
 
   // combine.cpp: what is laid out in memory, and partial results there
   std::vector<ir::Index> packed_place(const ir::Index& j) const;

@@ -51,9 +51,9 @@ void expect(const ir::Contraction& contraction, const Target& target, const std:
       << chosen << "of " << str(contraction) << "\non " << target.str();
 }
 
-// Where there is a matrix unit, bf16 goes through it: rows of equal tiles, sums that stay in L1, long pieces where an
-// epilogue reads other tensors, weights that leave L2 shared out before images.
-TEST(Chosen, MatrixUnitsHaveRowsOfEqualTiles) {
+// Where there is a matrix unit, bf16 goes through it: rows that are few tiles, sums that stay in L1, long pieces where
+// an epilogue reads other tensors, weights that leave L2 shared out before images.
+TEST(Chosen, MatrixUnitsHaveRowsOfFewTiles) {
   const Target amx = Target::parse("x86:amx,l1=48k,l2=2m,l3=64m,fma=2,tasks=64");
   const auto layer = [](std::int64_t channels, std::int64_t size, std::int64_t outputs, std::int64_t kernel) {
     return Layer{16, channels, size, outputs, kernel, 1, 1, DType::bf16};
@@ -62,13 +62,20 @@ TEST(Chosen, MatrixUnitsHaveRowsOfEqualTiles) {
   expect(window, amx, "tile q 56"), expect(window, amx, "dot c 32"), expect(window, amx, "vector k 16 x 2");
   expect(single, amx, "task n, p/2"), expect(single, amx, "vector k 16 x 8", {.elements_read = 2});
   expect(layer(512, 7, 512, 3).forward(), amx, "task k/64, n/8");
-  expect(layer(24, 28, 64, 1).forward(), amx, "dot c 24"), expect(layer(64, 17, 64, 3).forward(), amx, "tile q 16");
+  expect(layer(24, 28, 64, 1).forward(), amx, "dot c 24"), expect(layer(64, 17, 64, 3).forward(), amx, "tile q 17");
   const auto images = [](std::int64_t channels, std::int64_t kernel) {
     return Layer{16, channels, 224, 64, kernel, 2, 1, DType::bf16}.forward();
   };
   expect(images(3, 7), amx, "unroll s 7, c 4"), expect(images(3, 7), amx, "dot c 28");
   expect(images(1, 5), amx, "dot c 10"), expect(images(4, 3), amx, "dot c 12"), expect(images(8, 9), amx, "dot c 24");
-  const FusedWork in_nhwc{.innermost_of_a = 1, .innermost_of_b = 1};
+  const FusedWork in_nhwc{.innermost_of_a = 1, .innermost_of_b = 1}, computed{.computes_a = true, .innermost_of_a = 1};
+  expect(layer(512, 7, 2048, 1).forward(), amx, "tile p 7, q 7", in_nhwc);
+  expect(layer(128, 28, 512, 1).forward(), amx, "tile p 4, q 28", in_nhwc);
+  expect(layer(256, 14, 1024, 1).forward(), amx, "tile q 14", in_nhwc);  // two rows are as many tiles
+  EXPECT_EQ(candidates(layer(256, 14, 64, 1).forward(), amx, in_nhwc).front().panel_a, "");
+  EXPECT_EQ(candidates(layer(256, 14, 64, 3).forward(), amx, in_nhwc).front().panel_a, Schedule::kTask);
+  EXPECT_EQ(candidates(layer(256, 14, 64, 1).forward(), amx, computed).front().panel_a, Schedule::kTask);
+  EXPECT_EQ(candidates(layer(256, 14, 64, 1).forward(), amx, {}).front().panel_a, Schedule::kTask);
   expect(layer(64, 56, 256, 1).weight_grad(), amx, "dot n 28", in_nhwc);
   expect(layer(256, 14, 256, 3).weight_grad(), amx, "unroll q 2, n 16", in_nhwc);
   expect(layer(256, 14, 256, 3).weight_grad(), amx, "task k/128, c/64", in_nhwc);

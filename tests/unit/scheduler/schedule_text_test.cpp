@@ -322,19 +322,46 @@ TEST(ScheduleCheck, AMatrixUnitMultipliesTilesOfAPanel) {
   EXPECT_EQ(broken(vector + tile + "unroll c 16 dot c 32 " + task + outer + loops + laid_out),
             "a matrix unit takes 32 c together, and nothing else is unrolled");
   EXPECT_EQ(broken(vector + tile + run + task + outer + loops + "pack b 32"),
-            "a matrix unit multiplies a panel of a with 16 outputs at a time");
+            "a matrix unit multiplies a panel of a, unless that has single taps and no padding");
   EXPECT_EQ(broken("vector k 8 x 4 " + tile + run + task + outer + loops + laid_out),
-            "a matrix unit multiplies a panel of a with 16 outputs at a time");
+            "a matrix unit has 16 outputs at a time");
   EXPECT_EQ(broken(vector + tile + run + task + outer + loops + "panel a task pack b 64"),
             "a matrix unit reads packed blocks of the 32 outputs that are at hand");
-  EXPECT_EQ(broken(vector + "tile q 17 " + run + task + outer + loops + laid_out),
-            "17 rows are not 2 equal tiles of a matrix unit");
+  EXPECT_EQ(broken(vector + "tile n 1, p 1, q 9 " + run + task + outer + loops + laid_out),
+            "the rows of a matrix unit are a tile along one dim, or along two");
   EXPECT_EQ(broken(vector + "tile q 1 " + run + task + outer + loops + laid_out),
             "a tile of a matrix unit has two rows at least");
   EXPECT_EQ(broken(vector + tile + run + task + outer + "inner p/2, p, q, r, s, c " + laid_out),
             "loops inside of a matrix unit's block are over all that is left of single dims");
   EXPECT_EQ(broken(vector + tile + run + task + outer + loops + laid_out + " fetch p 1"),
             "products in a matrix unit have no tiles in their panel, no within, flush or fetch");
+}
+
+TEST(ScheduleCheck, RowsOfAMatrixUnitMayBePixelsOfSeveralRows) {
+  const auto convolution = [](std::int64_t stride, std::int64_t padding) {
+    const ir::Value x = ir::parameter({DType::bf16, Shape{4, 64, 14, 14}}),
+                    weight = ir::parameter({DType::bf16, Shape{64, 64, 1, 1}});
+    const std::vector<std::int64_t> strides{stride, stride}, pads(4, padding);
+    return ir::contractions_of(*ir::build(ir::Op::conv2d, {x, weight}, {{"stride", strides}, {"padding", pads}})).at(0);
+  };
+  const auto broken = [&](const std::string& text, const ir::Contraction& of) {
+    return check(of, parse_schedule("schedule { vector k 16 x 2 " + text + " pack b 32 }"), Target::parse("x86:amx"),
+                 false);
+  };
+  const std::string run = " unroll c 32 dot c 32 task n outer k inner p, c";
+  EXPECT_EQ(broken("tile p 2, q 14" + run, convolution(1, 0)), "");
+  EXPECT_EQ(broken("tile p 3, q 14" + run, convolution(1, 0)), "");  // and two rows
+  EXPECT_EQ(broken("tile q 7 unroll c 32 dot c 32 task n outer k inner p, q, c", convolution(2, 0)), "");
+  EXPECT_EQ(broken("tile p 2, q 14" + run + " panel a task", convolution(1, 0)),
+            "rows of a matrix unit along p and q are whole rows of pixels without a panel");
+  EXPECT_EQ(broken("tile p 2, q 7 unroll c 32 dot c 32 task n outer k inner p, q, c", convolution(1, 0)),
+            "rows of a matrix unit along p and q are whole rows of pixels without a panel");
+  EXPECT_EQ(broken("tile n 2, q 14 unroll c 32 dot c 32 outer k inner n, p, c", convolution(1, 0)),
+            "rows of a matrix unit along n and q are whole rows of pixels without a panel");
+  EXPECT_EQ(broken("tile p 2, q 7" + run, convolution(2, 0)),
+            "p moves by 2 over 14 elements, so rows of pixels do not follow each other");
+  EXPECT_EQ(broken("tile p 2, q 16" + run, convolution(1, 1)),
+            "a matrix unit multiplies a panel of a, unless that has single taps and no padding");
 }
 
 TEST(ScheduleCheck, RowsOfAMatrixUnitMayBeTapsOfFewChannels) {
