@@ -126,7 +126,7 @@ TEST(RandomSchedules, OfTapsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
     if (!s.merges_taps()) s.lanes = 3;  // another draw
     return s;
   };
-  expect_right_numbers({by_night() ? 2000 : 100, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 400});
+  expect_right_numbers({by_night() ? 2000 : 60, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 500});
 }
 
 // What stands beside an odd channel is a zero, and no pixel is read for a tap that is none: an infinite one reaches the
