@@ -107,15 +107,30 @@ std::optional<TileNest> tile_nest(const ForStmt& loop) {
 
 namespace {
 
-// Digits of a row's number, in different dims, come together here.
-Index flat(const Kernel& kernel, const TileNest& nest, const Place& place) {
+Index flat(const Kernel& kernel, const Place& place) {
   const Memory& memory = kernel.memories[static_cast<std::size_t>(place.memory)];
   Index sum;
   for (std::size_t d = 0; d < memory.dims.size(); ++d) sum = sum * memory.dims[d] + place.index[d];
-  return sum.simplify([&](const IndexAtom& leaf) -> std::optional<Interval> {
-    if (leaf.kind != AtomKind::variable || leaf.id != nest.rows->variable) return std::nullopt;
-    return Interval{0, nest.rows->high[0].constant() - 1};
-  });
+  return sum;
+}
+
+// From each row to the next; empty: one is no constant.
+std::vector<std::int64_t> steps_of_rows(const Index& index, const ForStmt& rows) {
+  const auto at = [&](std::int64_t row) {
+    return index.substitute([&](const IndexAtom& leaf) -> std::optional<Index> {
+      if (leaf.kind != AtomKind::variable || leaf.id != rows.variable) return std::nullopt;
+      return Index(row);
+    });
+  };
+  std::vector<std::int64_t> steps;
+  Index before = at(0);
+  for (std::int64_t row = 1; row < rows.high[0].constant(); ++row) {
+    const Index here = at(row), step = here - before;
+    if (!step.is_constant()) return {};
+    steps.push_back(step.constant());
+    before = here;
+  }
+  return steps;
 }
 
 // The variable's coefficient, where it stands nowhere else in the index.
@@ -143,17 +158,30 @@ std::string refused_by_matrix_unit(const Kernel& kernel, const TileNest& nest) {
   };
   const Rule rules[] = {{nest.a, nest.columns, 0, "the first factor names a column"},
                         {nest.a, nest.pairs, 1, "pairs of the first factor do not lie side by side"},
-                        {nest.a, nest.rows, std::nullopt, "rows of the first factor have no step"},
                         {nest.b, nest.rows, 0, "the second factor names a row"},
                         {nest.b, nest.columns, 1, "columns of the second factor do not lie side by side"},
                         {nest.b, nest.pairs, std::nullopt, "pairs of the second factor have no step"},
-                        {nest.sums, nest.columns, 1, "columns of sums do not lie side by side"},
-                        {nest.sums, nest.rows, std::nullopt, "rows of sums have no step"}};
+                        {nest.sums, nest.columns, 1, "columns of sums do not lie side by side"}};
   for (const Rule& rule : rules) {
-    const std::optional<std::int64_t> step = step_of(flat(kernel, nest, *rule.place), rule.loop->variable);
+    const std::optional<std::int64_t> step = step_of(flat(kernel, *rule.place), rule.loop->variable);
     if (!step || (rule.step && *step != *rule.step)) return rule.what;
   }
-  return "";
+  return rows_of_tiles(kernel, nest) ? "" : "rows of the first factor or of the sums have no step";
+}
+
+std::optional<TileRows> rows_of_tiles(const Kernel& kernel, const TileNest& nest) {
+  const std::int64_t rows = nest.rows->high[0].constant();
+  if (rows == 1) return TileRows{1, 0, 0};
+  const std::vector<std::int64_t> a = steps_of_rows(flat(kernel, *nest.a), *nest.rows),
+                                  sums = steps_of_rows(flat(kernel, *nest.sums), *nest.rows);
+  if (a.empty() || sums.empty()) return std::nullopt;
+  const auto is_other = [&](std::size_t i) { return a[i] != a[0] || sums[i] != sums[0]; };
+  std::size_t run = 1;  // rows
+  while (run < a.size() + 1 && !is_other(run - 1)) ++run;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if ((i + 1) % run != 0 && is_other(i)) return std::nullopt;
+  if (rows % static_cast<std::int64_t>(run) != 0) return std::nullopt;
+  return TileRows{static_cast<std::int64_t>(run), a[0], sums[0]};
 }
 
 void write_tile_nest(KernelBuilder& builder, const TileProduct& p) {

@@ -42,11 +42,18 @@ std::optional<TileNest> tile_nest(const ForStmt& loop);
 std::string refused_by_matrix_unit(const Kernel& kernel, const TileNest& nest);
 
 inline constexpr std::int64_t kTileRows = 16, kTileColumns = 16, kTilePairs = 16;
-// So many rows are tiles of equal height, the fewest; the last may have some of the one before again.
+// So many rows of a run are tiles of equal height, the fewest; the last may have some of the one before again.
 constexpr std::int64_t tiles_of_rows(std::int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
 constexpr std::int64_t height_of_tiles(std::int64_t rows) {
   return (rows + tiles_of_rows(rows) - 1) / tiles_of_rows(rows);
 }
+
+// Rows come in runs, each of which is tiles: in a run a factor's rows and those of the sums are steps apart.
+struct TileRows {
+  std::int64_t run, step_of_a, step_of_sums;
+};
+// Nothing, if they do not.
+std::optional<TileRows> rows_of_tiles(const Kernel& kernel, const TileNest& nest);
 
 // Writes one: sums[i, j] = the products over `terms` (extents, outermost first) and the pairs of each. The places are
 // asked for once, with the loops' variables: `at` of the terms.

@@ -52,6 +52,9 @@ inline constexpr std::int64_t kLeastTermsOfMatrix = 8, kMostRowsOfMatrix = 64;
 // The same for rows of pixels that are one tile: 2 of 56 or 4 of 28 take 0.93 to 0.98 of the time, 7 of 7 0.6 to 0.87
 // (1x1, Sapphire Rapids).
 inline constexpr std::int64_t kMostRowsTogether = 112;
+// Of so many terms two rows of up to 16 pixels are a tile, since weights come from L2 for each: 3x3 of 256 at 14x14 and
+// of 512 at 7x7 take 0.77 to 0.8 of the time, 1024 -> 256 and 512 0.95 to 0.97; 256 -> 1024 1.08 (Sapphire Rapids).
+inline constexpr std::int64_t kLeastTermsOfTwoRows = 1024;
 // Channels of which neighbouring taps are one row, so that vectors of a panel hold whole pixels.
 inline constexpr std::int64_t kMostChannelsOfTaps = 8;
 // Vectors of outputs whose epilogue reads as many elements of other tensors: joins of ResNet-50, of 256 to 512 outputs,

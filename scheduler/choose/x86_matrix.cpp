@@ -111,17 +111,21 @@ class RowsOfPixels : X86Chooser {
     return best;
   }
 
-  // Rows of pixels that follow each other in memory and are one tile, where those are fewer tiles of the unit.
+  // Rows of pixels of a tile of the nest. Where they follow each other in memory, those that are fewer tiles of the
+  // unit; else two, if a row is one tile, so that a tile of weights is multiplied twice.
   std::int64_t rows_together(int p, int q, std::int64_t of_task) const {
+    if (s_.merges_taps() || p < 0 || p + 1 != q || of_task < 2 || extent(q) < 2) return 1;
+    const auto fits = [&](std::int64_t count) { return of_task % count == 0 || extent(p) % of_task == 0; };
+    const bool long_sums = c_.terms() >= tuning::kLeastTermsOfTwoRows;
+    const std::int64_t two = ir::tiles_of_rows(extent(q)) == 1 && long_sums && fits(2) ? 2 : 1;
     const Window rows = window_of(p), columns = window_of(q);
-    if (!reads_in_place() || p + 1 != q || rows.stride * columns.stride != 1 || rows.in != extent(p) ||
-        columns.in != extent(q))
-      return 1;
-    std::int64_t best = 1, least = of_task * ir::tiles_of_rows(extent(q)) - 1;
+    if (!reads_in_place() || rows.stride * columns.stride != 1 || rows.in != extent(p) || columns.in != extent(q))
+      return two;
+    std::int64_t best = two, least = of_task * ir::tiles_of_rows(extent(q)) - 1;
     for (std::int64_t count = 2; count <= of_task && count * extent(q) <= tuning::kMostRowsTogether; ++count) {
       const std::int64_t tiles =
           of_task / count * ir::tiles_of_rows(count * extent(q)) + ir::tiles_of_rows(of_task % count * extent(q));
-      if ((of_task % count == 0 || of_task == extent(p)) && tiles <= least) best = count, least = tiles;
+      if (fits(count) && tiles <= least) best = count, least = tiles;
     }
     return best;
   }

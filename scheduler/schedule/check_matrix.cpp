@@ -54,22 +54,13 @@ class Check {
     return s_.tile.size() == 2 ? rows_of_two_dims() : "";
   }
 
-  // Whole rows of pixels that follow each other in memory.
+  // Several rows of an image, each whole.
   std::string rows_of_two_dims() {
     const int rows = c_.find(s_.tile[0].dims[0]), pixels = c_.find(s_.tile[1].dims[0]);
-    if (s_.tile[1].dims.size() != 1 || !s_.panel_a.empty() || rows + 1 != pixels ||
-        s_.tile[1].count != c_.dim(s_.tile[1].dims[0]).extent || is_cut(s_.tile[1].dims[0]))
-      return fmt::format("rows of a matrix unit along {} and {} are whole rows of pixels without a panel",
+    if (s_.tile[1].dims.size() != 1 || rows + 1 != pixels || is_cut(s_.tile[1].dims[0]) ||
+        s_.tile[1].count != c_.dim(s_.tile[1].dims[0]).extent || !s_.combine.empty())
+      return fmt::format("rows of a matrix unit along {} and {} are not several whole rows of pixels",
                          s_.tile[0].dims[0], s_.tile[1].dims[0]);
-    for (std::size_t i = 0; i < c_.a.index.size(); ++i) {
-      for (const int d : {rows, pixels}) {
-        const ir::ContractionDim& dim = c_.dims[static_cast<std::size_t>(d)];
-        const std::int64_t step = c_.a.index[i].coefficient_of(d);
-        if (step != 0 && (step != 1 || c_.a.extents[i] != dim.extent))
-          return fmt::format("{} moves by {} over {} elements, so rows of pixels do not follow each other", dim.name,
-                             step, c_.a.extents[i]);
-      }
-    }
     return "";
   }
 

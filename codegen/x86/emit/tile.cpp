@@ -21,14 +21,16 @@ constexpr std::int64_t kWord = 4, kAtOnce = 2;  // bytes of an element of a tile
 constexpr std::uint8_t kSums = 0, kRows = 4, kColumns = 6;  // the first register of each kind
 
 std::int64_t extent(const ir::ForStmt& loop) { return loop.high[0].constant(); }
-std::int64_t height(const TileNest& nest) { return ir::height_of_tiles(extent(*nest.rows)); }
+ir::TileRows rows_of(const Emitter& e, const TileNest& nest) { return *ir::rows_of_tiles(e.kernel, nest); }
 
 // What ldtilecfg reads: palette 1, then the bytes of a row and the rows of each register.
 struct Configuration {
   std::int64_t height, pairs;
   friend bool operator==(const Configuration&, const Configuration&) = default;
 };
-Configuration configuration_of(const TileNest& nest) { return {height(nest), extent(*nest.pairs)}; }
+Configuration configuration_of(const Emitter& e, const TileNest& nest) {
+  return {ir::height_of_tiles(rows_of(e, nest).run), extent(*nest.pairs)};
+}
 
 void configure(Emitter& e, const Configuration& c) {
   std::vector<std::uint8_t> bytes(64);
@@ -59,13 +61,13 @@ std::vector<TileNest> nests_in(const ir::Block& block) {
 
 class TileEmitter {
  public:
-  TileEmitter(Emitter& e, const TileNest& nest) : e_(e), nest_(nest) {
+  TileEmitter(Emitter& e, const TileNest& nest) : e_(e), nest_(nest), rows_(rows_of(e, nest)) {
     for (const ir::ForStmt* loop : {nest.rows, nest.columns, nest.pairs}) set(*loop, 0, extent(*loop) - 1);
     a_ = flatten(e, *nest.a), b_ = flatten(e, *nest.b), sums_ = flatten(e, *nest.sums);
   }
 
   void emit() {
-    const std::int64_t row_tiles = ir::tiles_of_rows(extent(*nest_.rows)),
+    const std::int64_t row_tiles = extent(*nest_.rows) / rows_.run * ir::tiles_of_rows(rows_.run),
                        column_tiles = extent(*nest_.columns) / ir::kTileColumns;
     for (std::int64_t i = 0; i < row_tiles; i += kAtOnce)
       for (std::int64_t j = 0; j < column_tiles; j += kAtOnce)
@@ -82,9 +84,7 @@ class TileEmitter {
     FJ_ASSERT(!index.lane_dependent(), "a tile stands in a loop of lanes");
     return address(e_, place.memory, index.uniform, kWord, index.constant * kWord);
   }
-  Value* step(const ir::Index& flat, const ir::ForStmt& loop) {
-    return e_.b.getInt64(static_cast<std::uint64_t>(flat.coefficient_of(loop.variable) * kWord));
-  }
+  Value* step(std::int64_t elements) { return e_.b.getInt64(static_cast<std::uint64_t>(elements * kWord)); }
   Value* tile(std::int64_t number) { return e_.b.getInt8(static_cast<std::uint8_t>(number)); }
 
   void block(std::int64_t first_row, std::int64_t rows, std::int64_t first_column, std::int64_t columns) {
@@ -93,7 +93,9 @@ class TileEmitter {
     };
     const auto sum = [](std::int64_t i, std::int64_t j) { return kSums + i * kAtOnce + j; };
     const auto to_row = [&](std::int64_t i) {
-      const std::int64_t row = std::min((first_row + i) * height(nest_), extent(*nest_.rows) - height(nest_));
+      const std::int64_t tiles = ir::tiles_of_rows(rows_.run), height = ir::height_of_tiles(rows_.run),
+                         run = (first_row + i) / tiles, tile = (first_row + i) % tiles,
+                         row = run * rows_.run + std::min(tile * height, rows_.run - height);
       set(*nest_.rows, row, row);
     };
     const auto to_column = [&](std::int64_t j) {
@@ -108,12 +110,12 @@ class TileEmitter {
       each(columns, [&](std::int64_t j) {
         to_column(j);
         e_.b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {},
-                             {tile(kColumns + j), at(*nest_.b, b_), step(b_, *nest_.pairs)});
+                             {tile(kColumns + j), at(*nest_.b, b_), step(b_.coefficient_of(nest_.pairs->variable))});
       });
       each(rows, [&](std::int64_t i) {
         to_row(i);
         e_.b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {},
-                             {tile(kRows + i), at(*nest_.a, a_), step(a_, *nest_.rows)});
+                             {tile(kRows + i), at(*nest_.a, a_), step(rows_.step_of_a)});
         each(columns, [&](std::int64_t j) {
           e_.b.CreateIntrinsic(llvm::Intrinsic::x86_tdpbf16ps, {},
                                {tile(sum(i, j)), tile(kRows + i), tile(kColumns + j)});
@@ -124,7 +126,7 @@ class TileEmitter {
       each(columns, [&](std::int64_t j) {
         to_row(i), to_column(j);
         e_.b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},
-                             {tile(sum(i, j)), at(*nest_.sums, sums_), step(sums_, *nest_.rows)});
+                             {tile(sum(i, j)), at(*nest_.sums, sums_), step(rows_.step_of_sums)});
       });
     });
   }
@@ -161,6 +163,7 @@ class TileEmitter {
 
   Emitter& e_;
   const TileNest& nest_;
+  const ir::TileRows rows_;
   ir::Index a_, b_, sums_;  // the flat elements
 };
 
@@ -171,9 +174,9 @@ void open_tiles(Emitter& e, const ir::Block& body) {
   const std::vector<TileNest> nests = nests_in(body);
   e.has_tiles = !nests.empty();
   if (nests.empty()) return;
-  const Configuration first = configuration_of(nests[0]);
+  const Configuration first = configuration_of(e, nests[0]);
   e.tiles_are_alike =
-      std::all_of(nests.begin(), nests.end(), [&](const TileNest& nest) { return configuration_of(nest) == first; });
+      std::all_of(nests.begin(), nests.end(), [&](const TileNest& nest) { return configuration_of(e, nest) == first; });
   if (e.tiles_are_alike) configure(e, first);
 }
 
@@ -184,7 +187,7 @@ void close_tiles(Emitter& e) {
 void emit_tile(Emitter& e, const ir::ForStmt& s) {
   const std::optional<TileNest> nest = ir::tile_nest(s);
   FJ_ASSERT(nest, "a tile loop of another form");
-  if (!e.tiles_are_alike) configure(e, configuration_of(*nest));
+  if (!e.tiles_are_alike) configure(e, configuration_of(e, *nest));
   TileEmitter(e, *nest).emit();
 }
 

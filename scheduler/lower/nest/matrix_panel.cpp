@@ -37,15 +37,8 @@ std::int64_t odd_lines(std::int64_t words) {
 // What the schedule has no panel for is read where it is, if pairs lie side by side there.
 bool Nest::copies_words() const {
   if (s_.matrix == 0 || !s_.panel_a.empty()) return false;
-  if (kernel_.words_of(value_a_) < 0) return true;
-  const std::vector<int> order = physical_order(kernel_.graph().value(value_a_).type());
-  std::vector<int> innermost = tile_dims_.size() == 2 ? tile_dims_ : std::vector<int>();
-  innermost.push_back(dot_);
-  for (std::size_t i = 0; i < innermost.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(order[order.size() - innermost.size() + i]);
-    if (c_.a.index[axis].coefficient_of(innermost[i]) != 1) return true;
-  }
-  return false;
+  const int last = innermost_dim(kernel_.graph().value(value_a_).type());
+  return kernel_.words_of(value_a_) < 0 || c_.a.index[static_cast<std::size_t>(last)].coefficient_of(dot_) != 1;
 }
 
 // Pairs innermost, those of neighbouring pixels side by side where taps are merged; or pixels of a row, pairs,
@@ -57,7 +50,6 @@ void Nest::order_for_matrix_unit(Panel& panel) const {
     });
   };
   if (s_.merges_taps()) last(c_.find(s_.unroll[0].dims[0]));
-  if (tile_dims_.size() == 2) last(tile_dims_[0]), last(tile_dims_[1]);
   if (!merges_pairs()) return last(dot_);
   int pixel = -1;
   for (std::size_t i = 0; i < c_.dims.size(); ++i)

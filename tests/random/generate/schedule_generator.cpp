@@ -339,7 +339,7 @@ Schedule in_matrix_unit(Random& random, const Contraction& c, const Schedule& of
   s.pack_b = s.block();
   if (random.chance(50)) s.panel_a.clear();
   const std::size_t row = static_cast<std::size_t>(c.find(s.tile[0].dims[0]));
-  if (s.panel_a.empty() && random.chance(70) && row > 0 && !c.dims[row - 1].reduced) {  // several rows of pixels
+  if (random.chance(50) && row > 0 && !c.dims[row - 1].reduced) {  // several rows of pixels
     s.tile = {{{c.dims[row - 1].name}, random.from(2, 4)}, {{c.dims[row].name}, c.dims[row].extent}};
     std::erase_if(s.inner, [&](const auto& loop) { return loop.dims == s.tile[1].dims; });
   }

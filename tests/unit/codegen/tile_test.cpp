@@ -41,10 +41,10 @@ ir::Kernel product_kernel(const Shape& s) {
 const Shape kShapes[] = {{14, 32, 16, {3, 2}}, {28, 32, 12, {1, 3}}, {16, 16, 16, {1, 1}}, {45, 48, 2, {3, 5}},
                          {1, 16, 3, {1, 2}},   {52, 64, 10, {2, 2}}, {17, 32, 16, {2, 1}}, {49, 32, 4, {1, 3}}};
 
-// Rows are pixels of rows of seven, whose numbers have two digits, in memory and in the sums.
-ir::Kernel product_of_pixels() {
+// Rows are pixels of rows of seven, whose numbers have two digits, in memory and in the sums. Padded rows are runs.
+ir::Kernel product_of_pixels(std::int64_t padding) {
   ir::KernelBuilder builder("t", Isa::x86_amx);
-  const ir::MemId x = builder.buffer(ir::MemKind::read, DType::u32, {3, 7, 7, 32}, 64),
+  const ir::MemId x = builder.buffer(ir::MemKind::read, DType::u32, {3, 7, 7 + padding, 32}, 64),
                   w = builder.buffer(ir::MemKind::read, DType::u32, {32, 32}, 64),
                   y = builder.buffer(ir::MemKind::write, DType::f32, {3, 7, 7, 32}, 64);
   builder.loop(Index(0), Index(3), ir::Binding::threads, [&](Index task) {
@@ -77,7 +77,7 @@ ir::Kernel product_of_pixels() {
 }
 
 std::vector<ir::Kernel> product_kernels() {
-  std::vector<ir::Kernel> kernels{product_of_pixels()};
+  std::vector<ir::Kernel> kernels{product_of_pixels(0), product_of_pixels(2)};
   for (const Shape& shape : kShapes) kernels.push_back(product_kernel(shape));
   return kernels;
 }
@@ -136,8 +136,8 @@ TEST(TileLoops, OtherLoopsAreRefused) {
   refused("fma_low", "fma_high", "no product of matrices");
   refused(" tile {", " {", "fma_low outside a tile loop");
   refused("0..32", "0..24", "24 columns are not whole tiles of 16");
-  text = print(product_of_pixels());
-  refused("%i1 % 7,", "%i1 % 6,", "rows of the first factor have no step");
+  text = print(product_of_pixels(0));
+  refused("%i1 % 7,", "%i1 % 6,", "rows of the first factor or of the sums have no step");
 }
 
 }  // namespace
