@@ -59,7 +59,7 @@ class RowsOfPixels : X86Chooser {
     if (extent(q) > rows) add(s_.inner, name(q));
     for (const int d : roles_.sums)
       if (extent(d) > s_.held(name(d))) add(s_.inner, name(d));
-    if (!reads_in_place()) s_.panel_a = Schedule::kTask;
+    if (!reads_in_place(p, q)) s_.panel_a = Schedule::kTask;
     s_.pack_b = s_.block();
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
     return s_;
@@ -83,14 +83,20 @@ class RowsOfPixels : X86Chooser {
     return true;
   }
 
-  // Single taps of channels that lie side by side.
-  bool reads_in_place() const {
-    if (fused_.computes_a || fused_.innermost_of_a < 0 || extent(c_last()) % 2 != 0) return false;
+  bool has_single_taps() const {
     for (std::size_t i = 0; i < c_.a.index.size(); ++i) {
       const auto several = std::count_if(c_.a.index[i].terms.begin(), c_.a.index[i].terms.end(),
                                          [&](const ir::DimSum::Term& term) { return extent(term.dim) > 1; });
       if (several > 1 || c_.a.may_leave(static_cast<int>(i), c_.dims)) return false;
     }
+    return true;
+  }
+
+  // Channels that lie side by side, of single taps; not of a few pixels apart, which follow each other in a panel.
+  bool reads_in_place(int p, int q) const {
+    const std::int64_t step = window_of(p).stride * window_of(q).stride;
+    if (!has_single_taps() || fused_.computes_a || fused_.innermost_of_a < 0 || extent(c_last()) % 2 != 0) return false;
+    if (step > 1 && 2 * extent(q) <= ir::kTileRows) return false;
     return c_.a.index[static_cast<std::size_t>(fused_.innermost_of_a)].coefficient_of(c_last()) == 1;
   }
 
@@ -119,8 +125,8 @@ class RowsOfPixels : X86Chooser {
     const bool long_sums = c_.terms() >= tuning::kLeastTermsOfTwoRows;
     const std::int64_t two = ir::tiles_of_rows(extent(q)) == 1 && long_sums && fits(2) ? 2 : 1;
     const Window rows = window_of(p), columns = window_of(q);
-    if (!reads_in_place() || rows.stride * columns.stride != 1 || rows.in != extent(p) || columns.in != extent(q))
-      return two;
+    const bool all = rows.stride * columns.stride == 1 && rows.in == extent(p) && columns.in == extent(q);
+    if (!has_single_taps() || (reads_in_place(p, q) && !all)) return two;
     std::int64_t best = two, least = of_task * ir::tiles_of_rows(extent(q)) - 1;
     for (std::int64_t count = 2; count <= of_task && count * extent(q) <= tuning::kMostRowsTogether; ++count) {
       const std::int64_t tiles =

@@ -72,9 +72,12 @@ TEST(Chosen, MatrixUnitsHaveRowsOfFewTiles) {
   expect(layer(512, 7, 2048, 1).forward(), amx, "tile p 7, q 7", in_nhwc);
   expect(layer(128, 28, 512, 1).forward(), amx, "tile p 4, q 28", in_nhwc);
   expect(layer(256, 14, 1024, 1).forward(), amx, "tile q 14", in_nhwc);  // two rows are as many tiles
+  expect(layer(512, 7, 2048, 1).forward(), amx, "tile p 7, q 7", computed);
   expect(layer(256, 14, 256, 3).forward(), amx, "tile p 2, q 14");
   expect(layer(1024, 14, 256, 1).forward(), amx, "tile p 2, q 14", in_nhwc);
   expect(layer(256, 28, 256, 3).forward(), amx, "tile q 28");
+  const Layer strided{16, 1024, 14, 2048, 1, 2, 1, DType::bf16};
+  expect(strided.forward(), amx, "tile p 7, q 7", in_nhwc), expect(strided.forward(), amx, "panel a task", in_nhwc);
   EXPECT_EQ(candidates(layer(256, 14, 64, 1).forward(), amx, in_nhwc).front().panel_a, "");
   EXPECT_EQ(candidates(layer(256, 14, 64, 3).forward(), amx, in_nhwc).front().panel_a, Schedule::kTask);
   EXPECT_EQ(candidates(layer(256, 14, 64, 1).forward(), amx, computed).front().panel_a, Schedule::kTask);
