@@ -138,6 +138,7 @@ TEST(TileLoops, OtherLoopsAreRefused) {
   refused("0..32", "0..24", "24 columns are not whole tiles of 16");
   text = print(product_of_pixels(0));
   refused("%i1 % 7,", "%i1 % 6,", "rows of the first factor or of the sums have no step");
+  refused("%i1 / 7,", "%i1 / 5,", "rows of the first factor or of the sums have no step");
 }
 
 }  // namespace

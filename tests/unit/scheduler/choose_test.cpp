@@ -60,7 +60,8 @@ TEST(Chosen, MatrixUnitsHaveRowsOfFewTiles) {
   };
   const ir::Contraction window = layer(64, 56, 64, 3).forward(), single = layer(64, 56, 256, 1).forward();
   expect(window, amx, "tile q 56"), expect(window, amx, "dot c 32"), expect(window, amx, "vector k 16 x 2");
-  expect(single, amx, "task n, p/2"), expect(single, amx, "vector k 16 x 8", {.elements_read = 2});
+  expect(single, amx, "tile p 2, q 56"), expect(single, amx, "task n, p"),
+      expect(single, amx, "vector k 16 x 8", {.elements_read = 2});
   expect(layer(512, 7, 512, 3).forward(), amx, "task k/64, n/8");
   expect(layer(24, 28, 64, 1).forward(), amx, "dot c 24"), expect(layer(64, 17, 64, 3).forward(), amx, "tile q 17");
   const auto images = [](std::int64_t channels, std::int64_t kernel) {
