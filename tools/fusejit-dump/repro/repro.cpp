@@ -223,6 +223,7 @@ int repro(const ReproOptions& options, Invocation& invocation) {
   repro.tasks = ir::cost(*step.kernel).tasks;
   repro.has_graph = meaning.has_value();
   const std::string code = code_text("asm", *step.kernel, plan.target);
+  repro.has_tiles = code.find("ldtilecfg") != std::string::npos;
 
   const Folder folder(options.output);
   write_buffers(folder, plan, step, shot, repro);

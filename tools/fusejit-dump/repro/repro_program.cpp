@@ -41,8 +41,9 @@ std::string repro_header(const Repro& repro) {
     text += fmt::format("    {{phase_{}, {}}},\n", i, repro.tasks[i]);
   return text + fmt::format(
                     "}};\nconstexpr long kScratchBytes = {}, kWorkBytes = {}, kMovedBytes = {};\n"
-                    "constexpr double kFlop = {:.1f};\n",
-                    repro.scratch_bytes, repro.work_bytes, repro.moved_bytes, repro.flop);
+                    "constexpr double kFlop = {:.1f};\n"
+                    "constexpr bool kTiles = {};  // of AMX, for which the system is asked first\n",
+                    repro.scratch_bytes, repro.work_bytes, repro.moved_bytes, repro.flop, repro.has_tiles);
 }
 
 std::string repro_readme(const Repro& repro) {

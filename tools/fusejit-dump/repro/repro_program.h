@@ -25,6 +25,7 @@ struct Repro {
   std::vector<std::int64_t> tasks;   // by phase
   std::int64_t scratch_bytes = 0, work_bytes = 0, moved_bytes = 0;
   double flop = 0;
+  bool has_tiles = false;       // in tile registers, which a process has to ask for
   bool is_interpreted = false;  // whether what is expected comes from the kernel interpreter
   bool has_graph = false;
   double relative = 0, absolute = 0;  // tolerance of what the graph gives: its sums have another order
