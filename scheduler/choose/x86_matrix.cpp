@@ -92,7 +92,8 @@ class RowsOfPixels : X86Chooser {
     return true;
   }
 
-  // Channels that lie side by side, of single taps; not of a few pixels apart, which follow each other in a panel.
+  // Channels that lie side by side, of single taps. Short rows of pixels that lie apart are copied: in a panel they
+  // follow each other, and make fewer tiles.
   bool reads_in_place(int p, int q) const {
     const std::int64_t step = window_of(p).stride * window_of(q).stride;
     if (!has_single_taps() || fused_.computes_a || fused_.innermost_of_a < 0 || extent(c_last()) % 2 != 0) return false;
@@ -107,7 +108,7 @@ class RowsOfPixels : X86Chooser {
     return 0;
   }
 
-  // Pixels of a tile: as few tiles of a matrix unit as can be; of those the most, but for what one register holds.
+  // Pixels of a tile of the nest: the most of those that make a row as few tiles of the unit as can be.
   static std::int64_t rows_of_tile(std::int64_t width) {
     std::int64_t best = 1, least = width + 1;
     for (std::int64_t rows = 2; rows <= std::min(width, tuning::kMostRowsOfMatrix); ++rows) {
