@@ -30,6 +30,19 @@ bool ContractionOperand::may_leave(int d, const std::vector<ContractionDim>& dim
   return low < 0 || high >= extents[static_cast<std::size_t>(d)];
 }
 
+bool ContractionOperand::is_window(int d, const std::vector<ContractionDim>& dims) const {
+  const std::vector<DimSum::Term>& terms = index[static_cast<std::size_t>(d)].terms;
+  return std::count_if(terms.begin(), terms.end(), [&](const DimSum::Term& term) {
+           return dims[static_cast<std::size_t>(term.dim)].extent > 1;
+         }) > 1;
+}
+
+bool ContractionOperand::has_windows(const std::vector<ContractionDim>& dims) const {
+  for (int d = 0; d < static_cast<int>(index.size()); ++d)
+    if (is_window(d, dims) || may_leave(d, dims)) return true;
+  return false;
+}
+
 bool Contraction::share_index(int a, int b) const {
   return a != b && std::any_of(result.begin(), result.end(), [&](const DimSum& sum) {
            return sum.coefficient_of(a) != 0 && sum.coefficient_of(b) != 0;

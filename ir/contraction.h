@@ -49,6 +49,10 @@ struct ContractionOperand {
   bool mentions(int dim) const;
   // Logical dim `d` may lie outside of the operand.
   bool may_leave(int d, const std::vector<ContractionDim>& dims) const;
+  // Several dims of more than one element make up logical dim `d`, as a pixel and a tap do.
+  bool is_window(int d, const std::vector<ContractionDim>& dims) const;
+  // A logical dim is one, or may lie outside.
+  bool has_windows(const std::vector<ContractionDim>& dims) const;
 };
 
 struct Contraction {

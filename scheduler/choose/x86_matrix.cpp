@@ -66,10 +66,12 @@ class RowsOfPixels : X86Chooser {
   }
 
  private:
+  std::int64_t channels_in_pairs() const { return extent(c_last()) + extent(c_last()) % 2; }
+
   // All of few channels, for as many neighbouring taps as make a row of the unit.
   bool take_run_of_taps(int q) {
     const Window columns = window_of(q);
-    const std::int64_t channels = extent(c_last()) + extent(c_last()) % 2;
+    const std::int64_t channels = channels_in_pairs();
     const int taps = c_last() - 1;
     if (channels > tuning::kMostChannelsOfTaps || s_.lanes % std::max<std::int64_t>(1, channels / 2) != 0) return false;
     if (taps < 0 || columns.other != taps) return false;
@@ -83,20 +85,12 @@ class RowsOfPixels : X86Chooser {
     return true;
   }
 
-  bool has_single_taps() const {
-    for (std::size_t i = 0; i < c_.a.index.size(); ++i) {
-      const auto several = std::count_if(c_.a.index[i].terms.begin(), c_.a.index[i].terms.end(),
-                                         [&](const ir::DimSum::Term& term) { return extent(term.dim) > 1; });
-      if (several > 1 || c_.a.may_leave(static_cast<int>(i), c_.dims)) return false;
-    }
-    return true;
-  }
-
   // Channels that lie side by side, of single taps. Short rows of pixels that lie apart are copied: in a panel they
   // follow each other, and make fewer tiles.
   bool reads_in_place(int p, int q) const {
     const std::int64_t step = window_of(p).stride * window_of(q).stride;
-    if (!has_single_taps() || fused_.computes_a || fused_.innermost_of_a < 0 || extent(c_last()) % 2 != 0) return false;
+    if (c_.a.has_windows(c_.dims) || fused_.computes_a || fused_.innermost_of_a < 0 || extent(c_last()) % 2 != 0)
+      return false;
     if (step > 1 && 2 * extent(q) <= ir::kTileRows) return false;
     return c_.a.index[static_cast<std::size_t>(fused_.innermost_of_a)].coefficient_of(c_last()) == 1;
   }
@@ -127,7 +121,7 @@ class RowsOfPixels : X86Chooser {
     const std::int64_t two = ir::tiles_of_rows(extent(q)) == 1 && long_sums && fits(2) ? 2 : 1;
     const Window rows = window_of(p), columns = window_of(q);
     const bool all = rows.stride * columns.stride == 1 && rows.in == extent(p) && columns.in == extent(q);
-    if (!has_single_taps() || (reads_in_place(p, q) && !all)) return two;
+    if (c_.a.has_windows(c_.dims) || (reads_in_place(p, q) && !all)) return two;
     std::int64_t best = two, least = of_task * ir::tiles_of_rows(extent(q)) - 1;
     for (std::int64_t count = 2; count <= of_task && count * extent(q) <= tuning::kMostRowsTogether; ++count) {
       const std::int64_t tiles =
@@ -156,8 +150,7 @@ class RowsOfPixels : X86Chooser {
   Tasks tasks_of(int p, int q, std::int64_t images, bool may_take_several) const {
     const Window columns = window_of(q), rows = window_of(p);
     const std::int64_t taps = rows.other < 0 ? 1 : extent(rows.other), outputs = extent(vector_),
-                       channels = ir::ceil_divide<std::int64_t>(extent(c_last()), 2) * 2,
-                       row = columns.in * channels * bytes(DType::bf16) * rows.stride,
+                       row = columns.in * channels_in_pairs() * bytes(DType::bf16) * rows.stride,
                        weights = c_.terms() * outputs * bytes(DType::bf16), sums = extent(q) * s_.block() * 4;
     const auto at = [](std::int64_t n) { return static_cast<double>(n); };
     Tasks best;

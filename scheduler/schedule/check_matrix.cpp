@@ -32,19 +32,13 @@ class Check {
     if (s_.matrix % 2 != 0 || s_.matrix < 4 || s_.matrix > kMost)
       return fmt::format("a row of a matrix unit has 4 to {} terms, an even number, not {}", kMost, s_.matrix);
     if (s_.lanes != ir::kTileColumns) return fmt::format("a matrix unit has {} outputs at a time", ir::kTileColumns);
-    if (s_.panel_a.empty() && (!s_.combine.empty() || has_windows()))
+    if (s_.panel_a.empty() && (!s_.combine.empty() || c_.a.has_windows(c_.dims)))
       return "a matrix unit multiplies a panel of a, unless that has single taps and no padding";
     if (c_.a.mentions(c_.find(s_.vector)))
       return fmt::format("a matrix unit multiplies every element of a with all outputs, and a has {} too", s_.vector);
     if (s_.tiles_a || !s_.flush.dims.empty() || !s_.fetch.dims.empty() || s_.unroll_within)
       return "products in a matrix unit have no tiles in their panel, no within, flush or fetch";
     return "";
-  }
-
-  bool has_windows() const {
-    for (std::size_t i = 0; i < c_.a.index.size(); ++i)
-      if (is_window(c_.a.index[i]) || c_.a.may_leave(static_cast<int>(i), c_.dims)) return true;
-    return false;
   }
 
   std::string rows() {
@@ -146,9 +140,11 @@ class Check {
     if (s_.unroll.size() == 1) return "";
     if (s_.unroll.size() > 2 || s_.unroll[0].dims != std::vector{*along} || s_.held(s_.dot) != left_of(s_.dot))
       return fmt::format("a run of a matrix unit is of all {} of some {}", s_.dot, *along);
+    // Of single taps a panel has those pixels alone that are read.
     for (const ir::ContractionOperand* operand : {&c_.a, &c_.b})
-      for (const ir::DimSum& sum : operand->index)
-        if (const std::int64_t step = sum.coefficient_of(c_.find(*along)); step > 1 && is_window(sum))
+      for (std::size_t d = 0; d < operand->index.size(); ++d)
+        if (const std::int64_t step = operand->index[d].coefficient_of(c_.find(*along));
+            step > 1 && operand->is_window(static_cast<int>(d), c_.dims))
           return fmt::format("{} moves by {}, so its elements are no run", *along, step);
     return "";
   }
@@ -162,12 +158,6 @@ class Check {
     return c_.a.index.size() >= 3 ? last : std::nullopt;
   }
 
-  // Of single taps a panel has those pixels alone that are read.
-  bool is_window(const ir::DimSum& sum) const {
-    return std::count_if(sum.terms.begin(), sum.terms.end(), [&](const ir::DimSum::Term& term) {
-             return c_.dims[static_cast<std::size_t>(term.dim)].extent > 1;
-           }) > 1;
-  }
   bool is_cut(const std::string& dim) const {
     return std::any_of(s_.tasks.begin(), s_.tasks.end(), [&](const ScheduledLoop& loop) { return names(loop, dim); }) ||
            std::any_of(s_.outer.begin(), s_.outer.end(), [&](const ScheduledLoop& loop) { return names(loop, dim); });

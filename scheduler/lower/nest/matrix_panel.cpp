@@ -133,8 +133,7 @@ void Nest::fill_merged_row(const Panel& panel, std::vector<Index>& at, bool zero
 Arg Nest::merged_pair(const Panel& panel, const std::vector<Index>& at, const Index& pair) {
   const auto channel = static_cast<std::size_t>(panel.order.back());
   const std::int64_t channels = panel.of->extents[channel], pairs = panel.axes[channel].extent;
-  LogicalIndex index;
-  for (std::size_t i = 0; i < panel.axes.size(); ++i) index.push_back(panel.axes[i].low + at[i] * panel.axes[i].step);
+  LogicalIndex index = index_at(panel, at);
   Expression& expression = kernel_.expression();
   return expression.nested([&]() -> Arg {
     index[channel] = pair * 2;

@@ -139,6 +139,7 @@ class Nest : public ContractionLoops {
   void fetch_next(const Panel& panel);
   void plan_fetch_of_panel(std::size_t first);
   void fetch_ahead();
+  static LogicalIndex index_at(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg copied(const Panel& panel, const std::vector<ir::Index>& at);
   ir::Arg zero_factor() const;
   ir::Arg copied_where(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<ir::Index>& at);
@@ -188,6 +189,7 @@ class Nest : public ContractionLoops {
 
   // matrix_panel.cpp: panels of a matrix unit
   bool merges_pairs() const { return s_.matrix > 0 && !s_.combine.empty(); }
+  bool merges_words() const { return merges_pairs() || s_.merges_taps(); }
   bool copies_words() const;
   void order_for_matrix_unit(Panel& panel) const;
   std::vector<std::int64_t> merged_dims(const Panel& panel) const;

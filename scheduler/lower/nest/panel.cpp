@@ -76,7 +76,7 @@ void Nest::measure(Panel& panel) const {
 
 // In memory; coordinates by logical dim.
 std::vector<Index> Nest::place_in(const Panel& panel, const std::vector<Index>& at) const {
-  if (merges_pairs() || s_.merges_taps()) return merged_place(panel, at);
+  if (merges_words()) return merged_place(panel, at);
   std::vector<Index> place;
   if (panel.tile_axis >= 0) place.push_back(at[static_cast<std::size_t>(panel.tile_axis)] / panel.tile);
   for (const int d : panel.order)
@@ -94,7 +94,7 @@ bool Nest::computes(const Panel& panel) const { return !kernel_.comes_from_memor
 
 // Of its memory: whole vectors of a row, an odd number of them unless they are few, or tiles.
 std::vector<std::int64_t> Nest::dims_of(const Panel& panel) const {
-  if (merges_pairs() || s_.merges_taps()) return merged_dims(panel);
+  if (merges_words()) return merged_dims(panel);
   std::vector<std::int64_t> dims;
   const auto extent = [&](int d) { return panel.axes[static_cast<std::size_t>(d)].extent; };
   if (panel.tile_axis >= 0) dims.push_back(ir::ceil_divide(extent(panel.tile_axis), panel.tile));
@@ -407,9 +407,15 @@ void Nest::fetch_ahead() {
   });
 }
 
+// Of the operand, from a panel's coordinates.
+LogicalIndex Nest::index_at(const Panel& panel, const std::vector<Index>& at) {
+  LogicalIndex index;
+  for (std::size_t i = 0; i < panel.axes.size(); ++i) index.push_back(panel.axes[i].low + at[i] * panel.axes[i].step);
+  return index;
+}
+
 Arg Nest::copied(const Panel& panel, const std::vector<Index>& at) {
-  LogicalIndex first;
-  for (std::size_t i = 0; i < panel.axes.size(); ++i) first.push_back(panel.axes[i].low + at[i] * panel.axes[i].step);
+  const LogicalIndex first = index_at(panel, at);
   Expression& expression = kernel_.expression();
   int half = -1;  // of a pair may be outside
   for (std::size_t i = 0; i < panel.axes.size(); ++i)
