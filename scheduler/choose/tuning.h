@@ -80,9 +80,9 @@ inline constexpr double kPanelOfL1 = 0.27;
 // do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5. With the other operand first
 // 1024 -> 256 at 14x14 takes 0.90 to 0.92, 1024 -> 512 0.90 to 0.97, 2048 -> 512 at 7x7 0.98 to 1.0, but with a
 // gradient that is computed 1.02 to 1.06 (Zen 5).
-// Where L2 is slower they are copied to a panel of tiles, and tasks share out outputs and channels: 1024 -> 256 at
-// 14x14 takes 0.63 of the time, 1024 -> 512 0.7, 2048 -> 512 at 7x7 0.61 (Sapphire Rapids, told by its two FMA and no
-// faster dot product).
+// Where L2 is slower they are copied to a panel of tiles, and tasks share out outputs and channels: 1024 -> 256 at 14x14
+// takes 0.69 of the time, 1024 -> 512 0.72, 2048 -> 512 at 7x7 0.63 (Sapphire Rapids, told by its two FMA and no faster
+// dot product).
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
