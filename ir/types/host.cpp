@@ -90,6 +90,9 @@ std::int64_t cache_bytes(unsigned level, const Processor& p) {
 #endif
 }
 
+// Sums are cut into an eighth of a target's tasks at least (x86_weights.cpp): one for each processor.
+constexpr int kTasksOfProcessor = 8;
+
 }  // namespace
 
 Target Target::host() {
@@ -105,6 +108,9 @@ Target Target::host() {
   set_if_known(target.l3_bytes, 3);
   target.fma_per_cycle = fma_ports(target.isa, p);
   target.dot2_is_faster = p.amd && target.isa == Isa::x86_avx512bf16;
+  // Of the machine, not of what this process may use of it: numbers depend on how sums are cut.
+  for (const long processors = sysconf(_SC_NPROCESSORS_CONF); target.tasks < kTasksOfProcessor * processors;)
+    target.tasks *= 2;
   return target;
 }
 

@@ -80,9 +80,6 @@ inline constexpr double kPanelOfL1 = 0.27;
 // do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5. With the other operand first
 // 1024 -> 256 at 14x14 takes 0.90 to 0.92, 1024 -> 512 0.90 to 0.97, 2048 -> 512 at 7x7 0.98 to 1.0, but with a
 // gradient that is computed 1.02 to 1.06 (Zen 5).
-// Where L2 is slower they are copied to a panel of tiles, and tasks share out outputs and channels: 1024 -> 256 at 14x14
-// takes 0.69 of the time, 1024 -> 512 0.72, 2048 -> 512 at 7x7 0.63 (Sapphire Rapids, told by its two FMA and no faster
-// dot product).
 inline constexpr std::int64_t kBytesOfSets = 4096;
 // Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
 inline constexpr std::int64_t kLeastUsesOfPanel = 256;
@@ -105,6 +102,17 @@ inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 32;
 // A first operand that is not copied is shared out only where partial sums of images would be more than twice of L2:
 // with 1 and 2 MiB of weights 1.05 to 1.07 of the time, with 4 and 8 less (1x1, Zen 5, 1 MiB).
 inline constexpr std::int64_t kSharedWeightsOfL2 = 2;
+// Where L1 waits for L2, single taps of as many channels and outputs are copied to tiles, and half of L2 holds the sums
+// of a task: with fewer a copy is not repaid, with 64 that are computed 1.0 to 1.12, with 128 that are not 0.98
+// to 1.06. What it takes to copy an element to tiles, to copy or compute one of a row, and to write, read and add one
+// of a partial sum; how much more that may be in all so that tasks are twice as many. Those are an eighth of the
+// target's at least, so that larger shares of the weights need one copy. With all of it, of a step's time: 1024 -> 256
+// at 14x14 0.84, 512 -> 256 at 28x28 0.90, strides 0.72 to 0.91, 256 -> 1024 0.96; of MobileNet-v2 0.74 to 1.0; several
+// taps 0.90 to 1.01 (Sapphire Rapids, 2 MiB, told by its two FMA and no faster dot product).
+inline constexpr std::int64_t kLeastChannelsInL2 = 64, kLeastOutputsInL2 = 256, kLeastComputedInL2 = 96;
+inline constexpr double kCostOfTiles = 2, kCostOfRows = 1, kCostOfComputedRows = 2, kCostOfParts = 4,
+                        kWorthOfTasks = 1.15;
+inline constexpr int kTasksOfLargeSum = 8;
 // A panel of tiles: products with each of its elements at least; pixels that pass by (1x1: 196 and 224 in place of
 // 112 take 1.02 and 1.04 of the time at 28x28 and 56x56), with several taps at most so many; the parts of L2 that it
 // and the sums beside it take (Zen 5).

@@ -33,8 +33,11 @@ class TilesOfWeights : X86Chooser {
     if (groups == 1 && has_many_registers() && target_.fma_per_cycle == 2 && outputs % (4 * s_.lanes) == 0 &&
         (few || (!dot && suits_wide_tile(channels, product(taps), area_of_pixel(p, q)))))
       s_.vectors = 4;
-    const bool tiles = !few && !dot && groups == 1 && product(planes) == 1 &&
-                       window_of(p).stride * window_of(q).stride == 1 &&
+    const bool plain = !few && !dot && groups == 1 && product(planes) == 1;  // images of pixels, multiplied by FMA
+    const std::optional<Shares> in_l2 = plain && product(taps) == 1 && keeps_sums_in_l2(channels)
+                                            ? shares_in_l2(extent(n), extent(p) * extent(q), channels)
+                                            : std::nullopt;
+    const bool tiles = plain && !in_l2 && window_of(p).stride * window_of(q).stride == 1 &&
                        suits_tiles(extent(n), channels, product(taps));
     if (tiles) s_.vectors = kVectorsOfTiles;
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(outputs, s_.block()),
@@ -42,13 +45,12 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t at_once = dot ? 2 : 1;
     if (dot) s_.dot = name(n), s_.unroll = {{{name(n)}, 2}};
 
-    const bool few_sets = !few && !dot && groups == 1 && product(taps) == 1 && leaves_few_sets(q, channel);
-    const bool in_panel = dot || tiles || fused_.computes_a || few_sets;
+    const bool in_panel = dot || tiles || fused_.computes_a || in_l2;
     // Tasks that share out outputs and channels where those are many, else outputs and images.
     const std::optional<Shares> shares =
-        !few && groups == 1 && !tiles && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
-            ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0,
-                                few_sets ? target_.l2_bytes / 4 : target_.l2_bytes / 2)
+        in_l2 ? in_l2
+        : !few && groups == 1 && !tiles && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
+            ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0)
             : std::nullopt;
     const std::int64_t together = shares     ? shares->blocks
                                   : tiles    ? blocks_of_tiles(channels, product(taps))
@@ -56,11 +58,11 @@ class TilesOfWeights : X86Chooser {
                                              : 1;
     const std::int64_t tasks = shares ? target_.tasks : blocks / together * groups;
     // Every part of the sum is a partial result of all weights in memory: few parts, unless all of them stay in L2.
-    const std::int64_t few_parts = ir::ceil_divide<std::int64_t>(tuning::kTasksOfSums, tasks),
+    const std::int64_t few_parts = ir::ceil_divide<std::int64_t>(tasks_of_sums(), tasks),
                        wanted_parts = ir::ceil_divide<std::int64_t>(target_.tasks, tasks);
     Split parts =
         split(extent(n) / at_once,
-              shares ? 1
+              shares ? shares->parts
                      : std::min(wanted_parts,
                                 std::max(few_parts, target_.l2_bytes / std::max<std::int64_t>(1, weight_bytes()))));
     parts = of_one_size(parts);
@@ -104,7 +106,7 @@ class TilesOfWeights : X86Chooser {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     };
     if (in_panel) s_.panel_a = innermost();
-    s_.tiles_a = tiles || few_sets;
+    s_.tiles_a = tiles || in_l2;
     if (together > 1) add(s_.outer, name(roles_.outputs));
     if ((!few && !tiles) || dot || fused_.computes_b) s_.panel_b = innermost();
     if (few) {  // the taps of a row share a tile
@@ -126,7 +128,7 @@ class TilesOfWeights : X86Chooser {
         s_.fetch = {{name(n)}, images};
       }
       // Else what is fetched of the first operand for the next turn would take the place of what is read in this one.
-      s_.fetch_b = !tiles && !s_.fetch.dims.empty() && shares_sets(q, channel);
+      s_.fetch_b = !s_.tiles_a && !s_.fetch.dims.empty() && shares_sets(q, channel);
     }
     if (images > at_once) add(s_.inner, name(n));
     add_inner_window(p);
@@ -147,8 +149,9 @@ class TilesOfWeights : X86Chooser {
   // Four vectors of outputs by six channels: not where few of them, a tile each, make sums of more parts.
   bool suits_wide_tile(std::int64_t channels, std::int64_t taps, std::int64_t area) const {
     if (channels * taps < tuning::kLeastWeightsOfWideTile) return false;
-    return taps == 1 || (area == 1 && (weight_bytes() <= target_.l2_bytes / 4 ||
-                                       extent(roles_.outputs) >= tuning::kLeastOutputsOfWideTaps));
+    return taps == 1 || (area > 1 && waits_for_l2()) ||
+           (area == 1 &&
+            (weight_bytes() <= target_.l2_bytes / 4 || extent(roles_.outputs) >= tuning::kLeastOutputsOfWideTaps));
   }
   // The first operand is laid out tile by tile, so that a long run of pixels passes before the next tile: where weights
   // are few, each element is multiplied so often that its copy is little, and images alone are tasks enough.
@@ -201,29 +204,62 @@ class TilesOfWeights : X86Chooser {
   bool shares_sets(int q, int channel) const {
     return shares_a_set(window_of(q).stride * extent(channel) * bytes(c_.a.dtype));
   }
-  // Where that waits for L2, beside a gradient that is computed, the first operand is copied to tiles.
-  bool leaves_few_sets(int q, int channel) const {
-    return fused_.computes_b && !fused_.computes_a && target_.fma_per_cycle == 2 && !target_.dot2_is_faster &&
-           has_many_registers() && shares_sets(q, channel);
-  }
   // Elements of the first operand that are copied for each pixel: single taps skip those between.
   std::int64_t area_of_pixel(int p, int q) const {
     const std::int64_t stride = window_of(p).stride * window_of(q).stride;
     return product(taps_and_channel().taps) == 1 ? 1 : stride;
   }
-  // What a task has of weights that leave L2: blocks of outputs, channels.
+  // What a task has of all weights: blocks of outputs, channels. Parts of the images, each of which is a sum.
   struct Shares {
-    std::int64_t blocks = 1, channels = 1;
+    std::int64_t blocks = 1, channels = 1, parts = 1;
   };
+  // Where L2 is large and L1 waits for it, a task's sums stay in L2, and the first operand is copied to tiles.
+  bool waits_for_l2() const { return has_many_registers() && target_.fma_per_cycle == 2 && !target_.dot2_is_faster; }
+  std::int64_t tasks_of_sums() const {
+    return waits_for_l2() ? std::max(1, target_.tasks / tuning::kTasksOfLargeSum) : tuning::kTasksOfSums;
+  }
+  bool keeps_sums_in_l2(std::int64_t channels) const {
+    return waits_for_l2() && channels >= tuning::kLeastChannelsInL2 &&
+           extent(roles_.outputs) >= (fused_.computes_b ? tuning::kLeastComputedInL2 : tuning::kLeastOutputsInL2) &&
+           extent(roles_.outputs) % s_.block() == 0;
+  }
+  // The first operand is copied for each share of the outputs, the second for each share of the channels, all weights
+  // are written and read again for each part of the images: as few elements as enough tasks allow.
+  std::optional<Shares> shares_in_l2(std::int64_t images, std::int64_t pixels, std::int64_t channels) const {
+    const auto [enough, moved_by_enough] = least_moved(2 * tasks_of_sums(), images, pixels, channels);
+    const auto [fewer, moved_by_fewer] = least_moved(tasks_of_sums(), images, pixels, channels);
+    if (!enough || (fewer && moved_by_enough > tuning::kWorthOfTasks * moved_by_fewer)) return fewer;
+    return enough;
+  }
+  std::pair<std::optional<Shares>, double> least_moved(std::int64_t tasks, std::int64_t images, std::int64_t pixels,
+                                                       std::int64_t channels) const {
+    const std::int64_t outputs = extent(roles_.outputs), blocks = outputs / s_.block();
+    std::pair<std::optional<Shares>, double> least;
+    for (std::int64_t parts = 1; parts <= std::min(images, tasks); ++parts)
+      for (std::int64_t of_outputs = 1; of_outputs <= std::min(blocks, tasks); of_outputs *= 2)
+        for (std::int64_t of_channels = 1; of_channels <= tasks; of_channels *= 2) {
+          if (images % parts != 0 || blocks % of_outputs != 0 || channels % of_channels != 0) continue;
+          const Shares one{blocks / of_outputs, channels / of_channels, parts};
+          if (parts * of_outputs * of_channels < tasks || one.channels < tuning::kLeastChannelsOfTask ||
+              one.blocks * s_.block() * one.channels * bytes(fused_.compute) > target_.l2_bytes / 2)
+            continue;
+          const auto all = [](std::int64_t elements, double cost) { return static_cast<double>(elements) * cost; };
+          const double moved = all(images * pixels * channels * of_outputs, tuning::kCostOfTiles) +
+                               all(images * pixels * outputs * of_channels,
+                                   fused_.computes_b ? tuning::kCostOfComputedRows : tuning::kCostOfRows) +
+                               (parts > 1 ? all(parts * outputs * channels, tuning::kCostOfParts) : 0);
+          if (!least.first || moved <= least.second) least = {one, moved};
+        }
+    return least;
+  }
   // Each share of the outputs copies all of its channels' first operand, if that is copied, `area` elements of it for
   // each pixel; each share of the channels the second. As few copies as enough tasks allow, whose sums L2 keeps beside
   // panels.
   std::optional<Shares> shares_of_weights(std::int64_t blocks, std::int64_t channels, std::int64_t taps,
-                                          std::int64_t area, std::int64_t least_bytes) const {
-    if (weight_bytes() <= least_bytes || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
+                                          std::int64_t area) const {
+    if (weight_bytes() <= target_.l2_bytes / 2 || extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
     const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
-                       tasks =
-                           std::max<std::int64_t>(tuning::kTasksOfSums, ir::ceil_divide(weight_bytes(), most_bytes));
+                       tasks = std::max<std::int64_t>(tasks_of_sums(), ir::ceil_divide(weight_bytes(), most_bytes));
     std::optional<Shares> best;
     std::int64_t least = 0;
     for (std::int64_t parts = 1; channels % (parts * s_.lanes) == 0; parts *= 2) {

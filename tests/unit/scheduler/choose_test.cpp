@@ -190,13 +190,22 @@ TEST(Contraction, OperandsAreExchangedWhereNoWindowIsInTheWay) {
 }
 
 // Beside a gradient that is computed they stay the first: read where they are, or where L2 is slow copied to tiles.
-TEST(Chosen, ChannelsThatShareSetsAreCopiedBesideAGradient) {
+// As few copies and partial sums as eight tasks allow, or sixteen where that is little more.
+TEST(Chosen, SumsOfSingleTapsStayInALargeL2) {
   const FusedWork of_batch_norm{.computes_b = true};
   const ir::Contraction wide = Layer{16, 1024, 14, 256, 1}.weight_grad();
-  expect(wide, kSapphireRapids, "panel a p tiles, b p", of_batch_norm);
-  expect(wide, kSapphireRapids, "task k, c/256", of_batch_norm);
+  for (const char* line : {"task n/4, c/512", "outer n, p/7, k, c", "panel a p tiles, b k", "fetch p 7"})
+    expect(wide, kSapphireRapids, line, of_batch_norm);
   expect(wide, kZen5, "panel b p", of_batch_norm);
-  expect(Layer{16, 192, 14, 256, 1}.weight_grad(), kSapphireRapids, "panel b p", of_batch_norm);
+  expect(Layer{16, 1024, 14, 2048, 1, 2}.weight_grad(), kSapphireRapids, "task k/512, c/512");  // no parts of 8 MiB
+  expect(Layer{16, 512, 28, 128, 1}.weight_grad(), kSapphireRapids, "task n", of_batch_norm);   // parts of 256 KiB
+  expect(Layer{16, 512, 28, 128, 1}.weight_grad(), kSapphireRapids, "panel b p");               // too few outputs
+  expect(Layer{16, 576, 14, 96, 1}.weight_grad(), kSapphireRapids, "panel a p tiles, b k", of_batch_norm);
+  expect(Layer{16, 384, 14, 64, 1}.weight_grad(), kSapphireRapids, "panel b p", of_batch_norm);
+  expect(Layer{16, 256, 28, 256, 3, 2}.weight_grad(), kSapphireRapids, "task k/128, c/64",
+         {.computes_a = true, .computes_b = true});
+  // As many as the machine has processors.
+  expect(wide, Target::parse("x86:avx512,l1=48k,l2=2m,l3=64m,fma=2,tasks=256"), "task n/2, c/256", of_batch_norm);
 }
 
 TEST(Chosen, RowsThatPassByDivideAnImage) {
