@@ -204,6 +204,8 @@ TEST(Chosen, SumsOfSingleTapsStayInALargeL2) {
   expect(Layer{16, 384, 14, 64, 1}.weight_grad(), kSapphireRapids, "panel b p", of_batch_norm);
   expect(Layer{16, 256, 28, 256, 3, 2}.weight_grad(), kSapphireRapids, "task k/128, c/64",
          {.computes_a = true, .computes_b = true});
+  expect(Layer{16, 1024, 14, 2048, 1, 2}.weight_grad(), Target::parse("x86:avx512,l1=48k,l2=512k,fma=2"),
+         "task k/256, c/256");
   // As many as the machine has processors.
   expect(wide, Target::parse("x86:avx512,l1=48k,l2=2m,l3=64m,fma=2,tasks=256"), "task n/2, c/256", of_batch_norm);
 }
