@@ -47,11 +47,10 @@ class TilesOfWeights : X86Chooser {
 
     const bool in_panel = dot || tiles || fused_.computes_a || in_l2;
     // Tasks that share out outputs and channels where those are many, else outputs and images.
-    const std::optional<Shares> shares =
-        in_l2 ? in_l2
-        : !few && groups == 1 && !tiles && (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes)
-            ? shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0)
-            : std::nullopt;
+    std::optional<Shares> shares = in_l2;
+    if (!few && groups == 1 && !tiles && !shares &&
+        (in_panel || weight_bytes() > tuning::kSharedWeightsOfL2 * target_.l2_bytes))
+      shares = shares_of_weights(blocks, channels, product(taps), in_panel ? area_of_pixel(p, q) : 0);
     const std::int64_t together = shares     ? shares->blocks
                                   : tiles    ? blocks_of_tiles(channels, product(taps))
                                   : in_panel ? blocks_of_panel(blocks, channels, product(taps), dot)
