@@ -107,8 +107,8 @@ inline constexpr std::int64_t kSharedWeightsOfL2 = 2;
 // to 1.06. What it takes to copy an element to tiles, to copy or compute one of a row, and to write, read and add one
 // of a partial sum; how much more that may be in all so that tasks are twice as many. Those are an eighth of the
 // target's at least, so that larger shares of the weights need one copy. With all of it, of a step's time: 1024 -> 256
-// at 14x14 0.84, 512 -> 256 at 28x28 0.90, strides 0.72 to 0.91, 256 -> 1024 0.96; of MobileNet-v2 0.74 to 1.0; several
-// taps 0.90 to 1.01 (Sapphire Rapids, 2 MiB, told by its two FMA and no faster dot product).
+// at 14x14 0.84, 512 -> 256 at 28x28 0.90, strides 0.72 to 0.91, 256 -> 1024 0.96; of MobileNet-v2 0.73 to 1.02;
+// several taps 0.90 to 1.01 (Sapphire Rapids, 2 MiB, told by its two FMA and no faster dot product).
 inline constexpr std::int64_t kLeastChannelsInL2 = 64, kLeastOutputsInL2 = 256, kLeastComputedInL2 = 96;
 inline constexpr double kCostOfTiles = 2, kCostOfRows = 1, kCostOfComputedRows = 2, kCostOfParts = 4,
                         kWorthOfTasks = 1.15;

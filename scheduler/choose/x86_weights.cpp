@@ -234,10 +234,11 @@ class TilesOfWeights : X86Chooser {
                                                        std::int64_t channels) const {
     const std::int64_t outputs = extent(roles_.outputs), blocks = outputs / s_.block();
     std::pair<std::optional<Shares>, double> least;
-    for (std::int64_t parts = 1; parts <= std::min(images, tasks); ++parts)
+    for (std::int64_t parts = 1; parts <= std::min(images, tasks); ++parts) {
+      if (images % parts != 0) continue;
       for (std::int64_t of_outputs = 1; of_outputs <= std::min(blocks, tasks); of_outputs *= 2)
         for (std::int64_t of_channels = 1; of_channels <= tasks; of_channels *= 2) {
-          if (images % parts != 0 || blocks % of_outputs != 0 || channels % of_channels != 0) continue;
+          if (blocks % of_outputs != 0 || channels % of_channels != 0) continue;
           const Shares one{blocks / of_outputs, channels / of_channels, parts};
           if (parts * of_outputs * of_channels < tasks || one.channels < tuning::kLeastChannelsOfTask ||
               one.blocks * s_.block() * one.channels * bytes(fused_.compute) > target_.l2_bytes / 2)
@@ -249,6 +250,7 @@ class TilesOfWeights : X86Chooser {
                                (parts > 1 ? all(parts * outputs * channels, tuning::kCostOfParts) : 0);
           if (!least.first || moved <= least.second) least = {one, moved};
         }
+    }
     return least;
   }
   // Each share of the outputs copies all of its channels' first operand, if that is copied, `area` elements of it for

@@ -189,7 +189,6 @@ TEST(Contraction, OperandsAreExchangedWhereNoWindowIsInTheWay) {
       ir::Op::conv2d_weight_grad, {x, y}, {{"kernel_size", Numbers{1, 1}}, {"padding", Numbers{1, 1, 1, 1}}}))[0]));
 }
 
-// Beside a gradient that is computed they stay the first: read where they are, or where L2 is slow copied to tiles.
 // As few copies and partial sums as eight tasks allow, or sixteen where that is little more.
 TEST(Chosen, SumsOfSingleTapsStayInALargeL2) {
   const FusedWork of_batch_norm{.computes_b = true};
