@@ -82,8 +82,13 @@ class Neighbours {
   void fetches() {
     if (!of_.fetch.dims.empty()) {
       Schedule s = of_;
-      s.fetch = {}, s.fetch_b = false;
+      s.fetch = {}, s.fetch_b = s.fetch_packed = false;
       add(std::move(s));
+      if (of_.winograd > 0 && of_.pack_b > 0) {
+        s = of_;
+        s.fetch_packed = !of_.fetch_packed;
+        add(std::move(s));
+      }
       if (!of_.panel_b.empty()) {
         s = of_;
         s.fetch_b = !of_.fetch_b;

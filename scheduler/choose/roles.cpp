@@ -15,6 +15,10 @@ std::int64_t power_of_two_in(std::int64_t n, std::int64_t most) {
 
 bool shares_a_set(std::int64_t bytes_apart) { return bytes_apart % tuning::kBytesOfSets == 0; }
 
+bool waits_for_l2(const Target& target) {
+  return target.vector_registers() >= 32 && target.fma_per_cycle == 2 && !target.dot2_is_faster;
+}
+
 Roles roles_of(const ir::Contraction& c) {
   Roles roles;
   for (std::size_t i = 0; i < c.dims.size(); ++i) {

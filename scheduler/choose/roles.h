@@ -31,6 +31,8 @@ bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 
 // What lies so many bytes apart lies in one set of L1.
 bool shares_a_set(std::int64_t bytes_apart);
+// Products of f32 are as fast as L1 is filled from a large L2, and L3 is far: Intel's of two FMAs a cycle.
+bool waits_for_l2(const Target& target);
 
 // Largest power of two up to `most` that divides n.
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);

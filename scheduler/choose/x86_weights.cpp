@@ -212,8 +212,8 @@ class TilesOfWeights : X86Chooser {
   struct Shares {
     std::int64_t blocks = 1, channels = 1, parts = 1;
   };
-  // Where L2 is large and L1 waits for it, a task's sums stay in L2, and the first operand is copied to tiles.
-  bool waits_for_l2() const { return has_many_registers() && target_.fma_per_cycle == 2 && !target_.dot2_is_faster; }
+  // There a task's sums stay in L2, and the first operand is copied to tiles.
+  bool waits_for_l2() const { return scheduler::waits_for_l2(target_); }
   std::int64_t tasks_of_sums() const {
     return waits_for_l2() ? std::max(1, target_.tasks / tuning::kTasksOfLargeSum) : tuning::kTasksOfSums;
   }

@@ -32,6 +32,7 @@ class WinogradChooser {
       return false;
     const double direct =
         kWinogradTaps * kWinogradTaps * products * at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
+    if (cycles_ > 0) return cycles_ < tuning::kWinogradGain * direct;
     // The transformed weights, or their sums, come and go once for the patches that are at hand together.
     const double moved = points * elements * 4 * (dims_.of_weights ? 2 : 1) / at(patches_at_once());
     const double rate =
@@ -83,26 +84,101 @@ class WinogradChooser {
     return best;
   }
 
-  // Where the patches are few tasks, outputs are shared out too; their tasks take the same inputs to the points again.
   void results(const FusedWork& fused) {
     s_.pack_b = s_.block();
     if (const std::int64_t unrolled = std::min(extent(dims_.c), tuning::kUnrolledChannels); unrolled > 1)
       s_.unroll = {{{name(dims_.c)}, unrolled}};
     s_.stream = fused.result_bytes >= target_.l3_bytes / 2;
+    waits_for_l2(target_) && 2 * bytes_of_weights() > target_.l2_bytes ? weights_pass() : patches_pass();
+    if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
+    if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
+    share_out_outputs(ir::ceil_divide(blocks(), shares_));
+    Extent tile{{}, held(patches_at_once())};
+    for (const int d : {dims_.n, dims_.p, dims_.q})
+      if (d >= 0) tile.dims.push_back(name(d));
+    s_.tile = {tile};
+  }
+
+  // Where the patches are few tasks, outputs are shared out too; their tasks take the same inputs to the points again.
+  void patches_pass() {
     const bool leave_l2 = bytes_of_weights() > tuning::kStreamedWeightsOfL2 * target_.l2_bytes;
     if (weights_come_from_memory())
       take_patches(patches_of_l2(extent(dims_.c) + s_.block()), tuning::kManyPatches, extent(dims_.n));
     else
       take_patches(tuning::kMostPixels, leave_l2 ? tuning::kMostPixels : tuning::kLeastPatches, extent(dims_.n));
-    if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
-    if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
     const std::int64_t tasks = ir::ceil_divide(extent(dims_.n), images_) * ir::ceil_divide(rows(), rows_);
-    shares_ = std::min(blocks() / tuning::kLeastBlocks, ir::ceil_divide(tuning::kWinogradTasks, tasks));
-    share_out_outputs(ir::ceil_divide(blocks(), std::max<std::int64_t>(shares_, 1)));
-    Extent tile{{}, held(patches_at_once())};
-    for (const int d : {dims_.n, dims_.p, dims_.q})
-      if (d >= 0) tile.dims.push_back(name(d));
-    s_.tile = {tile};
+    shares_ =
+        std::clamp<std::int64_t>(blocks() / tuning::kLeastBlocks, 1, ir::ceil_divide(tuning::kWinogradTasks, tasks));
+  }
+
+  // What a task has: rows of patches of an image, or several images; a share of the outputs, so many blocks of which
+  // meet its patches together.
+  struct Blocking {
+    std::int64_t rows = 1, images = 1, shares = 1, together = 1;
+    double cycles = 0;
+  };
+  // Weights that L2 does not hold come from an L3 that is far, once for a task's patches, fetched ahead. Many patches,
+  // though what they read may leave L2 too.
+  void weights_pass() {
+    const Blocking best = fewest_cycles();
+    rows_ = best.rows, images_ = best.images, shares_ = best.shares, cycles_ = best.cycles;
+    if (best.together > 1) s_.outer = {{{name(dims_.k)}, best.together * s_.block()}};
+    s_.fetch_packed = weights_leave_l2(best, patches_at_once()) > 0;
+  }
+  // Of as many tasks as there should be, or of half as many where those take much less. Where a row of patches is too
+  // long for one, no schedule is legal.
+  Blocking fewest_cycles() const {
+    for (std::int64_t tasks = tasks_of_weights(); tasks > 0; tasks /= 2) {
+      const std::optional<Blocking> enough = fewest_cycles(tasks), fewer = fewest_cycles(tasks / 2);
+      if (!enough) continue;
+      return fewer && enough->cycles > tuning::kWorthOfWeightTasks * fewer->cycles ? *fewer : *enough;
+    }
+    return {};
+  }
+  std::optional<Blocking> fewest_cycles(std::int64_t least_tasks) const {
+    std::optional<Blocking> best;
+    for (Blocking b{.rows = 1}; b.rows <= rows(); ++b.rows) {
+      for (b.images = 1; b.images <= (b.rows == rows() ? extent(dims_.n) : 1); ++b.images) {
+        const std::int64_t patches = b.images * b.rows * columns(),
+                           tasks = ir::ceil_divide(extent(dims_.n), b.images) * ir::ceil_divide(rows(), b.rows);
+        if (patches > std::max(tuning::kMostPatches, columns())) break;
+        for (b.shares = 1; b.shares <= blocks(); b.shares *= 2) {
+          if (blocks() % b.shares != 0 || tasks * b.shares < least_tasks) continue;
+          for (b.together = 1; b.together <= tuning::kWeightBlocksTogether; b.together *= 2) {
+            if (blocks() / b.shares % b.together != 0 ||
+                inputs_bytes(patches) + sums_of_blocks(b, patches) > kMostWinogradScratch)
+              break;
+            b.cycles = cycles_of(b, patches, tasks);
+            if (!best || b.cycles < best->cycles) best = b;
+          }
+        }
+      }
+    }
+    return best;
+  }
+  std::int64_t inputs_bytes(std::int64_t patches) const {
+    return kPoints * patches * ir::ceil_divide<std::int64_t>(extent(dims_.c), s_.lanes) * s_.lanes * bytes(DType::f32);
+  }
+  std::int64_t sums_of_blocks(const Blocking& b, std::int64_t patches) const {
+    return kPoints * patches * b.together * s_.block() * bytes(DType::f32);
+  }
+  // Of the weights, as many bytes as L2 has no room for beside a task's patches and their sums.
+  double weights_leave_l2(const Blocking& b, std::int64_t patches) const {
+    const std::int64_t room =
+        std::max<std::int64_t>(target_.l2_bytes - inputs_bytes(patches) - sums_of_blocks(b, patches), 0);
+    return std::max(at(bytes_of_weights()) - tuning::kPartOfRoom * at(room), 0.0);
+  }
+  double cycles_of(const Blocking& b, std::int64_t patches, std::int64_t tasks) const {
+    const double all = at(patches * tasks), points = kPoints, channels = at(extent(dims_.c)),
+                 outputs = vectors(extent(dims_.k)), inputs = at(inputs_bytes(patches));
+    // Inputs at all points are written once a share and read once for each blocks that meet them together.
+    const double leave = std::clamp(inputs / (tuning::kPatchesInL2 * at(target_.l2_bytes)) - 1, 0.0, 1.0),
+                 read = leave * inputs * at(tasks * (b.shares + blocks() / b.together)),
+                 fetched = at(bytes_of_weights()) + weights_leave_l2(b, patches) * at(tasks - 1);
+    return points * all * channels * outputs / target_.fma_per_cycle / tuning::kPartOfPeak +
+           all * (tuning::kWinogradInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
+                  tuning::kWinogradResultCycles * outputs) +
+           fetched / tuning::kFetchedBytesPerCycle + read / tuning::kReadBytesPerCycle;
   }
 
   // Tasks have few outputs, so that the sums at all points stay in a cache, and then images.
@@ -110,10 +186,9 @@ class WinogradChooser {
     share_out_outputs(std::min(blocks(), tuning::kBlocksOfWeights));
     share_out_channels();
     const std::int64_t images = ir::ceil_divide(
-        extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tuning::kWinogradTasks, shares_ * channel_shares_)));
+        extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tasks_of_weights(), shares_ * channel_shares_)));
     parts_ = ir::ceil_divide(extent(dims_.n), images);
-    take_patches(patches_of_l2(extent(dims_.c) / channel_shares_ + extent(dims_.k) / shares_), tuning::kManyPatches,
-                 images);
+    take_patches(patches_of_weights(), tuning::kManyPatches, images);
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
     if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
     if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
@@ -126,6 +201,17 @@ class WinogradChooser {
       s_.combine.clear();
       for (const int d : fused.lie_together) s_.combine.push_back(name(d));
     }
+  }
+
+  std::int64_t tasks_of_weights() const {
+    return waits_for_l2(target_) ? std::max(1, target_.tasks / tuning::kTasksOfWeights) : tuning::kWinogradTasks;
+  }
+  // Where L1 waits for L2, as many as that keeps with the sums.
+  std::int64_t patches_of_weights() const {
+    const std::int64_t channels = extent(dims_.c) / channel_shares_, outputs = extent(dims_.k) / shares_;
+    if (!waits_for_l2(target_)) return patches_of_l2(channels + outputs);
+    const auto room = static_cast<std::int64_t>(tuning::kPatchesOfL2 * at(target_.l2_bytes)) - sums_bytes(channels);
+    return std::clamp<std::int64_t>(room / (kPoints * 4 * (channels + outputs)), 1, tuning::kMostPatches);
   }
 
   // A tile as high as it is wide loads eight registers for sixteen products in place of ten, but goes over the sums by
@@ -143,10 +229,8 @@ class WinogradChooser {
   // Channels by halves, until their sums stay in L2; each half takes the gradients of its outputs to the points again.
   void share_out_channels() {
     std::int64_t channels = extent(dims_.c);
-    while (sums_bytes(channels) >
-               static_cast<std::int64_t>(tuning::kSumsInL2 * static_cast<double>(target_.l2_bytes)) &&
-           channels % (2 * s_.lanes) == 0)
-      channels /= 2;
+    const double most = waits_for_l2(target_) ? tuning::kSumsInLargeL2 : tuning::kSumsInL2;
+    while (at(sums_bytes(channels)) > most * at(target_.l2_bytes) && channels % (2 * s_.lanes) == 0) channels /= 2;
     channel_shares_ = extent(dims_.c) / channels;
     if (channel_shares_ > 1) s_.tasks.push_back({{name(dims_.c)}, channels});
   }
@@ -169,6 +253,7 @@ class WinogradChooser {
   const Target& target_;
   std::int64_t images_ = 1, rows_ = 1;                        // of patches at once
   std::int64_t shares_ = 1, channel_shares_ = 1, parts_ = 1;  // of outputs, channels, images: tasks
+  double cycles_ = 0;                                         // where weights pass
   Schedule s_;
 };
 

@@ -418,8 +418,8 @@ class Check {
   // Tiles of results are fetched ahead along a parallel dim, operands of partial results along a sum.
   std::string fetches() {
     if (s_.fetch.dims.empty()) return "";
-    const std::string& along = s_.fetch.dims[0];
-    const bool sums = !s_.combine.empty();
+    if (s_.fetch_packed) return "packed weights are fetched beside what is read along another dim by Winograd alone";
+    const auto& [along, sums] = std::pair{s_.fetch.dims[0], !s_.combine.empty()};
     if (s_.fetch_b && (s_.panel_b.empty() || !sums))
       return "the next panel of b is fetched where there are panels of b, and of partial results";
     if (s_.fetch.dims == std::vector{s_.vector} && s_.pack_b > 0) {

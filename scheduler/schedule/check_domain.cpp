@@ -248,6 +248,7 @@ class Check {
 
   std::string fetch() {
     if (s_.fetch.dims.empty()) return "";
+    if (s_.fetch_packed || s_.fetch_b) return "a group without an anchor has no second operand to fetch";
     const std::string& along = s_.fetch.dims[0];
     const std::string& rows = rows_of_windows(d_, s_);
     if (s_.fetch.dims.size() > 1 || (!rows.empty() && along != rows))

@@ -12,8 +12,6 @@
 namespace fusejit::scheduler {
 namespace {
 
-constexpr std::int64_t kMostScratch = std::int64_t{15} << 20;  // of the 16 MiB of a task (kernel-ir.md, V5)
-
 class Check {
  public:
   Check(const ir::Contraction& c, const Schedule& s, const WinogradDims& dims) : c_(c), s_(s), dims_(dims) {}
@@ -30,8 +28,8 @@ class Check {
     if (c_.outputs() == 0 || c_.terms() == 0) return "Winograd needs elements";
     for (const auto step : {&Check::held, &Check::lines, &Check::loops})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
-    if (const std::int64_t bytes = scratch(); bytes > kMostScratch)
-      return fmt::format("Winograd's copies take {} bytes a task; at most {}", bytes, kMostScratch);
+    if (const std::int64_t bytes = scratch(); bytes > kMostWinogradScratch)
+      return fmt::format("Winograd's copies take {} bytes a task; at most {}", bytes, kMostWinogradScratch);
     return "";
   }
 
@@ -41,8 +39,8 @@ class Check {
     const std::int64_t patches = left(dims_.n) * ir::ceil_divide(left(dims_.p), s_.winograd) *
                                  ir::ceil_divide(extent(dims_.q), s_.winograd),
                        channels = whole(left(dims_.c), s_.lanes), outputs = whole(left(dims_.k), s_.block());
-    const std::int64_t elements =
-        dims_.of_weights ? patches * (channels + outputs) + left(dims_.c) * outputs : patches * (channels + s_.block());
+    const std::int64_t elements = dims_.of_weights ? patches * (channels + outputs) + left(dims_.c) * outputs
+                                                   : patches * (channels + (s_.outer.empty() ? s_.block() : outputs));
     return kWinogradPoints * kWinogradPoints * elements * bytes(DType::f32);
   }
 
@@ -87,6 +85,7 @@ class Check {
       return fmt::format("Winograd fetches what patches read further along {}: {} {}, not {} {}", name(dims_.q),
                          name(dims_.q), s_.winograd, fmt::join(s_.fetch.dims, "*"), s_.fetch.count);
     if (dims_.of_weights) {
+      if (s_.fetch_packed) return "Winograd's weights pack nothing that could be fetched";
       if (s_.pack_b > 0 || s_.stream) return "Winograd's weights pack nothing, and combine what they store";
       for (const std::string& along : s_.combine)
         if (along == name(dims_.k)
@@ -97,7 +96,7 @@ class Check {
               name(dims_.k), fmt::join(s_.combine, "*"));
       return s_.combine.empty() ? "Winograd's weights are combined from parts" : "";
     }
-    if (!s_.outer.empty() || !s_.combine.empty()) return "Winograd's results have no outer loops and are not combined";
+    if (!s_.combine.empty()) return "Winograd's results are not combined";
     if (s_.pack_b != s_.block())
       return fmt::format("Winograd reads weights in blocks of the {} outputs in registers, not {}", s_.block(),
                          s_.pack_b);
@@ -112,13 +111,14 @@ class Check {
           return fmt::format("Winograd's tasks are loops over single dims, not {}", fmt::join(loop.dims, "*"));
         const std::string& name = loop.dims[0];
         const int d = c_.find(name);
-        const bool tasks = loops == &s_.tasks, rows = d == dims_.p && (!tasks || !dims_.of_weights);
-        const bool channels = d == dims_.c && tasks && dims_.of_weights;
-        if (d != dims_.n && !rows && !(d == dims_.k && tasks) && !channels)
-          return fmt::format("Winograd's {} share out images, {}, not {}", tasks ? "tasks" : "outer loops",
-                             !tasks             ? "and rows"
-                             : dims_.of_weights ? "outputs and channels"
-                                                : "rows and outputs",
+        const bool tasks = loops == &s_.tasks, of_weights = dims_.of_weights,
+                   rows = d == dims_.p && tasks != of_weights;
+        const bool channels = d == dims_.c && tasks && of_weights;
+        if (!(d == dims_.n && (tasks || of_weights)) && !rows && !(d == dims_.k && (tasks || !of_weights)) && !channels)
+          return fmt::format("Winograd's {} share out {}, not {}", tasks ? "tasks" : "outer loops",
+                             tasks        ? of_weights ? "images, outputs and channels" : "images, rows and outputs"
+                             : of_weights ? "images, and rows"
+                                          : "outputs",
                              name);
         if (!seen.insert(name).second)
           return fmt::format("Winograd's tasks are cut once along a dim, not again along {}", name);

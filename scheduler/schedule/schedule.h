@@ -20,7 +20,8 @@
 //     combine c*r*s            partial results are added up in memory, lanes along combinations of c, r and s
 //     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
 //     fetch p 1                prefetch what will be touched one p further; "fetch k 32": the weights of the next k;
-//                              "fetch b p 4": what the next panel of b, four p further, is copied from
+//                              "fetch b p 4": what the next panel of b, four p further, is copied from; "fetch q 4, b",
+//                              Winograd: and the packed weights that are read next
 //     store stream             results that no cache holds go around the caches
 //   }
 //
@@ -40,6 +41,7 @@
 //     tile n*p*q 14            products of 14 patches with two vectors of k
 //     unroll c 4
 //     task n, p/8              two rows of patches
+//     outer k/128              at each point they meet the weights of so many outputs
 //     pack b 32                the weights at their points
 //
 // A group without an anchor (domain.h) has schedules of the same form, with fewer lines: check_domain.cpp.
@@ -99,6 +101,7 @@ struct Schedule {
   Extent flush;                      // no dims: sums stay in their type
   Extent fetch;                      // no dims: no prefetch; else the distance
   bool fetch_b = false;              // of the next panel of the second operand alone
+  bool fetch_packed = false;         // and the block of packed weights that is read next
   bool stream = false;               // whole vectors of results that no cache holds are stored around the caches
 
   std::int64_t block() const { return std::int64_t{lanes} * vectors; }

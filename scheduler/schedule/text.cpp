@@ -90,6 +90,7 @@ class Reader {
       s.fetch_b = s.fetch.dims == std::vector<std::string>{"b"} && tokens_.peek().kind == TokenKind::name;
       if (s.fetch_b) s.fetch.dims = dims();
       s.fetch.count = positive();
+      if (tokens_.accept(",")) tokens_.expect("b"), s.fetch_packed = true;
     }
     if (tokens_.accept("store")) tokens_.expect("stream"), s.stream = true;
     tokens_.expect("}");
@@ -175,7 +176,7 @@ std::vector<std::string> lines_of(const Schedule& s) {
   if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
   if (!s.flush.dims.empty()) line("flush", str(s.flush));
-  if (!s.fetch.dims.empty()) line("fetch", (s.fetch_b ? "b " : "") + str(s.fetch));
+  if (!s.fetch.dims.empty()) line("fetch", (s.fetch_b ? "b " : "") + str(s.fetch) + (s.fetch_packed ? ", b" : ""));
   if (s.stream) line("store", "stream");
   return lines;
 }

@@ -22,30 +22,72 @@ void Winograd::emit(const std::vector<ir::MemId>& work, std::int64_t first_part)
 void Winograd::task() {
   const std::int64_t channels = ir::ceil_divide<std::int64_t>(extent(dims_.c), s_.lanes) * s_.lanes;
   v_ = declare_points(patches(), channels);
-  m_ = declare_points(patches(), s_.block());
+  m_ = declare_points(patches(), blocks_together() * s_.block());
   declare_half();
   to_points(v_, {&c_.a, value_a_, dims_.rows, dims_.columns, kWinogradPoints, dims_.c, 0, extent(dims_.c)});
-  const std::int64_t blocks = ir::ceil_divide(extent(dims_.k), s_.block()),
-                     of_task = ir::ceil_divide(share(dims_.k).size, s_.block());
-  loop_chunk(builder_, {blocks, of_task, ir::ceil_divide(blocks, of_task)}, share(dims_.k).base / share(dims_.k).size,
-             [&](Index block) {
-               block_ = block * s_.block();
-               multiply();
-               finish_patches();
-             });
+  std::int64_t outputs = extent(dims_.k);  // of the task
+  for (const ScheduledLoop& loop : s_.tasks)
+    if (c_.find(loop.dims[0]) == dims_.k) outputs = std::min(step_of(loop), outputs);
+  const std::int64_t together = blocks_together() * s_.block(), all = ir::ceil_divide(extent(dims_.k), together),
+                     of_task = ir::ceil_divide(outputs, together);
+  loop_chunk(builder_, {all, of_task, ir::ceil_divide(all, of_task)}, share(dims_.k).base / outputs, [&](Index blocks) {
+    first_block_ = blocks * blocks_together();
+    multiply();
+    over_blocks([&] { finish_patches(); });
+  });
 }
 
-// The sums over channels of a block of outputs, point by point.
+std::int64_t Winograd::blocks_together() const {
+  return s_.outer.empty() ? 1 : ir::ceil_divide(share(dims_.k).size, s_.block());
+}
+
+// Those at hand together; the last ones may be fewer.
+void Winograd::over_blocks(const std::function<void()>& body) {
+  const std::int64_t blocks = ir::ceil_divide(extent(dims_.k), s_.block()), together = blocks_together();
+  const auto at_block = [&](const Index& block) {
+    of_together_ = block, block_ = (first_block_ + block) * s_.block();
+    body();
+  };
+  if (together == 1) return at_block(Index(0));
+  std::vector<Index> high{Index(together)};
+  if (blocks % together != 0) high.push_back(Index(blocks) - first_block_);
+  builder_.loop({Index(0)}, high, Binding::none, at_block);
+}
+
+std::int64_t Winograd::patches_of_tile() const { return std::min(s_.accumulators() / s_.vectors, patches()); }
+std::int64_t Winograd::tiles() const { return ir::ceil_divide(patches(), patches_of_tile()); }
+
+std::vector<Index> Winograd::sum_at(const Index& point, const Index& patch, const Index& j) const {
+  return m_.at(point, patch, of_together_ * s_.block() + j * s_.lanes + lane_);
+}
+
+// The sums over channels of the blocks of outputs at hand, point by point.
 void Winograd::multiply() {
-  const std::int64_t held = std::min(s_.accumulators() / s_.vectors, patches()), whole = patches() / held;
-  const std::int64_t tiles = ir::ceil_divide(patches(), held);
+  const std::int64_t held = patches_of_tile(), whole = patches() / held;
   builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
-    const auto tile_at = [&](const Index& tile, std::int64_t count) {
-      fetch_results(point * tiles + tile, kAllPoints * tiles);
-      multiply(point, tile * held, count);
-    };
-    serial(builder_, whole, [&](Index tile) { tile_at(tile, held); });
-    if (patches() % held != 0) tile_at(Index(whole), patches() % held);
+    over_blocks([&] {
+      const auto tile_at = [&](const Index& tile, std::int64_t count) {
+        fetch_results(point * tiles() + tile, kAllPoints * tiles());
+        multiply(point, tile, count);
+      };
+      serial(builder_, whole, [&](Index tile) { tile_at(tile, held); });
+      if (patches() % held != 0) tile_at(Index(whole), patches() % held);
+    });
+  });
+}
+
+// Lines of the packed weights that are read next, the next block's at this point or the first one's at the next: a
+// share of them with each turn. Behind the last point lie those of the next block at the first.
+void Winograd::fetch_packed(const Index& point, const Index& turn, std::int64_t turns) {
+  if (!s_.fetch_packed) return;
+  constexpr std::int64_t kLine = 16;
+  const std::int64_t of_turn = ir::ceil_divide(ir::ceil_divide(extent(dims_.c) * s_.block(), kLine), turns);
+  const Index next = of_together_ + 1;
+  unrolled(builder_, of_turn, [&](Index i) {
+    builder_.prefetch(packed_,
+                      {first_block_ + next % blocks_together(), point + next / blocks_together(), Index(0),
+                       (turn * of_turn + i) * kLine},
+                      ir::PrefetchKind::l2);
   });
 }
 
@@ -67,30 +109,32 @@ void Winograd::fetch_results(const Index& turn, std::int64_t turns) {
   });
 }
 
-void Winograd::multiply(const Index& point, const Index& first, std::int64_t patches) {
+void Winograd::multiply(const Index& point, const Index& tile, std::int64_t patches) {
   builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
     lane_ = lane;
     const ir::MemId sums = builder_.local(MemKind::register_local, compute_, {patches, s_.vectors}, 0);
-    add_terms(sums, point, first, patches);
+    add_terms(sums, point, tile, patches);
     unrolled(builder_, patches, [&](Index i) {
       unrolled(builder_, s_.vectors, [&](Index j) {
-        builder_.store(m_.memory, m_.at(point, first + i, j * s_.lanes + lane), builder_.load(sums, {i, j}));
+        builder_.store(m_.memory, sum_at(point, tile * patches_of_tile() + i, j), builder_.load(sums, {i, j}));
       });
     });
   });
 }
 
-void Winograd::add_terms(ir::MemId sums, const Index& point, const Index& first, std::int64_t patches) {
-  const std::int64_t channels = extent(dims_.c), at_once = s_.held(contraction_dim(dims_.c).name);
-  const auto terms = [&](const Index& begin, std::int64_t count) {
+void Winograd::add_terms(ir::MemId sums, const Index& point, const Index& tile, std::int64_t patches) {
+  const std::int64_t channels = extent(dims_.c), at_once = s_.held(contraction_dim(dims_.c).name),
+                     trips = ir::ceil_divide(channels, at_once);
+  const auto terms = [&](const Index& trip, std::int64_t count) {
+    fetch_packed(point, tile * trips + trip, tiles() * trips);
     unrolled(builder_, count, [&](Index o) {
-      const Index c = begin + o;
+      const Index c = trip * at_once + o;
       const ir::MemId weights = builder_.local(MemKind::register_local, compute_, {s_.vectors});
       unrolled(builder_, s_.vectors, [&](Index j) {
         builder_.store(weights, {j}, builder_.load(packed_, {block_ / s_.block(), point, c, j * s_.lanes + lane_}));
       });
       unrolled(builder_, patches, [&](Index i) {
-        const Arg x = builder_.load(v_.memory, v_.at(point, first + i, c));
+        const Arg x = builder_.load(v_.memory, v_.at(point, tile * patches_of_tile() + i, c));
         unrolled(builder_, s_.vectors, [&](Index j) {
           builder_.store(sums, {i, j},
                          kernel_.multiply_add(x, builder_.load(weights, {j}), builder_.load(sums, {i, j}), compute_));
@@ -98,8 +142,8 @@ void Winograd::add_terms(ir::MemId sums, const Index& point, const Index& first,
       });
     });
   };
-  serial(builder_, channels / at_once, [&](Index c) { terms(c * at_once, at_once); });
-  if (channels % at_once != 0) terms(Index(channels / at_once * at_once), channels % at_once);
+  serial(builder_, channels / at_once, [&](Index trip) { terms(trip, at_once); });
+  if (channels % at_once != 0) terms(Index(channels / at_once), channels % at_once);
 }
 
 // The results of a block of outputs, in lanes along them.
@@ -129,7 +173,7 @@ void Winograd::finish_patch(const Index& patch, const Index& j) {
   both_axes(
       kWinogradPoints, [&](const std::vector<Arg>& sums) { return transform_.results(sums); },
       [&](const Index& i, const Index& column) {
-        return builder_.load(m_.memory, m_.at(i * kWinogradPoints + column, patch, j * s_.lanes + lane_));
+        return builder_.load(m_.memory, sum_at(i * kWinogradPoints + column, patch, j));
       },
       [&](const Index& i, const std::vector<Arg>& results) {
         for (std::size_t c = 0; c < results.size(); ++c) {

@@ -2,8 +2,9 @@
 // write a contraction's loops.
 //
 // A task takes what its patches read to the 36 points, all channels, through the prologue and with zeros for padding
-// (%v); then, block of outputs by block, it sums up the products over channels, point by point, patches and outputs in
-// the registers' tile (%m), and takes the sums of each patch back to results, which meet the epilogue in registers.
+// (%v); then, block of outputs by block, or several of them together, it sums up the products over channels, point by
+// point, patches and outputs in the registers' tile (%m), and takes the sums of each patch back to results, which meet
+// the epilogue in registers.
 #pragma once
 
 #include "scheduler/lower/winograd/patches.h"
@@ -19,15 +20,24 @@ class Winograd : public WinogradLoops {
 
  private:
   void task();
+  std::int64_t blocks_together() const;
+  void over_blocks(const std::function<void()>& body);
   void multiply();
-  void multiply(const ir::Index& point, const ir::Index& first, std::int64_t patches);
-  void add_terms(ir::MemId sums, const ir::Index& point, const ir::Index& first, std::int64_t patches);
+  void multiply(const ir::Index& point, const ir::Index& tile, std::int64_t patches);
+  void add_terms(ir::MemId sums, const ir::Index& point, const ir::Index& tile, std::int64_t patches);
+  void fetch_packed(const ir::Index& point, const ir::Index& turn, std::int64_t turns);
   void fetch_results(const ir::Index& turn, std::int64_t turns);
   void finish_patches();
   void finish_patch(const ir::Index& patch, const ir::Index& j);
 
-  ir::Index block_ = 0;  // first output of the block at hand
-  Points v_, m_;         // inputs, sums: [point, patch, channel or output of a block]
+  std::int64_t patches_of_tile() const;
+  std::int64_t tiles() const;
+  // The sums of vector `j` of the block at hand.
+  std::vector<ir::Index> sum_at(const ir::Index& point, const ir::Index& patch, const ir::Index& j) const;
+
+  ir::Index first_block_ = 0, of_together_ = 0;  // of those at hand together; the one at hand, counted from it
+  ir::Index block_ = 0;                          // its first output
+  Points v_, m_;                                 // inputs, sums: [point, patch, channel or output of those blocks]
 };
 
 }  // namespace fusejit::scheduler

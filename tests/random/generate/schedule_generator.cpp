@@ -177,8 +177,9 @@ Schedule random_winograd(Random& random, const Contraction& c, const Schedule& c
     s.tile = {{{"n", "p", "q"}, random.from(1, 14)}};
     if (random.chance(80)) s.unroll = {{{"c"}, random.from(2, 5)}};
     s.stream = random.chance(20);
+    if (random.chance(50)) s.outer = {{{"k"}, random.from(0, 3) * s.block()}};
   }
-  if (random.chance(60)) s.fetch = {{"q"}, random.from(1, 3) * 4};
+  if (random.chance(60)) s.fetch_packed = !of_weights && random.chance(50), s.fetch = {{"q"}, random.from(1, 3) * 4};
   std::vector<std::string> dims{"n", "p", "k"};
   random.shuffle(dims);
   for (const std::string& dim : dims) {

@@ -15,7 +15,8 @@ using Numbers = std::vector<std::int64_t>;
 const Target kZen5 = Target::parse("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1"),
              kSapphireRapids = Target::parse("x86:avx512,l1=48k,l2=2m,l3=64m,fma=2,tasks=64"),
              kZen4 = Target::parse("x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64"),
-             kZen5Winograd = Target::parse("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1,winograd=1");
+             kZen5Winograd = Target::parse("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1,winograd=1"),
+             kSapphireRapidsWinograd = Target::parse("x86:avx512,l1=48k,l2=2m,l3=64m,fma=2,tasks=64,winograd=1");
 
 // A convolution of square images with its padding, or its weight gradient.
 struct Layer {
@@ -246,6 +247,50 @@ TEST(Chosen, WinogradTakesMoreImagesWhereNoCacheHoldsItsWeights) {
   expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "vector k 16 x 4");
   expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5Winograd, "tile c 8");  // leave L2 with 49 patches
   expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5Winograd, "vector k 16 x 2");
+}
+
+// Weights that L2 does not hold come from an L3 that is far once for many patches, fetched ahead.
+TEST(Chosen, WinogradsWeightsPassManyPatchesOnALargeL2) {
+  const auto fetches = [](const Layer& layer, const std::string& what) {
+    expect(layer.forward(), kSapphireRapidsWinograd, "fetch q 4" + what);
+  };
+  const auto chosen = [](const Layer& layer, const std::string& line) {
+    expect(layer.forward(), kSapphireRapidsWinograd, line);
+  };
+  const Layer small{16, 64, 56, 64, 3}, middle{16, 256, 14, 256, 3}, last{16, 512, 7, 512, 3};
+  chosen(small, "task n, p/4"), fetches(small, "");
+  chosen({16, 128, 28, 128, 3}, "task n"), fetches({16, 128, 28, 128, 3}, ", b");
+  chosen({16, 64, 112, 128, 3}, "task n, p/4"), fetches({16, 64, 112, 128, 3}, "");  // L2 holds both
+  // The patches of two images meet 128 outputs together; those of all, at half as many tasks, take the weights once.
+  chosen(middle, "task n/2"), chosen(middle, "outer k/128"), fetches(middle, ", b");
+  chosen(last, "task k/128"), chosen(last, "outer k/128"), fetches(last, ", b");
+  chosen({1, 256, 14, 256, 3}, "task k/64");
+  expect(middle.forward(), Target::parse("x86:avx512,l1=48k,l2=2m,l3=64m,fma=2,tasks=256,winograd=1"),
+         "task n/2, k/128");
+}
+
+// With 2048 channels a task's patches are as few as scratch holds; a row of 4096 pixels of them is too long for any.
+TEST(Chosen, WinogradStaysWithinScratchOrIsNotChosen) {
+  expect(Layer{16, 2048, 28, 2048, 3}.forward(), kSapphireRapidsWinograd, "algorithm winograd 4");
+  const ir::Value x = ir::parameter({DType::f32, {1, 2048, 8, 4096}, Layout::nhwc}),
+                  w = ir::parameter({DType::f32, {64, 2048, 3, 3}, Layout::nhwc});
+  const ir::Contraction rows =
+      ir::contractions_of(*ir::build(ir::Op::conv2d, {x, w}, {{"padding", Numbers{1, 1, 1, 1}}}))[0];
+  EXPECT_EQ(candidates(rows, kSapphireRapidsWinograd, {}).front().winograd, 0);
+  // However few tasks a target wants.
+  expect(Layer{16, 64, 56, 64, 3}.weight_grad(), Target::parse("x86:avx512,l1=48k,l2=2m,fma=2,tasks=4,winograd=1"),
+         "outer n, p/8");
+}
+
+// And weight gradients: sums of 64 outputs and 64 channels at all points stay in L2 with the patches at hand.
+TEST(Chosen, WinogradsSumsStayWithTheirPatchesInALargeL2) {
+  const auto chosen = [](const Layer& layer, const std::string& line) {
+    expect(layer.weight_grad(), kSapphireRapidsWinograd, line);
+  };
+  chosen({16, 64, 56, 64, 3}, "task n/2"), chosen({16, 64, 56, 64, 3}, "outer n, p/8");
+  chosen({16, 128, 28, 128, 3}, "task n/8, k/64, c/64"), chosen({16, 128, 28, 128, 3}, "outer n");
+  chosen({16, 256, 14, 256, 3}, "task k/64, c/64"), chosen({16, 256, 14, 256, 3}, "outer n/2");
+  chosen({16, 512, 7, 512, 3}, "task k/64, c/64"), chosen({16, 512, 7, 512, 3}, "outer n/8");
 }
 
 // Those of one tile, or a row of them; blocks of rows leave no block with few.

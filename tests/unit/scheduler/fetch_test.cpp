@@ -214,7 +214,7 @@ TEST(Fetch, WhatHasNoProductsComesBesideThoseOfOthers) {
   EXPECT_EQ(phases(strided_gradient(56, 2, sums)), 2u) << "and one that combines sums";
 }
 
-constexpr const char* kWinograd = "x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,winograd=2";
+constexpr const char* kWinograd = "x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1,winograd=2";
 
 // Images of 16x16 are four patches a row, two rows a task.
 TEST(Fetch, WinogradFetchesTheNextPatchAndAPartOfItsResults) {
@@ -248,6 +248,28 @@ TEST(Fetch, WinogradFetchesFromOneImageIntoTheNext) {
                            "prefetch %p1[%i0*2 + %i8 + (%i9*2 + %i10 + 1) / 4, ((%i9 + (%i10 + 1) / 2) % 2)*4 + 3, "
                            "%i13 + ((%i10 + 1) % 2)*4, %i11*16] l1"})
     EXPECT_NE(found.kernel.find(line), std::string::npos) << found.kernel;
+}
+
+// 8 patches of an image are a tile, which takes 16 trips of four channels with each block of 32 outputs: the 128 lines
+// of the second block's weights at this point, then of the first one's at the next.
+TEST(Fetch, WinogradFetchesTheWeightsThatAreReadNext) {
+  PlanOptions options{Target::parse(kWinograd), Rules::all, {}};
+  options.reschedule.anchor = [](const auto&, const auto&) {
+    return parse_schedule(
+        "schedule { algorithm winograd 4 vector k 16 x 2 tile n*p*q 8 unroll c 4 task n outer k/64 pack b 32 fetch q "
+        "4, b "
+        "}");
+  };
+  const Plan plan = make_plan(ir::parse_graph("graph @c(%x: f32[2,64,16,8]:nhwc, %w: f32[256,64,3,3]) {\n"
+                                              "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,256,16,8]:nhwc\n"
+                                              "  return %0\n}"),
+                              options);
+  const std::string kernel = ir::print(*plan.steps.back().kernel);
+  EXPECT_NE(kernel.find("for %i14 in 0..8 unroll {\n"
+                        "                  prefetch %p0[%i7*2 + (%i9 + 1) % 2, %i8 + (%i9 + 1) / 2, 0, %i13*128 + "
+                        "%i14*16] l2\n"),
+            std::string::npos)
+      << kernel;
 }
 
 // A row of windows further, what no window before has looked at, of all channels that are looked through together; and

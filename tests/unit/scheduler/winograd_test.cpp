@@ -73,7 +73,12 @@ TEST(WinogradSchedule, IsRefusedWithTheRuleThatItBreaks) {
       {"algorithm winograd 4 vector k 16 x 2 registers 128 pack b 32", "not of a processor"},
       {"algorithm winograd 4 vector k 16 x 2 tile q 14 pack b 32", "tile is one of patches: n*p*q 14"},
       {"algorithm winograd 4 vector k 16 x 2 unroll r 3 pack b 32", "Winograd unrolls c alone"},
-      {"algorithm winograd 4 vector k 16 x 2 outer k pack b 32", "have no outer loops and are not combined"},
+      {"algorithm winograd 4 vector k 16 x 2 task n, p/8 outer k/64 pack b 32 fetch q 4, b", ""},
+      {"algorithm winograd 4 vector k 16 x 2 task k/32 outer k/64 pack b 32", "steps of 64 k do not fill those of its"},
+      {"algorithm winograd 4 vector k 16 x 2 outer k/48 pack b 32", "tasks of 48 k are no multiple of the 32"},
+      {"algorithm winograd 4 vector k 16 x 2 outer n pack b 32", "outer loops share out outputs, not n"},
+      {"algorithm winograd 4 vector k 16 x 2 pack b 32 combine n", "results are not combined"},
+      {"vector k 16 x 2 task n outer k inner p, q, r, s, c fetch p 1, b", "by Winograd alone"},
       {"algorithm winograd 4 vector k 16 x 2 task q pack b 32", "share out images, rows and outputs, not q"},
       {"algorithm winograd 4 vector k 16 x 2 task n, n/2 pack b 32", "not again along n"},
       {"algorithm winograd 4 vector k 16 x 2 task p/6 pack b 32", "6 rows of results are no patches of 4"},
@@ -82,6 +87,13 @@ TEST(WinogradSchedule, IsRefusedWithTheRuleThatItBreaks) {
       {"algorithm winograd 4 vector k 16 x 2 task n/4 pack b 32",
        "copies take 56623104 bytes a task; at most 15728640",
        {.x = {16, 64, 128, 128}}},
+      // 5.3 MiB of inputs at all points, and sums of 64 outputs: 5.3 MiB, of 160: 13.2.
+      {"algorithm winograd 4 vector k 16 x 2 task n, p/64 outer k/64 pack b 32",
+       "",
+       {.x = {16, 64, 208, 208}, .w = {160, 64, 3, 3}}},
+      {"algorithm winograd 4 vector k 16 x 2 task n, p/64 outer k/160 pack b 32",
+       "copies take",
+       {.x = {16, 64, 208, 208}, .w = {160, 64, 3, 3}}},
       {"algorithm winograd 4 vector k 16 x 2 tile n*p*q 16 pack b 32", "needs 35 registers, there are 32"},
   };
   for (const Case& c : cases) {
@@ -99,12 +111,15 @@ TEST(WinogradSchedule, ReadsBackAndHasAnOrderOfSums) {
   const char* text =
       "schedule { algorithm winograd 4 vector k 16 x 2 tile n*p*q 14 unroll c 4 task n, p/8 pack b 32 store stream }";
   EXPECT_EQ(print(parse_schedule(text)), text);
+  const char* blocks = "schedule { algorithm winograd 4 vector k 16 x 2 outer k/64 pack b 32 fetch q 4, b }";
+  EXPECT_EQ(print(parse_schedule(blocks)), blocks);
   const auto order = [](const std::string& rest) {
     return sum_order(contraction({}), parse_schedule("schedule { algorithm winograd 4 vector k 16 x 2 " + rest + " }"),
                      true);
   };
   EXPECT_EQ(order("task n, p/8 pack b 32"), "terms winograd 4 c; results n/1 p/8 | n, p/4, q/4, p, q");
   EXPECT_EQ(order("tile n*p*q 7 unroll c 2 task k/32, n, p/8 pack b 32"), order("task n, p/8 pack b 32"));
+  EXPECT_EQ(order("task n, p/8 outer k/64 pack b 32 fetch q 4, b"), order("task n, p/8 pack b 32"));
   EXPECT_NE(order("task n, p/16 pack b 32"), order("task n, p/8 pack b 32"));
 }
 
