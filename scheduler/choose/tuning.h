@@ -130,6 +130,12 @@ inline constexpr int kTasksOfPanels = 16;
 // instructions and two reads in place of two and one (counted, not timed).
 inline constexpr std::int64_t kCostOfComputing = 4;
 
+// Where results are so many times a large L2, all outputs of single taps follow for each tile of pixels, which are
+// stored side by side: 0.85 to 0.87 with 64->256 at 56x56, 0.91 with 128->512 at 28x28 and 0.94 with 256->1024 at 14x14
+// beside a sum with what is read, 0.82 to 0.97 without. With results of half of that 0.94 to 1.06, of one image 1.02 to
+// 1.3, taps of 3x3 0.98 to 1.04 (Sapphire Rapids).
+inline constexpr std::int64_t kResultsOfL2 = 4;
+
 // --- x86, Winograd
 
 // Patches of a task: those of one tile of results, for which the weights are read once. One row of 7 takes 0.95 of the

@@ -40,6 +40,7 @@ class TilesOfPixels : X86Chooser {
     const bool only_epilogue = c_.terms() == 0 && has_many_registers();  // pixels that no window touches: longer pieces
     if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
       s_.vectors = tuning::kVectorsWithoutTerms;
+    pixel_by_pixel_ = goes_pixel_by_pixel(p, channel_dims);
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
                        most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
@@ -67,8 +68,11 @@ class TilesOfPixels : X86Chooser {
     }
     outputs_loops(image_count * row_blocks.chunks * column_blocks.chunks);
 
-    if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
-    add_if_any(s_.inner, q);
+    std::vector<ScheduledLoop> of_pixels;
+    if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(of_pixels, p);
+    add_if_any(of_pixels, q);
+    std::vector<ScheduledLoop>& around = pixel_by_pixel_ ? s_.outer : s_.inner;
+    around.insert(around.begin(), of_pixels.begin(), of_pixels.end());
     const bool panel = !matrix && fits_panel(rows, columns, row_blocks.chunk);
     const bool of_taps = panel && pairs_taps(columns, channels);
     if (of_taps) s_.dot = name(columns.other);
@@ -79,13 +83,24 @@ class TilesOfPixels : X86Chooser {
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
     if (reads_with_results(p)) {
       s_.fetch = {{name(p)}, row_blocks.chunk};
-    } else if (does_little(p, block)) {
+    } else if (pixel_by_pixel_ || does_little(p, block)) {
       s_.fetch = {{name(p)}, 1};
     } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 && pixels < width) {
       s_.fetch = {{name(q)}, pixels};
     }
     if (c_.terms() > 0) lay_out_weights();
     if (s_.pack_b > 0) stream_weights(image_count * extent(p) * tiles);
+  }
+
+  // All outputs of a tile of pixels, then the next: weights come from L2 for each tile, and what is stored and what the
+  // epilogue reads lies side by side, which an L3 that is far wants more where that is where they go. Sums of the
+  // epilogue would end with every tile.
+  bool goes_pixel_by_pixel(int p, const std::vector<int>& channel_dims) const {
+    const std::int64_t weights = c_.terms() * extent(vector_) * bytes(fused_.compute);
+    return waits_for_l2(target_) && c_.a.dtype == DType::f32 && !fused_.sums && !fused_.computes_a && c_.terms() > 0 &&
+           c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
+           extent(vector_) > s_.block() && 2 * weights <= target_.l2_bytes &&
+           fused_.result_bytes >= tuning::kResultsOfL2 * target_.l2_bytes;
   }
 
   // Images and outputs of a task, where L2 does not hold all weights and there are many tiles: tasks of a few rows
@@ -240,13 +255,15 @@ class TilesOfPixels : X86Chooser {
       return std::min(extent(p), std::max(for_tasks, for_panel));
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
-    const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / 4) + 1;
+    // Beside sums, half of that where L1 waits for L2.
+    const int part = waits_for_l2(target_) && fused_.sums && !fused_.computes_a ? 8 : 4;
+    const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / part) + 1;
     // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
     // those that are fetched for the next task.
     const std::int64_t touched = extent(q) * extent(vector_) * bytes(c_.a.dtype) * (1 + fused_.elements_read);
     const std::int64_t of_l2 = reads_with_results(p) ? target_.l2_bytes / 4 : target_.l2_bytes;
     const std::int64_t for_epilogue =
-        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
+        blocks > 1 && !pixel_by_pixel_ && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
     return std::min(extent(p),
                     std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(wanted_tasks(), images)}));
   }
@@ -317,9 +334,11 @@ class TilesOfPixels : X86Chooser {
   // run, it comes while products are added up.
   bool reads_with_results(int p) const {
     const bool adjoin = extent(roles_.outputs) <= s_.block();
-    return !along_groups_ && fused_.elements_read > 0 && extent(p) > 1 && product(roles_.groups) == 1 && !adjoin &&
-           extent(vector_) % s_.block() == 0;
+    return !pixel_by_pixel_ && !along_groups_ && fused_.elements_read > 0 && extent(p) > 1 &&
+           product(roles_.groups) == 1 && !adjoin && extent(vector_) % s_.block() == 0;
   }
+
+  bool pixel_by_pixel_ = false;
 };
 
 }  // namespace
