@@ -130,11 +130,10 @@ inline constexpr int kTasksOfPanels = 16;
 // instructions and two reads in place of two and one (counted, not timed).
 inline constexpr std::int64_t kCostOfComputing = 4;
 
-// Where results are so many times a large L2, all outputs of single taps follow for each tile of pixels, which are
-// stored side by side: 0.85 to 0.87 with 64->256 at 56x56, 0.91 with 128->512 at 28x28 and 0.94 with 256->1024 at 14x14
-// beside a sum with what is read, 0.82 to 0.97 without. With results of half of that 0.94 to 1.06, of one image 1.02 to
-// 1.3, taps of 3x3 0.98 to 1.04 (Sapphire Rapids).
-inline constexpr std::int64_t kResultsOfL2 = 4;
+// What tasks of single taps touch, as a part of a large L2, in place of half of it: forward with statistics 0.66 to
+// 0.86 at 56x56, 0.77 to 0.97 at 28x28, 0.9 to 1.0 at 14x14, input gradients 0.74 to 0.92, 0.86 to 0.98, 0.92 to 0.99
+// (Sapphire Rapids, ResNet-50's step).
+inline constexpr std::int64_t kSmallTasksOfL2 = 8;
 
 // --- x86, Winograd
 

@@ -40,7 +40,6 @@ class TilesOfPixels : X86Chooser {
     const bool only_epilogue = c_.terms() == 0 && has_many_registers();  // pixels that no window touches: longer pieces
     if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
       s_.vectors = tuning::kVectorsWithoutTerms;
-    pixel_by_pixel_ = goes_pixel_by_pixel(p, channel_dims);
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
                        most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
@@ -58,6 +57,8 @@ class TilesOfPixels : X86Chooser {
     Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
     const bool overlap = rows.other >= 0 && extent(rows.other) > 1;
     if (fused_.computes_a && !matrix && !overlap) row_blocks = in_equal_blocks(row_blocks);
+    const bool small = !matrix && has_small_tasks(p, q, channel_dims, image_count);
+    if (small) row_blocks = in_equal_blocks(split(extent(p), ir::ceil_divide(extent(p), rows_of_small_task(p, q))));
     const Split column_blocks =
         matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, blocks)) : Split{tiles, tiles, 1};
     if (matrix) {
@@ -68,22 +69,19 @@ class TilesOfPixels : X86Chooser {
     }
     outputs_loops(image_count * row_blocks.chunks * column_blocks.chunks);
 
-    std::vector<ScheduledLoop> of_pixels;
-    if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(of_pixels, p);
-    add_if_any(of_pixels, q);
-    std::vector<ScheduledLoop>& around = pixel_by_pixel_ ? s_.outer : s_.inner;
-    around.insert(around.begin(), of_pixels.begin(), of_pixels.end());
+    if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
+    add_if_any(s_.inner, q);
     const bool panel = !matrix && fits_panel(rows, columns, row_blocks.chunk);
     const bool of_taps = panel && pairs_taps(columns, channels);
     if (of_taps) s_.dot = name(columns.other);
     sums_of_pixels(columns, rows, channel_dims, channels);
     const bool pairs_in_groups = !s_.dot.empty() && has_groups;  // they are no index of their own
-    if (c_.terms() > 0 && (needs_panel(columns, channel_dims) || of_taps) && panel && !pairs_in_groups)
+    if (c_.terms() > 0 && (needs_panel(columns, channel_dims) || of_taps || small) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
-    if (reads_with_results(p)) {
+    if (reads_with_results(p) || small) {
       s_.fetch = {{name(p)}, row_blocks.chunk};
-    } else if (pixel_by_pixel_ || does_little(p, block)) {
+    } else if (does_little(p, block)) {
       s_.fetch = {{name(p)}, 1};
     } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 && pixels < width) {
       s_.fetch = {{name(q)}, pixels};
@@ -92,15 +90,23 @@ class TilesOfPixels : X86Chooser {
     if (s_.pack_b > 0) stream_weights(image_count * extent(p) * tiles);
   }
 
-  // All outputs of a tile of pixels, then the next: weights come from L2 for each tile, and what is stored and what the
-  // epilogue reads lies side by side, which an L3 that is far wants more where that is where they go. Sums of the
-  // epilogue would end with every tile.
-  bool goes_pixel_by_pixel(int p, const std::vector<int>& channel_dims) const {
-    const std::int64_t weights = c_.terms() * extent(vector_) * bytes(fused_.compute);
-    return waits_for_l2(target_) && c_.a.dtype == DType::f32 && !fused_.sums && !fused_.computes_a && c_.terms() > 0 &&
-           c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
-           extent(vector_) > s_.block() && 2 * weights <= target_.l2_bytes &&
-           fused_.result_bytes >= tuning::kResultsOfL2 * target_.l2_bytes;
+  // Of single taps that move much for what they compute, or compute what they read, all that a task touches, and the
+  // next one's that comes meanwhile, stays in a part of L2, where L1 waits for it and L3 is far: what is read in a
+  // panel, which is fetched line by line as no window is. Weights pass for each of those tasks.
+  bool has_small_tasks(int p, int q, const std::vector<int>& channel_dims, std::int64_t images) const {
+    return waits_for_l2(target_) && c_.a.dtype == DType::f32 && c_.terms() > 0 && c_.terms() == product(channel_dims) &&
+           !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 && extent(vector_) > s_.block() &&
+           weights_in_half_of_l2() && (fused_.computes_a || does_little(p, s_.block())) &&
+           2 * images * ir::ceil_divide(extent(p), rows_of_small_task(p, q)) >= wanted_tasks();
+  }
+  bool weights_in_half_of_l2() const {
+    return 2 * c_.terms() * extent(vector_) * bytes(fused_.compute) <= target_.l2_bytes;
+  }
+  std::int64_t rows_of_small_task(int p, int q) const {
+    const std::int64_t read = window_of(p).stride * window_of(q).in * c_.terms(),
+                       touched = extent(q) * extent(vector_) * (1 + fused_.elements_read);
+    return std::clamp<std::int64_t>(
+        target_.l2_bytes / tuning::kSmallTasksOfL2 / ((read + touched) * bytes(fused_.compute)), 1, extent(p));
   }
 
   // Images and outputs of a task, where L2 does not hold all weights and there are many tiles: tasks of a few rows
@@ -256,14 +262,15 @@ class TilesOfPixels : X86Chooser {
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     // Beside sums, half of that where L1 waits for L2.
-    const int part = waits_for_l2(target_) && fused_.sums && !fused_.computes_a ? 8 : 4;
+    const bool half = waits_for_l2(target_) && fused_.sums && !fused_.computes_a && weights_in_half_of_l2();
+    const int part = half ? 8 : 4;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / part) + 1;
     // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
     // those that are fetched for the next task.
     const std::int64_t touched = extent(q) * extent(vector_) * bytes(c_.a.dtype) * (1 + fused_.elements_read);
     const std::int64_t of_l2 = reads_with_results(p) ? target_.l2_bytes / 4 : target_.l2_bytes;
     const std::int64_t for_epilogue =
-        blocks > 1 && !pixel_by_pixel_ && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
+        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
     return std::min(extent(p),
                     std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(wanted_tasks(), images)}));
   }
@@ -334,11 +341,9 @@ class TilesOfPixels : X86Chooser {
   // run, it comes while products are added up.
   bool reads_with_results(int p) const {
     const bool adjoin = extent(roles_.outputs) <= s_.block();
-    return !pixel_by_pixel_ && !along_groups_ && fused_.elements_read > 0 && extent(p) > 1 &&
-           product(roles_.groups) == 1 && !adjoin && extent(vector_) % s_.block() == 0;
+    return !along_groups_ && fused_.elements_read > 0 && extent(p) > 1 && product(roles_.groups) == 1 && !adjoin &&
+           extent(vector_) % s_.block() == 0;
   }
-
-  bool pixel_by_pixel_ = false;
 };
 
 }  // namespace

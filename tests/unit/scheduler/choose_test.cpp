@@ -190,6 +190,30 @@ TEST(Contraction, OperandsAreExchangedWhereNoWindowIsInTheWay) {
       ir::Op::conv2d_weight_grad, {x, y}, {{"kernel_size", Numbers{1, 1}}, {"padding", Numbers{1, 1, 1, 1}}}))[0]));
 }
 
+// What a task of single taps touches, and the next one's that comes meanwhile, stays in an eighth of a large L2.
+TEST(Chosen, TasksOfSingleTapsAreSmallWhereL3IsFar) {
+  const FusedWork sums{.sums = true}, relu{.sums = true, .computes_a = true},
+      gradient{.sums = true, .elements_read = 2, .computes_a = true};
+  const auto chosen = [](const Layer& layer, const FusedWork& fused, const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) expect(layer.forward(), kSapphireRapids, line, fused);
+  };
+  const Layer wide{16, 64, 56, 256, 1}, narrow{16, 256, 56, 64, 1}, deep{16, 512, 28, 128, 1};
+  chosen(wide, relu, {"task n, p/2", "panel a task", "fetch p 2"});  // 14 and 57 KiB a row
+  chosen(wide, sums, {"task n, p/2", "panel a task", "fetch p 2"});  // copied too: it comes line by line
+  chosen(wide, gradient, {"task n, p", "panel a task", "fetch p 1"});
+  chosen(narrow, sums, {"task n, p/2", "panel a task", "fetch p 2"});
+  chosen(narrow, gradient, {"task n, p/2", "tile q 8", "fetch p 2"});
+  chosen({16, 256, 14, 1024, 1}, relu, {"task n, p/2", "fetch p 2"});  // a block of three would leave two rows
+  // Read as it is, beside sums an eighth of L2 too, without them a quarter.
+  chosen(deep, sums, {"task n, p/4", "outer k"});
+  chosen(deep, {}, {"task n, p/7", "outer k"});
+  // Weights of 2 MiB would pass for each of those tasks, taps of 3x3 read rows twice, and one image is too few tasks.
+  chosen({16, 512, 14, 1024, 1}, relu, {"task n"});
+  chosen({16, 64, 56, 64, 3}, relu, {"task n, p/28"});
+  chosen({1, 64, 28, 256, 1}, {}, {"task p, k"});
+  expect(wide.forward(), kZen5, "task n, p/14", relu), expect(wide.forward(), kZen5, "fetch p 1", relu);
+}
+
 // As few copies and partial sums as eight tasks allow, or sixteen where that is little more.
 TEST(Chosen, SumsOfSingleTapsStayInALargeL2) {
   const FusedWork of_batch_norm{.computes_b = true};

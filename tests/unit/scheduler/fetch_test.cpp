@@ -30,8 +30,7 @@ std::string of_images(int images, int size, int channels) {
       images, size, channels);
 }
 
-constexpr const char* kTarget = "x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64";
-constexpr const char* kZen5 = "x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1";
+constexpr const char* kTarget = "x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks=64,dot2=1";
 
 TEST(Fetch, WeightsOfOneImageAreStreamedBlockByBlock) {
   const Found one = convolution(of_images(1, 7, 1024), kTarget);
@@ -108,7 +107,7 @@ std::string weight_gradient(int size, int channels, int outputs) {
 // Lines of the next panel of the second operand are fetched once: 7 rows of 14 pixels with four lines each would be ten
 // for each of 43 tiles of channels, a burst, so every step of their products fetches one.
 TEST(Fetch, ProductsShareTheLinesOfTheNextPanel) {
-  const Found found = convolution(weight_gradient(14, 256, 256), kZen5);
+  const Found found = convolution(weight_gradient(14, 256, 256), kTarget);
   ASSERT_NE(found.schedule.find("tile c 6 task n/4, k outer n, p/7, c"), std::string::npos) << found.schedule;
   ASSERT_NE(found.schedule.find("panel b p"), std::string::npos) << found.schedule;
   EXPECT_NE(found.schedule.find(" fetch p 7"), std::string::npos) << found.schedule;
@@ -123,7 +122,7 @@ TEST(Fetch, ProductsShareTheLinesOfTheNextPanel) {
 
 // With 171 tiles three lines are each tile's, before its products.
 TEST(Fetch, TilesShareTheLinesOfTheNextPanel) {
-  const Found found = convolution(weight_gradient(14, 1024, 1024), kZen5);
+  const Found found = convolution(weight_gradient(14, 1024, 1024), kTarget);
   EXPECT_NE(found.kernel.find("for %i12 in 0..3 unroll {\n                prefetch %p0["), std::string::npos)
       << found.kernel;
   // Neighbouring pixels of the first operand share a set of L1: only the second one's panel is fetched.
@@ -134,7 +133,7 @@ TEST(Fetch, TilesShareTheLinesOfTheNextPanel) {
 // What a tile of 13 channels reads lies together, pixel after pixel; of 64 channels the last has 12. What the next
 // block of pixels reads of both operands comes beside products, a line a step.
 TEST(PanelsOfTiles, AreLaidOutAsTheyAreRead) {
-  const Found found = convolution(weight_gradient(56, 64, 256), kZen5);
+  const Found found = convolution(weight_gradient(56, 64, 256), kTarget);
   ASSERT_NE(found.schedule.find("tile c 13 task n outer p/2, k, c inner p, q panel a p tiles"), std::string::npos)
       << found.schedule;
   for (const char* part : {"local %l0: f32[5,1,2,56,13] scratch",
