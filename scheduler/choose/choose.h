@@ -18,6 +18,8 @@ struct FusedWork {
   // The operand is not in memory: what it is computed from is read in its place, and a panel has each element computed
   // once in a task.
   bool computes_a = false, computes_b = false;
+  // An operand or the epilogue reads parts of a concatenation that is not in memory: no line of them is fetched ahead.
+  bool concatenates = false;
   // The second operand is no weight but computed by the step at hand, and lies in memory in rows of outputs.
   bool b_of_step = false;
   // The logical dim of each operand that lies innermost in memory; -1: not known.

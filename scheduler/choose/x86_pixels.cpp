@@ -94,9 +94,10 @@ class TilesOfPixels : X86Chooser {
   // next one's that comes meanwhile, stays in a part of L2, where L1 waits for it and L3 is far: what is read in a
   // panel, which is fetched line by line as no window is. Weights pass for each of those tasks.
   bool has_small_tasks(int p, int q, const std::vector<int>& channel_dims, std::int64_t images) const {
-    return waits_for_l2(target_) && c_.a.dtype == DType::f32 && c_.terms() > 0 && c_.terms() == product(channel_dims) &&
-           !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 && extent(vector_) > s_.block() &&
-           weights_in_half_of_l2() && (fused_.computes_a || does_little(p, s_.block())) &&
+    return waits_for_l2(target_) && c_.a.dtype == DType::f32 && !fused_.concatenates && c_.terms() > 0 &&
+           c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
+           extent(vector_) > s_.block() && weights_in_half_of_l2() &&
+           (fused_.computes_a || does_little(p, s_.block())) &&
            2 * images * ir::ceil_divide(extent(p), rows_of_small_task(p, q)) >= wanted_tasks();
   }
   bool weights_in_half_of_l2() const {

@@ -71,6 +71,12 @@ bool calls_functions(const LowerContext& context, const Group& group) {
                      [&](int node) { return ir::op_def(context.graph.value(node)->op).ulp > 0; });
 }
 
+bool concatenates(const LowerContext& context, const Group& group) {
+  const std::vector<int> nodes = computed_nodes(context.graph, context.grouping.stored, group);
+  return std::any_of(nodes.begin(), nodes.end(),
+                     [&](int node) { return context.graph.value(node)->op == ir::Op::concat; });
+}
+
 // Elements that have no terms, each beside one of the other contraction's, and summed up with it where the group sums.
 bool lies_beside(const ir::Contraction& zeros, const ir::Contraction& c, const Group& group) {
   if (zeros.terms() > 0 || c.terms() == 0) return false;
@@ -125,6 +131,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   if (contractions.empty()) return lowered;
   GroupKernel kernel(context, group, false, lanes);
   fused.elements_read = kernel.elements_read();
+  fused.concatenates = concatenates(context, group);
   if (cuda) {
     fused.functions = calls_functions(context, group);
     fused.words_of_sums = Accumulators(kernel).words();

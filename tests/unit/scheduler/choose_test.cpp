@@ -207,6 +207,7 @@ TEST(Chosen, TasksOfSingleTapsAreSmallWhereL3IsFar) {
   // Read as it is, beside sums an eighth of L2 too, without them a quarter.
   chosen(deep, sums, {"task n, p/4", "outer k"});
   chosen(deep, {}, {"task n, p/7", "outer k"});
+  chosen(wide, {.sums = true, .computes_a = true, .concatenates = true}, {"task n, p/28", "fetch p 1"});
   // Weights of 2 MiB would pass for each of those tasks, taps of 3x3 read rows twice, and one image is too few tasks.
   chosen({16, 512, 14, 1024, 1}, relu, {"task n"});
   chosen({16, 64, 56, 64, 3}, relu, {"task n, p/28"});
