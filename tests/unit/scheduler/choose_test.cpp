@@ -100,7 +100,7 @@ TEST(Chosen, WeightsThatLeaveL2AreReadForSeveralImages) {
 }
 
 TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
-  const ir::Contraction wide = Layer{16, 256, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
+  const ir::Contraction wide = Layer{16, 512, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
   expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");
   expect(long_rows, kZen5, "tile q 8"), expect(long_rows, kSapphireRapids, "tile q 14");
 }
@@ -198,7 +198,7 @@ TEST(Chosen, TasksOfSingleTapsAreSmallWhereL3IsFar) {
     for (const std::string& line : lines) expect(layer.forward(), kSapphireRapids, line, fused);
   };
   const Layer wide{16, 64, 56, 256, 1}, narrow{16, 256, 56, 64, 1}, deep{16, 512, 28, 128, 1};
-  chosen(wide, relu, {"task n, p/2", "panel a task", "fetch p 2"});  // 14 and 57 KiB a row
+  chosen(wide, relu, {"task n, p/2", "tile q 8", "panel a task", "fetch p 2"});  // 14 and 57 KiB a row
   chosen(wide, sums, {"task n, p/2", "panel a task", "fetch p 2"});  // copied too: it comes line by line
   chosen(wide, gradient, {"task n, p", "panel a task", "fetch p 1"});
   chosen(narrow, sums, {"task n, p/2", "panel a task", "fetch p 2"});
