@@ -97,15 +97,21 @@ class TilesOfPixels : X86Chooser {
     return waits_for_l2(target_) && c_.a.dtype == DType::f32 && !fused_.concatenates && c_.terms() > 0 &&
            c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
            extent(vector_) > s_.block() && weights_in_half_of_l2() &&
-           (fused_.computes_a || does_little(p, s_.block())) &&
+           (fused_.computes_a ||
+            ((fused_.elements_read > 0 || does_little(p, s_.block())) && leaves_caches(p, q, images))) &&
            2 * images * ir::ceil_divide(extent(p), rows_of_small_task(p, q)) >= wanted_tasks();
   }
   bool weights_in_half_of_l2() const {
     return 2 * c_.terms() * extent(vector_) * bytes(fused_.compute) <= target_.l2_bytes;
   }
+  // Else a copy costs more than it saves.
+  bool leaves_caches(int p, int q, std::int64_t images) const {
+    const std::int64_t read = images * extent(p) * elements_of_row(p, q) * bytes(fused_.compute);
+    return read + fused_.result_bytes >= tuning::kOperandsOfL2 * target_.l2_bytes;
+  }
+  std::int64_t elements_of_row(int p, int q) const { return window_of(p).stride * window_of(q).in * c_.terms(); }
   std::int64_t rows_of_small_task(int p, int q) const {
-    const std::int64_t read = window_of(p).stride * window_of(q).in * c_.terms(),
-                       touched = extent(q) * extent(vector_) * (1 + fused_.elements_read);
+    const std::int64_t read = elements_of_row(p, q), touched = extent(q) * extent(vector_) * (1 + fused_.elements_read);
     return std::clamp<std::int64_t>(
         target_.l2_bytes / tuning::kSmallTasksOfL2 / ((read + touched) * bytes(fused_.compute)), 1, extent(p));
   }
