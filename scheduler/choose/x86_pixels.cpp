@@ -97,8 +97,7 @@ class TilesOfPixels : X86Chooser {
     return waits_for_l2(target_) && c_.a.dtype == DType::f32 && !fused_.concatenates && c_.terms() > 0 &&
            c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
            extent(vector_) > s_.block() && weights_in_half_of_l2() &&
-           (fused_.computes_a ||
-            ((fused_.elements_read > 0 || does_little(p, s_.block())) && leaves_caches(p, q, images))) &&
+           (fused_.computes_a || (does_little(p, s_.block()) && leaves_caches(p, q, images))) &&
            2 * images * ir::ceil_divide(extent(p), rows_of_small_task(p, q)) >= wanted_tasks();
   }
   bool weights_in_half_of_l2() const {
@@ -203,7 +202,8 @@ class TilesOfPixels : X86Chooser {
     } else if (shares && has_many_registers() && columns.stride == 1 && extent(columns.other) > 2 &&
                columns.in <= tuning::kNarrowRow) {
       most = tuning::kNarrowRowPixels;
-    } else if (along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) || small_ ||
+    } else if (along_groups_ || channels < tuning::kFewChannels || reads_with_results(p) ||
+               (small_ && extent(q) > tuning::kMostPixels) ||
                (has_many_registers() && (small_tiles_win(channel_dims) || does_without_panel(q, channel_dims)))) {
       // Along groups an epilogue comes after few products, and its own registers count for more; what small tasks fetch
       // beside products made LLVM spill tiles of 14, which gain 0.98 to 1.03 there.
@@ -275,8 +275,13 @@ class TilesOfPixels : X86Chooser {
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / part) + 1;
     // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
     // those that are fetched for the next task.
-    const std::int64_t touched = extent(q) * extent(vector_) * bytes(c_.a.dtype) * (1 + fused_.elements_read);
-    const std::int64_t of_l2 = reads_with_results(p) ? target_.l2_bytes / 4 : target_.l2_bytes;
+    // Where L3 is far, less of single taps, and of a strided gradient the elements without products too.
+    const bool less = waits_for_l2(target_) && c_.terms() == channels && weights_in_half_of_l2();
+    const std::int64_t touched =
+        (less ? fused_.result_bytes / (images * extent(p)) : extent(q) * extent(vector_) * bytes(c_.a.dtype)) *
+        (1 + fused_.elements_read);
+    const std::int64_t of_l2 =
+        reads_with_results(p) ? target_.l2_bytes / (less ? tuning::kSmallTasksOfL2 : 4) : target_.l2_bytes;
     const std::int64_t for_epilogue =
         blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
     return std::min(extent(p),
