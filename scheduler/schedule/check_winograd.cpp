@@ -128,7 +128,8 @@ class Check {
         if (channels && (loop.step % s_.lanes != 0 || loop.step == 0 || extent(d) % loop.step != 0))
           return fmt::format("tasks of {} {} are no whole vectors that fill {}", loop.step, name, extent(d));
         if (d == dims_.k && loop.step % s_.block() != 0)
-          return fmt::format("tasks of {} {} are no multiple of the {} in registers", loop.step, name, s_.block());
+          return fmt::format("{} of {} {} are no multiple of the {} in registers", tasks ? "tasks" : "blocks",
+                             loop.step, name, s_.block());
         for (const ScheduledLoop& task : s_.tasks)
           if (!tasks && task.dims == loop.dims && std::min(step(task), extent(d)) % step(loop) != 0)
             return fmt::format("steps of {} {} do not fill those of its tasks", step(loop), name);

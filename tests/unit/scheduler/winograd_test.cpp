@@ -75,7 +75,7 @@ TEST(WinogradSchedule, IsRefusedWithTheRuleThatItBreaks) {
       {"algorithm winograd 4 vector k 16 x 2 unroll r 3 pack b 32", "Winograd unrolls c alone"},
       {"algorithm winograd 4 vector k 16 x 2 task n, p/8 outer k/64 pack b 32 fetch q 4, b", ""},
       {"algorithm winograd 4 vector k 16 x 2 task k/32 outer k/64 pack b 32", "steps of 64 k do not fill those of its"},
-      {"algorithm winograd 4 vector k 16 x 2 outer k/48 pack b 32", "tasks of 48 k are no multiple of the 32"},
+      {"algorithm winograd 4 vector k 16 x 2 outer k/48 pack b 32", "blocks of 48 k are no multiple of the 32"},
       {"algorithm winograd 4 vector k 16 x 2 outer n pack b 32", "outer loops share out outputs, not n"},
       {"algorithm winograd 4 vector k 16 x 2 pack b 32 combine n", "results are not combined"},
       {"vector k 16 x 2 task n outer k inner p, q, r, s, c fetch p 1, b", "by Winograd alone"},
