@@ -19,6 +19,8 @@ bool waits_for_l2(const Target& target) {
   return target.vector_registers() >= 32 && target.fma_per_cycle == 2 && !target.dot2_is_faster;
 }
 
+std::int64_t large_tasks(const Target& target) { return std::max(1, target.tasks / tuning::kTasksOfLargeTask); }
+
 Roles roles_of(const ir::Contraction& c) {
   Roles roles;
   for (std::size_t i = 0; i < c.dims.size(); ++i) {

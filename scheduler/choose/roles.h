@@ -33,6 +33,9 @@ bool runs_along_groups(const Roles& roles, const ir::Contraction& contraction);
 bool shares_a_set(std::int64_t bytes_apart);
 // Products of f32 are as fast as L1 is filled from a large L2, and L3 is far: Intel's of two FMAs a cycle.
 bool waits_for_l2(const Target& target);
+// Few and large, where what they share is copied or added up again for each: an eighth of the target's, which are eight
+// for each processor.
+std::int64_t large_tasks(const Target& target);
 
 // Largest power of two up to `most` that divides n.
 std::int64_t power_of_two_in(std::int64_t n, std::int64_t most);

@@ -112,7 +112,7 @@ inline constexpr std::int64_t kSharedWeightsOfL2 = 2;
 inline constexpr std::int64_t kLeastChannelsInL2 = 64, kLeastOutputsInL2 = 256, kLeastComputedInL2 = 96;
 inline constexpr double kCostOfTiles = 2, kCostOfRows = 1, kCostOfComputedRows = 2, kCostOfParts = 4,
                         kWorthOfTasks = 1.15;
-inline constexpr int kTasksOfLargeSum = 8;
+inline constexpr int kTasksOfLargeTask = 8;
 // A panel of tiles: products with each of its elements at least; pixels that pass by (1x1: 196 and 224 in place of
 // 112 take 1.02 and 1.04 of the time at 28x28 and 56x56), with several taps at most so many; the parts of L2 that it
 // and the sums beside it take (Zen 5).
@@ -160,14 +160,14 @@ inline constexpr double kSumsAndPatchesOfL2 = 1.2;
 // them so many patches that both stay; and half as many tasks: 0.78 with 128 channels at 28x28, 0.8 with 256 at 14x14,
 // 0.9 with 512 at 7x7 and 64 at 56x56 (Sapphire Rapids).
 inline constexpr double kSumsInL2 = 0.6, kSumsInLargeL2 = 0.3, kPatchesOfL2 = 0.75;
-// Where weights that L2 does not hold pass a task's patches: tasks as a part of the target's, blocks of outputs that
-// meet the patches together at most, bytes a cycle that come from behind L2 as they are fetched ahead, and as they are
-// read, and what half as many tasks must save. In place of 7 and 8 patches, nothing fetched: 0.75 with 128 channels at
+// Where weights that L2 does not hold pass a task's patches: blocks of outputs that meet the patches together at most;
+// which part of what a task leaves of L2 keeps weights, and from which part of it on inputs at all points leave it, all
+// of them at twice as much; bytes a cycle that come from behind L2 as they are fetched ahead, and as they are read; and
+// what half as many tasks must save. In place of 7 and 8 patches, nothing fetched: 0.75 with 128 channels at
 // 28x28, 0.73 with 256 at 14x14, 0.44 with 512 at 7x7 in a step of ResNet-50 (Sapphire Rapids). Of 256 channels four
 // blocks together take 0.9 of one, of 128 1.0.
-inline constexpr int kTasksOfWeights = 8;
 inline constexpr std::int64_t kWeightBlocksTogether = 4;
-inline constexpr double kPartOfRoom = 0.8, kPatchesInL2 = 0.4, kFetchedBytesPerCycle = 12, kReadBytesPerCycle = 8,
+inline constexpr double kPartOfRoom = 0.8, kInputsOfL2 = 0.4, kFetchedBytesPerCycle = 12, kReadBytesPerCycle = 8,
                         kWorthOfWeightTasks = 1.06;
 // Cycles for a vector of a patch's inputs and of its results, fetched ahead (64 channels at 56x56; 16 to 16 channels at
 // 32x32 take 0.6 of the direct one's time and 8 to 64 at 56x56 0.65, Zen 5), bytes a cycle that weights come with from

@@ -247,7 +247,7 @@ class RowsOfChannels : X86Chooser {
     const std::int64_t most = std::max<std::int64_t>(1, target_.l2_bytes / tuning::kSumsOfTaskInL2);
     const auto is_enough = [&] {
       return parts() * (channels / channels_) * (outputs / outputs_) >=
-                 std::max(tuning::kSharesOfMatrix, std::int64_t{target_.tasks} / tuning::kTasksOfLargeSum) &&
+                 std::max(tuning::kSharesOfMatrix, large_tasks(target_)) &&
              channels_ * outputs_ * taps * bytes(DType::f32) <= most;
     };
     while (!is_enough() && outputs_ > tuning::kOutputsOfMatrix && halve(outputs_, s_.block())) {

@@ -55,10 +55,11 @@ class TilesOfPixels : X86Chooser {
     }
     // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
-    Split row_blocks = matrix ? Split{} : split(extent(p), rows_wanted(p, q, image_count, channels, blocks));
+    Split row_blocks = matrix ? Split{}
+                              : split(extent(p), small_ ? ir::ceil_divide(extent(p), rows_of_small_task(p, q))
+                                                        : rows_wanted(p, q, image_count, channels, blocks));
     const bool overlap = rows.other >= 0 && extent(rows.other) > 1;
-    if (fused_.computes_a && !matrix && !overlap) row_blocks = in_equal_blocks(row_blocks);
-    if (small_) row_blocks = in_equal_blocks(split(extent(p), ir::ceil_divide(extent(p), rows_of_small_task(p, q))));
+    if ((fused_.computes_a || small_) && !matrix && !overlap) row_blocks = in_equal_blocks(row_blocks);
     const Split column_blocks =
         matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, blocks)) : Split{tiles, tiles, 1};
     if (matrix) {
@@ -94,15 +95,15 @@ class TilesOfPixels : X86Chooser {
   // next one's that comes meanwhile, stays in a part of L2, where L1 waits for it and L3 is far: what is read in a
   // panel, which is fetched line by line as no window is. Weights pass for each of those tasks.
   bool has_small_tasks(int p, int q, const std::vector<int>& channel_dims, std::int64_t images) const {
-    return waits_for_l2(target_) && c_.a.dtype == DType::f32 && !fused_.concatenates && c_.terms() > 0 &&
+    return weights_may_pass() && c_.a.dtype == DType::f32 && !fused_.concatenates && c_.terms() > 0 &&
            c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
-           extent(vector_) > s_.block() && weights_in_half_of_l2() &&
+           extent(vector_) > s_.block() &&
            (fused_.computes_a || (does_little(p, s_.block()) && leaves_caches(p, q, images))) &&
            2 * images * ir::ceil_divide(extent(p), rows_of_small_task(p, q)) >= wanted_tasks();
   }
-  bool weights_in_half_of_l2() const {
-    return 2 * c_.terms() * extent(vector_) * bytes(fused_.compute) <= target_.l2_bytes;
-  }
+  // L2 keeps them beside what small tasks touch.
+  bool weights_may_pass() const { return waits_for_l2(target_) && 2 * weights_bytes() <= target_.l2_bytes; }
+  std::int64_t weights_bytes() const { return c_.terms() * extent(vector_) * bytes(fused_.compute); }
   // Else a copy costs more than it saves.
   bool leaves_caches(int p, int q, std::int64_t images) const {
     const std::int64_t read = images * extent(p) * elements_of_row(p, q) * bytes(fused_.compute);
@@ -125,8 +126,7 @@ class TilesOfPixels : X86Chooser {
                                           const std::vector<int>& channel_dims) const {
     if (along_groups_ || product(roles_.groups) > 1 || images.size() != 1) return std::nullopt;
     const std::int64_t count = extent(images[0]), outputs = extent(vector_), block = s_.block(),
-                       weights =
-                           c_.terms() * outputs * bytes(fused_.compute) / (has_pairs_of_channels(channel_dims) ? 2 : 1);
+                       weights = weights_bytes() / (has_pairs_of_channels(channel_dims) ? 2 : 1);
     const std::int64_t tiles = count * extent(p) * ir::ceil_divide(extent(q), pixels_of_tile());
     if (tiles <= tuning::kMostTilesOfStream || weights <= target_.l2_bytes || outputs % block != 0) return std::nullopt;
     const bool panel = needs_panel(window_of(q), channel_dims);
@@ -245,7 +245,7 @@ class TilesOfPixels : X86Chooser {
   void stream_weights(std::int64_t tiles) {
     const auto over_outputs = [&](const ScheduledLoop& loop) { return loop.dims[0] == s_.vector; };
     const auto outputs = std::find_if(s_.tasks.begin(), s_.tasks.end(), over_outputs);
-    const std::int64_t weights = c_.terms() * extent(vector_) * bytes(fused_.compute) / (s_.dot.empty() ? 1 : 2);
+    const std::int64_t weights = weights_bytes() / (s_.dot.empty() ? 1 : 2);
     if (along_groups_ || outputs == s_.tasks.end() || product(roles_.groups) > 1) return;
     if (weights < target_.l2_bytes / tuning::kStreamedWeightsOfL2 || tiles > tuning::kMostTilesOfStream) return;
     std::rotate(s_.tasks.begin(), outputs, outputs + 1);
@@ -270,13 +270,13 @@ class TilesOfPixels : X86Chooser {
     }
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     // Beside sums, half of that where L1 waits for L2.
-    const bool half = waits_for_l2(target_) && fused_.sums && !fused_.computes_a && weights_in_half_of_l2();
-    const int part = half ? 8 : 4;
+    const bool half = weights_may_pass() && fused_.sums && !fused_.computes_a;
+    const std::int64_t part = half ? tuning::kSmallTasksOfL2 : 4;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / part) + 1;
     // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
-    // those that are fetched for the next task.
-    // Where L3 is far, less of single taps, and of a strided gradient the elements without products too.
-    const bool less = waits_for_l2(target_) && c_.terms() == channels && weights_in_half_of_l2();
+    // those that are fetched for the next task. Where L3 is far, less of single taps, and of a strided gradient the
+    // elements without products too.
+    const bool less = weights_may_pass() && c_.terms() == channels;
     const std::int64_t touched =
         (less ? fused_.result_bytes / (images * extent(p)) : extent(q) * extent(vector_) * bytes(c_.a.dtype)) *
         (1 + fused_.elements_read);

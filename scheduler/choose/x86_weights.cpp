@@ -148,7 +148,7 @@ class TilesOfWeights : X86Chooser {
   // Four vectors of outputs by six channels: not where few of them, a tile each, make sums of more parts.
   bool suits_wide_tile(std::int64_t channels, std::int64_t taps, std::int64_t area) const {
     if (channels * taps < tuning::kLeastWeightsOfWideTile) return false;
-    return taps == 1 || (area > 1 && waits_for_l2()) ||
+    return taps == 1 || (area > 1 && waits_for_l2(target_)) ||
            (area == 1 &&
             (weight_bytes() <= target_.l2_bytes / 4 || extent(roles_.outputs) >= tuning::kLeastOutputsOfWideTaps));
   }
@@ -212,13 +212,9 @@ class TilesOfWeights : X86Chooser {
   struct Shares {
     std::int64_t blocks = 1, channels = 1, parts = 1;
   };
-  // There a task's sums stay in L2, and the first operand is copied to tiles.
-  bool waits_for_l2() const { return scheduler::waits_for_l2(target_); }
-  std::int64_t tasks_of_sums() const {
-    return waits_for_l2() ? std::max(1, target_.tasks / tuning::kTasksOfLargeSum) : tuning::kTasksOfSums;
-  }
+  std::int64_t tasks_of_sums() const { return waits_for_l2(target_) ? large_tasks(target_) : tuning::kTasksOfSums; }
   bool keeps_sums_in_l2(std::int64_t channels) const {
-    return waits_for_l2() && channels >= tuning::kLeastChannelsInL2 &&
+    return waits_for_l2(target_) && channels >= tuning::kLeastChannelsInL2 &&
            extent(roles_.outputs) >= (fused_.computes_b ? tuning::kLeastComputedInL2 : tuning::kLeastOutputsInL2) &&
            extent(roles_.outputs) % s_.block() == 0;
   }

@@ -172,7 +172,7 @@ class WinogradChooser {
     const double all = at(patches * tasks), points = kPoints, channels = at(extent(dims_.c)),
                  outputs = vectors(extent(dims_.k)), inputs = at(inputs_bytes(patches));
     // Inputs at all points are written once a share and read once for each blocks that meet them together.
-    const double leave = std::clamp(inputs / (tuning::kPatchesInL2 * at(target_.l2_bytes)) - 1, 0.0, 1.0),
+    const double leave = std::clamp(inputs / (tuning::kInputsOfL2 * at(target_.l2_bytes)) - 1, 0.0, 1.0),
                  read = leave * inputs * at(tasks * (b.shares + blocks() / b.together)),
                  fetched = at(bytes_of_weights()) + weights_leave_l2(b, patches) * at(tasks - 1);
     return points * all * channels * outputs / target_.fma_per_cycle / tuning::kPartOfPeak +
@@ -204,7 +204,7 @@ class WinogradChooser {
   }
 
   std::int64_t tasks_of_weights() const {
-    return waits_for_l2(target_) ? std::max(1, target_.tasks / tuning::kTasksOfWeights) : tuning::kWinogradTasks;
+    return waits_for_l2(target_) ? large_tasks(target_) : tuning::kWinogradTasks;
   }
   // Where L1 waits for L2, as many as that keeps with the sums.
   std::int64_t patches_of_weights() const {

@@ -419,15 +419,15 @@ class Check {
   std::string fetches() {
     if (s_.fetch.dims.empty()) return "";
     if (s_.fetch_packed) return "packed weights are fetched beside what is read along another dim by Winograd alone";
-    const auto& [along, sums] = std::pair{s_.fetch.dims[0], !s_.combine.empty()};
+    const std::string& along = s_.fetch.dims[0];
+    const bool sums = !s_.combine.empty();
     if (s_.fetch_b && (s_.panel_b.empty() || !sums))
       return "the next panel of b is fetched where there are panels of b, and of partial results";
     if (s_.fetch.dims == std::vector{s_.vector} && s_.pack_b > 0) {
       const bool list = std::any_of(s_.tile.begin(), s_.tile.end(), [](const Extent& e) { return e.dims.size() > 1; });
-      if (s_.by_threads() || list || s_.pack_b != s_.block() || s_.fetch.count % s_.block() != 0)
-        return fmt::format("weights are fetched ahead by whole packed blocks of {}, for a tile along single dims",
-                           s_.block());
-      return "";
+      const bool whole = s_.pack_b == s_.block() && s_.fetch.count % s_.block() == 0 && !list && !s_.by_threads();
+      constexpr auto kRule = "weights are fetched ahead by whole packed blocks of {}, for a tile along single dims";
+      return whole ? "" : fmt::format(kRule, s_.block());
     }
     if (s_.fetch.dims.size() > 1 || along == s_.vector || dim(along).reduced != sums)
       return fmt::format("{} is fetched ahead along {}, not along {}", sums ? "what is summed up" : "a tile",

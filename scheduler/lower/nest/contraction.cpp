@@ -1,6 +1,7 @@
 #include "scheduler/lower/nest/contraction.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "ir/base/check.h"
 #include "scheduler/choose/choose.h"
@@ -65,16 +66,9 @@ std::vector<int> lie_together(const ir::Contraction& c, const Type& result) {
 }
 
 // Of what the group computes, and of what it computes again because nobody stores it.
-bool calls_functions(const LowerContext& context, const Group& group) {
+bool computes_any(const LowerContext& context, const Group& group, const std::function<bool(ir::Op)>& of) {
   const std::vector<int> nodes = computed_nodes(context.graph, context.grouping.stored, group);
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](int node) { return ir::op_def(context.graph.value(node)->op).ulp > 0; });
-}
-
-bool concatenates(const LowerContext& context, const Group& group) {
-  const std::vector<int> nodes = computed_nodes(context.graph, context.grouping.stored, group);
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [&](int node) { return context.graph.value(node)->op == ir::Op::concat; });
+  return std::any_of(nodes.begin(), nodes.end(), [&](int node) { return of(context.graph.value(node)->op); });
 }
 
 // Elements that have no terms, each beside one of the other contraction's, and summed up with it where the group sums.
@@ -131,9 +125,9 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   if (contractions.empty()) return lowered;
   GroupKernel kernel(context, group, false, lanes);
   fused.elements_read = kernel.elements_read();
-  fused.concatenates = concatenates(context, group);
+  fused.concatenates = computes_any(context, group, [](ir::Op op) { return op == ir::Op::concat; });
   if (cuda) {
-    fused.functions = calls_functions(context, group);
+    fused.functions = computes_any(context, group, [](ir::Op op) { return ir::op_def(op).ulp > 0; });
     fused.words_of_sums = Accumulators(kernel).words();
   }
   std::vector<ScheduledContraction> scheduled = with_zeros(contractions, group, !cuda);

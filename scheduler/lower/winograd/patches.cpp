@@ -164,8 +164,16 @@ void WinogradLoops::fetch_ahead(const Source& source, const Index& patch, const 
   set_patch(image, row, column);
 }
 
+void WinogradLoops::over_blocks(const Index& first, std::int64_t count,
+                                const std::function<void(const Index& block)>& body) {
+  const std::int64_t blocks = ir::ceil_divide(extent(dims_.k), s_.block());
+  if (count == 1) return body(Index(0));
+  std::vector<Index> high{Index(count)};
+  if (blocks % count != 0) high.push_back(Index(blocks) - first);
+  builder_.loop({Index(0)}, high, Binding::none, body);
+}
+
 WinogradLoops::Points WinogradLoops::declare_points(std::int64_t rows, std::int64_t width, bool zero) {
-  constexpr std::int64_t kLine = 16;
   const std::vector<std::int64_t> dims{kAllPoints, rows * width + kLine};
   const auto kind = ir::MemKind::scratch_local;
   return {zero ? builder_.local(kind, compute_, dims, 0) : builder_.local(kind, compute_, dims), width};

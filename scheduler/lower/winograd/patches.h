@@ -54,6 +54,10 @@ class WinogradLoops : public ContractionLoops {
   std::vector<ir::Compare> is_image() const;
   std::vector<ir::Compare> is_result() const;
 
+  // `count` blocks of outputs from this one on, counted from it; the last ones of all may be fewer.
+  void over_blocks(const ir::Index& first, std::int64_t count, const std::function<void(const ir::Index& block)>& body);
+
+  static constexpr std::int64_t kLine = 16;  // elements
   // Scratch with rows of so many elements for each point. Points are a line more than their rows apart: those of one
   // element are written and read together, and would share a few sets of a cache where rows are a power of two.
   struct Points {

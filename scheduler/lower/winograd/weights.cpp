@@ -51,21 +51,15 @@ void WinogradWeights::task() {
   finish_taps();
 }
 
-// Those of the outputs of a task; the last task may have fewer.
-void WinogradWeights::over_blocks(const std::function<void(const Index& block)>& body) {
-  const std::int64_t blocks = ir::ceil_divide(extent(dims_.k), s_.block()),
-                     of_task = ir::ceil_divide(share(dims_.k).size, s_.block());
-  const Index first = share(dims_.k).base / s_.block();
-  std::vector<Index> high{Index(of_task)};
-  if (blocks % of_task != 0) high.push_back(Index(blocks) - first);
-  if (blocks == 1) return body(Index(0));
-  builder_.loop({Index(0)}, high, Binding::none, body);
+// Those of the outputs of a task.
+void WinogradWeights::over_blocks_of_task(const std::function<void(const Index& block)>& body) {
+  over_blocks(share(dims_.k).base / s_.block(), ir::ceil_divide(share(dims_.k).size, s_.block()), body);
 }
 
 void WinogradWeights::multiply() {
   const std::int64_t channels = share(dims_.c).size, held = std::min(s_.accumulators() / s_.vectors, channels);
   builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
-    over_blocks([&](const Index& block) {
+    over_blocks_of_task([&](const Index& block) {
       serial(builder_, channels / held, [&](Index tile) { multiply(point, block, tile * held, held); });
       if (channels % held != 0) multiply(point, block, Index(channels / held * held), channels % held);
     });
@@ -104,7 +98,7 @@ void WinogradWeights::multiply(const Index& point, const Index& block, const Ind
 
 // The sums of all points back to taps.
 void WinogradWeights::finish_taps() {
-  over_blocks([&](const Index& block) {
+  over_blocks_of_task([&](const Index& block) {
     serial(builder_, share(dims_.c).size, [&](Index c) {
       set(dims_.c, share(dims_.c).base + c);
       unrolled(builder_, s_.vectors, [&](Index j) {

@@ -18,7 +18,7 @@ class WinogradWeights : public WinogradLoops {
 
  private:
   void task();
-  void over_blocks(const std::function<void(const ir::Index& block)>& body);
+  void over_blocks_of_task(const std::function<void(const ir::Index& block)>& body);
   void multiply();
   void multiply(const ir::Index& point, const ir::Index& block, const ir::Index& first, std::int64_t channels);
   void finish_taps();

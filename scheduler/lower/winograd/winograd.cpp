@@ -33,7 +33,7 @@ void Winograd::task() {
   loop_chunk(builder_, {all, of_task, ir::ceil_divide(all, of_task)}, share(dims_.k).base / outputs, [&](Index blocks) {
     first_block_ = blocks * blocks_together();
     multiply();
-    over_blocks([&] { finish_patches(); });
+    over_blocks_together([&] { finish_patches(); });
   });
 }
 
@@ -41,17 +41,11 @@ std::int64_t Winograd::blocks_together() const {
   return s_.outer.empty() ? 1 : ir::ceil_divide(share(dims_.k).size, s_.block());
 }
 
-// Those at hand together; the last ones may be fewer.
-void Winograd::over_blocks(const std::function<void()>& body) {
-  const std::int64_t blocks = ir::ceil_divide(extent(dims_.k), s_.block()), together = blocks_together();
-  const auto at_block = [&](const Index& block) {
+void Winograd::over_blocks_together(const std::function<void()>& body) {
+  over_blocks(first_block_, blocks_together(), [&](const Index& block) {
     of_together_ = block, block_ = (first_block_ + block) * s_.block();
     body();
-  };
-  if (together == 1) return at_block(Index(0));
-  std::vector<Index> high{Index(together)};
-  if (blocks % together != 0) high.push_back(Index(blocks) - first_block_);
-  builder_.loop({Index(0)}, high, Binding::none, at_block);
+  });
 }
 
 std::int64_t Winograd::patches_of_tile() const { return std::min(s_.accumulators() / s_.vectors, patches()); }
@@ -65,7 +59,7 @@ std::vector<Index> Winograd::sum_at(const Index& point, const Index& patch, cons
 void Winograd::multiply() {
   const std::int64_t held = patches_of_tile(), whole = patches() / held;
   builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
-    over_blocks([&] {
+    over_blocks_together([&] {
       const auto tile_at = [&](const Index& tile, std::int64_t count) {
         fetch_results(point * tiles() + tile, kAllPoints * tiles());
         multiply(point, tile, count);
@@ -80,7 +74,6 @@ void Winograd::multiply() {
 // share of them with each turn. Behind the last point lie those of the next block at the first.
 void Winograd::fetch_packed(const Index& point, const Index& turn, std::int64_t turns) {
   if (!s_.fetch_packed) return;
-  constexpr std::int64_t kLine = 16;
   const std::int64_t of_turn = ir::ceil_divide(ir::ceil_divide(extent(dims_.c) * s_.block(), kLine), turns);
   const Index next = of_together_ + 1;
   unrolled(builder_, of_turn, [&](Index i) {

@@ -21,7 +21,7 @@ class Winograd : public WinogradLoops {
  private:
   void task();
   std::int64_t blocks_together() const;
-  void over_blocks(const std::function<void()>& body);
+  void over_blocks_together(const std::function<void()>& body);
   void multiply();
   void multiply(const ir::Index& point, const ir::Index& tile, std::int64_t patches);
   void add_terms(ir::MemId sums, const ir::Index& point, const ir::Index& tile, std::int64_t patches);

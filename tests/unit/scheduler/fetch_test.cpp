@@ -255,9 +255,8 @@ TEST(Fetch, WinogradFetchesTheWeightsThatAreReadNext) {
   PlanOptions options{Target::parse(kWinograd), Rules::all, {}};
   options.reschedule.anchor = [](const auto&, const auto&) {
     return parse_schedule(
-        "schedule { algorithm winograd 4 vector k 16 x 2 tile n*p*q 8 unroll c 4 task n outer k/64 pack b 32 fetch q "
-        "4, b "
-        "}");
+        "schedule { algorithm winograd 4 vector k 16 x 2 tile n*p*q 8 unroll c 4 task n outer k/64 pack b 32 "
+        "fetch q 4, b }");
   };
   const Plan plan = make_plan(ir::parse_graph("graph @c(%x: f32[2,64,16,8]:nhwc, %w: f32[256,64,3,3]) {\n"
                                               "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,256,16,8]:nhwc\n"
