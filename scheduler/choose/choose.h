@@ -18,6 +18,8 @@ struct FusedWork {
   // The operand is not in memory: what it is computed from is read in its place, and a panel has each element computed
   // once in a task.
   bool computes_a = false, computes_b = false;
+  // The first operand, which is computed, is stored too, while it is copied to a panel: once (check_copy).
+  bool stores_a = false;
   // An operand or the epilogue reads parts of a concatenation that is not in memory: no line of them is fetched ahead.
   bool concatenates = false;
   // The second operand is no weight but computed by the step at hand, and lies in memory in rows of outputs.
@@ -52,6 +54,10 @@ std::vector<Schedule> candidates(const ir::Contraction& contraction, const Targe
 // weights' gradients of few channels only images that come from outside, which no kernel before could have stored.
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside);
 
+// The same, and a value of the operand's elements can be stored there by the way (R7): it is the first operand, and
+// copied once. `bits`: a value of them is stored one bit an element.
+bool stores_in_copy(const ir::Node& anchor, const Target& target, bool bits);
+
 // What else is known of a group without an anchor.
 struct DomainElements {
   int lanes = 1;                  // of a vector of them; on CUDA of a thread's access
@@ -60,6 +66,10 @@ struct DomainElements {
   // (rule R4). Null: there is none.
   const Schedule* after = nullptr;
 };
+
+// No cache has all of a value of so many bytes when it is read next: what is written element by element goes around the
+// caches then, and what is read is fetched.
+bool exceeds_caches(const Target& target, std::int64_t bytes);
 
 std::vector<Schedule> candidates(const Domain& domain, const Target& target, const DomainElements& elements);
 

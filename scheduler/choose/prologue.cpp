@@ -41,4 +41,26 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
   return !contractions.empty() && std::all_of(contractions.begin(), contractions.end(), in_panel);
 }
 
+bool stores_in_copy(const ir::Node& anchor, const Target& target, bool bits) {
+  if (target.isa == Isa::cuda || ir::op_def(anchor.op).matrix) return false;
+  const std::vector<ir::Contraction> contractions = ir::contractions_of(anchor);
+  if (contractions.size() != 1 || contractions[0].outputs() == 0 || contractions[0].terms() == 0) return false;
+  const ir::Contraction contraction = operands_in_order(contractions[0], target, false);
+  if (contraction.a.operand != 0) return false;
+  std::int64_t weights = bytes(contraction.b.dtype);
+  for (const std::int64_t extent : contraction.b.extents) weights *= extent;
+  if (weights > target.l2_bytes) return false;  // small tasks would each read them from behind it
+  // As the chooser would have it anyway, and as it has to be.
+  for (const bool stores : {false, true}) {
+    FusedWork fused{.compute = compute_type(anchor.type.dtype),
+                    .result_bytes = anchor.type.bytes(),
+                    .computes_a = true,
+                    .stores_a = stores};
+    set_layouts(fused, anchor, contraction);
+    const Schedule schedule = candidates(contraction, target, fused).front();
+    if (!check_copy(contraction, schedule).empty() || (bits && schedule.lanes % 8 != 0)) return false;
+  }
+  return true;
+}
+
 }  // namespace fusejit::scheduler

@@ -19,6 +19,10 @@ bool waits_for_l2(const Target& target) {
   return target.vector_registers() >= 32 && target.fma_per_cycle == 2 && !target.dot2_is_faster;
 }
 
+bool exceeds_caches(const Target& target, std::int64_t bytes) {
+  return bytes >= std::min(target.l3_bytes / 2, tuning::kMostCachedBytes);
+}
+
 std::int64_t large_tasks(const Target& target) { return std::max(1, target.tasks / tuning::kTasksOfLargeTask); }
 
 Roles roles_of(const ir::Contraction& c) {

@@ -37,6 +37,11 @@ inline constexpr std::int64_t kFewProducts = 256;
 // A sum over channels that is so many times as long as another long chain is cut (numerics, not speed: long_sum.h).
 inline constexpr std::int64_t kLongProduct = 64;
 
+// Element-wise results from half of L3 on, or from these 16 MiB on, are stored around the caches: joins of 51 and 26 MB
+// take 0.61 and 0.65 of the time where L3 has 480 MiB, which others use too, and who reads them next no longer (Sapphire
+// Rapids). Results of convolutions, whose readers follow at once when a network serves, gain nothing there.
+inline constexpr std::int64_t kMostCachedBytes = 16 << 20;
+
 // Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead:
 // one image of ResNet-50 reads 100 MB of weights (Zen 5).
 inline constexpr std::int64_t kStreamedWeightsOfL2 = 4, kMostTilesOfStream = 64;
@@ -135,6 +140,10 @@ inline constexpr std::int64_t kCostOfComputing = 4;
 // (Sapphire Rapids, ResNet-50's step). Where nothing is computed for the panel, it is a copy: operand and result are so
 // many times L2 then (5.6 to 8.4 MiB at 14x14: 1.05 to 1.15).
 inline constexpr std::int64_t kSmallTasksOfL2 = 8, kOperandsOfL2 = 5;
+// The same on other processors, where the panel's elements are stored too: a join and the 1x1 behind it take 0.65 to
+// 0.69 of the time of both at 56x56, 0.77 at 28x28, 0.9 at 14x14; nothing fetched, in tasks of half of L2, 1.0 to 1.6
+// (its target, on a Sapphire Rapids).
+inline constexpr std::int64_t kStoringTasksOfL2 = 4;
 
 // --- x86, Winograd
 

@@ -22,7 +22,7 @@ class Chooser {
   Schedule run() {
     if (d_.axes.empty()) return s_;
     s_.vector = last().name, s_.lanes = elements_.lanes;
-    s_.stream = elements_.stored_bytes >= target_.l3_bytes / 2;
+    s_.stream = exceeds_caches(target_, elements_.stored_bytes);
     if (!d_.sums.empty()) {
       sums();
     } else if (!d_.maxima_rows.empty()) {

@@ -41,7 +41,7 @@ class TilesOfPixels : X86Chooser {
     if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
       s_.vectors = tuning::kVectorsWithoutTerms;
     const std::int64_t image_count = product(images);
-    small_ = has_small_tasks(p, q, channel_dims, image_count);
+    small_ = (fused_.stores_a && weights_stay_in_l2()) || has_small_tasks(p, q, channel_dims, image_count);
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
                        most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
@@ -80,7 +80,7 @@ class TilesOfPixels : X86Chooser {
     if (c_.terms() > 0 && (needs_panel(columns, channel_dims) || of_taps || small_) && panel && !pairs_in_groups)
       s_.panel_a = along_groups_ && !shares_out_outputs() ? s_.outer.back().dims[0] : Schedule::kTask;
     // The next row of a block of outputs, or the next task's of all (Nest::fetches_runs).
-    if (reads_with_results(p) || small_) {
+    if (reads_with_results(p) || small_ || (fused_.stores_a && extent(p) > 1)) {
       s_.fetch = {{name(p)}, row_blocks.chunk};
     } else if (does_little(p, block)) {
       s_.fetch = {{name(p)}, 1};
@@ -93,7 +93,8 @@ class TilesOfPixels : X86Chooser {
 
   // Of single taps that move much for what they compute, or compute what they read, all that a task touches, and the
   // next one's that comes meanwhile, stays in a part of L2, where L1 waits for it and L3 is far: what is read in a
-  // panel, which is fetched line by line as no window is. Weights pass for each of those tasks.
+  // panel, which is fetched line by line as no window is. Weights pass for each of those tasks. So are those that store
+  // what they copy, everywhere: memory would have nothing to do while they compute.
   bool has_small_tasks(int p, int q, const std::vector<int>& channel_dims, std::int64_t images) const {
     return weights_may_pass() && c_.a.dtype == DType::f32 && !fused_.concatenates && c_.terms() > 0 &&
            c_.terms() == product(channel_dims) && !along_groups_ && product(roles_.groups) == 1 && extent(p) > 1 &&
@@ -101,8 +102,9 @@ class TilesOfPixels : X86Chooser {
            (fused_.computes_a || (does_little(p, s_.block()) && leaves_caches(p, q, images))) &&
            2 * images * ir::ceil_divide(extent(p), rows_of_small_task(p, q)) >= wanted_tasks();
   }
-  // L2 keeps them beside what small tasks touch.
-  bool weights_may_pass() const { return waits_for_l2(target_) && 2 * weights_bytes() <= target_.l2_bytes; }
+  bool weights_may_pass() const { return waits_for_l2(target_) && weights_stay_in_l2(); }
+  // Beside what small tasks touch.
+  bool weights_stay_in_l2() const { return 2 * weights_bytes() <= target_.l2_bytes; }
   std::int64_t weights_bytes() const { return c_.terms() * extent(vector_) * bytes(fused_.compute); }
   // Else a copy costs more than it saves.
   bool leaves_caches(int p, int q, std::int64_t images) const {
@@ -111,9 +113,9 @@ class TilesOfPixels : X86Chooser {
   }
   std::int64_t elements_of_row(int p, int q) const { return window_of(p).stride * window_of(q).in * c_.terms(); }
   std::int64_t rows_of_small_task(int p, int q) const {
-    const std::int64_t read = elements_of_row(p, q), touched = extent(q) * extent(vector_) * (1 + fused_.elements_read);
-    return std::clamp<std::int64_t>(
-        target_.l2_bytes / tuning::kSmallTasksOfL2 / ((read + touched) * bytes(fused_.compute)), 1, extent(p));
+    const std::int64_t read = elements_of_row(p, q), touched = extent(q) * extent(vector_) * (1 + fused_.elements_read),
+                       part = waits_for_l2(target_) ? tuning::kSmallTasksOfL2 : tuning::kStoringTasksOfL2;
+    return std::clamp<std::int64_t>(target_.l2_bytes / part / ((read + touched) * bytes(fused_.compute)), 1, extent(p));
   }
 
   // Images and outputs of a task, where L2 does not hold all weights and there are many tiles: tasks of a few rows
@@ -124,7 +126,7 @@ class TilesOfPixels : X86Chooser {
   };
   std::optional<Shares> shares_of_weights(const std::vector<int>& images, int p, int q,
                                           const std::vector<int>& channel_dims) const {
-    if (along_groups_ || product(roles_.groups) > 1 || images.size() != 1) return std::nullopt;
+    if (along_groups_ || product(roles_.groups) > 1 || images.size() != 1 || fused_.stores_a) return std::nullopt;
     const std::int64_t count = extent(images[0]), outputs = extent(vector_), block = s_.block(),
                        weights = weights_bytes() / (has_pairs_of_channels(channel_dims) ? 2 : 1);
     const std::int64_t tiles = count * extent(p) * ir::ceil_divide(extent(q), pixels_of_tile());
@@ -234,7 +236,7 @@ class TilesOfPixels : X86Chooser {
     if (along_groups_) apart = {roles_.outputs};
     const bool copies =
         roles_.adjoin && !along_groups_ && product(apart) > 1 && extent(roles_.outputs) % s_.block() != 0;
-    const bool parallel = (along_groups_ || parts * 2 < wanted_tasks()) && !copies;
+    const bool parallel = (along_groups_ || parts * 2 < wanted_tasks()) && !copies && !fused_.stores_a;
     const bool by_groups = parallel && product(apart) > 1;
     add_together(by_groups ? s_.tasks : s_.outer, apart);
     add_if_any(parallel && !by_groups ? s_.tasks : s_.outer, vector_);
@@ -271,7 +273,7 @@ class TilesOfPixels : X86Chooser {
     const std::int64_t row_bytes = window_of(q).in * product(roles_.groups) * channels * 4 * window_of(p).stride;
     // Beside sums, half of that where L1 waits for L2.
     const bool half = weights_may_pass() && fused_.sums && !fused_.computes_a;
-    const std::int64_t part = half ? tuning::kSmallTasksOfL2 : 4;
+    const std::int64_t part = half || fused_.stores_a ? tuning::kSmallTasksOfL2 : 4;
     const std::int64_t for_cache = extent(p) * row_bytes / std::max<std::int64_t>(1, target_.l2_bytes / part) + 1;
     // What the epilogue touches is in pieces of a block of outputs: all blocks of the same lines while L2 has them, and
     // those that are fetched for the next task. Where L3 is far, less of single taps, and of a strided gradient the

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -72,7 +73,7 @@ class FusedDraft {
         drop(group);
         continue;
       }
-      for (const auto* list : {&group.stores, &group.reductions, &group.finals}) {
+      for (const auto* list : {&group.stores, &group.reductions, &group.finals, &group.copies}) {
         for (const int node : *list) {
           for (const Access& access : grouping_.accesses[at(node)]) {
             if (grouping_.group_of[at(access.node)] == g) continue;
@@ -87,20 +88,23 @@ class FusedDraft {
       for (const int node : group.reductions) {
         if (shares_shift(group, node)) add_shift(g, node);
       }
-      for (const int node : group.stores) {
-        if (!needed[at(node)]) group.inner.push_back(node);
-      }
-      std::erase_if(group.stores, [&](int node) { return !needed[at(node)]; });
+      const auto unread = [&](int node) { return !needed[at(node)]; };
+      std::erase_if(group.copies, unread);
+      // An anchor that runs for what its copy stores alone writes what nobody reads.
+      const bool for_copies = !group.copies.empty() && group.reductions.empty() && group.finals.empty();
+      if (for_copies && std::all_of(group.stores.begin(), group.stores.end(), unread)) continue;
+      std::copy_if(group.stores.begin(), group.stores.end(), std::back_inserter(group.inner), unread);
+      std::erase_if(group.stores, unread);
     }
   }
   static bool is_needed(const Group& group, const std::vector<bool>& needed) {
     const auto any = [&](const std::vector<int>& list) {
       return std::any_of(list.begin(), list.end(), [&](int node) { return needed[at(node)]; });
     };
-    return any(group.stores) || any(group.reductions) || any(group.finals);
+    return any(group.stores) || any(group.reductions) || any(group.finals) || any(group.copies);
   }
   void drop(Group& group) {
-    for (const auto* list : {&group.stores, &group.reductions, &group.finals})
+    for (const auto* list : {&group.stores, &group.reductions, &group.finals, &group.copies})
       for (const int node : *list) grouping_.group_of[at(node)] = -1;
     group = {};
   }
@@ -253,7 +257,7 @@ class FusedDraft {
     }
     const std::vector<int> nodes = computed_nodes(graph_, grouping_.stored, group);
     std::vector<std::string> ops;
-    for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
+    for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals, &group.copies}) {
       for (const int node : *list) ops.push_back(label(graph_, node));
     }
     refuse_packed(group, lowered);
@@ -318,7 +322,7 @@ class FusedDraft {
 
   void failed(const Group& group, const Error& error) {
     Failed failed;
-    for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
+    for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals, &group.copies}) {
       for (const int node : *list) failed.said.group += (failed.said.group.empty() ? "" : ", ") + label(graph_, node);
     }
     failed.said.why = printable(error.what());

@@ -18,7 +18,10 @@ struct Group {
   std::vector<int> inner;       // values of the domain's elements that only this group uses: computed, never stored
   std::vector<int> reductions;  // reduce nodes over the domain, one class
   std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)
-  int length = 0;               // sum of its members' lengths
+  // The anchor's first operand, computed and stored by the copy that the anchor reads (R7), and what else of its
+  // elements is stored there; empty: that operand is in memory, or stored by nobody.
+  std::vector<int> copies;
+  int length = 0;  // sum of its members' lengths
 };
 
 struct Refused {

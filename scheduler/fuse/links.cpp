@@ -29,6 +29,20 @@ void GroupLinks::add_producer(int group, int producer) {
   need(group, last_needed[at(producer)]);
 }
 
+void GroupLinks::merge(int group, int other) {
+  std::erase(producers[at(group)], other);
+  for (const int producer : std::exchange(producers[at(other)], {})) {
+    std::erase(users[at(producer)], other);
+    add_producer(group, producer);
+  }
+  first_node[at(group)] = std::min(first_node[at(group)], first_node[at(other)]);
+  last_node[at(group)] = std::max(last_node[at(group)], last_node[at(other)]);
+  for (const int user : std::exchange(users[at(other)], {})) {
+    std::erase(producers[at(user)], other);
+    if (user != group) add_producer(user, group);
+  }
+}
+
 void GroupLinks::need(int group, int node) {
   std::vector<int> raised{group};
   while (!raised.empty()) {

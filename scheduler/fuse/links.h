@@ -17,6 +17,9 @@ struct GroupLinks {
   void add_node(int group, int node);
   // Once, however often it is said.
   void add_producer(int group, int producer);
+  // `group` does what `other` did, which nobody needs from now on. Nothing that `group` needs, but for `other` itself,
+  // may need that.
+  void merge(int group, int other);
 
  private:
   // Whoever needs the group needs that node.

@@ -164,8 +164,9 @@ class Freeing {
     std::int64_t freed = 0, taken = 0;
     for (const int v : reads_[at(g)])
       if (is_temporary(v) && left_[at(v)] == 1) freed += bytes_of(v);
-    for (const int v : grouping_.groups[at(g)].stores)
-      if (is_result_[at(v)] ? !replaces_parameter(g, v) : !readers_[at(v)].empty()) taken += bytes_of(v);
+    for (const auto* list : {&grouping_.groups[at(g)].stores, &grouping_.groups[at(g)].copies})
+      for (const int v : *list)
+        if (is_result_[at(v)] ? !replaces_parameter(g, v) : !readers_[at(v)].empty()) taken += bytes_of(v);
     const bool can_wait = graph_.value(links_.first_node[at(g)])->region > 0;
     return freed > 0 && freed >= taken + (can_wait ? 1 : 0);
   }

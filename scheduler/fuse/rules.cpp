@@ -8,8 +8,8 @@
 namespace fusejit::scheduler {
 namespace {
 
-constexpr std::array kRules = {Rule::chain,    Rule::reduce,   Rule::finalise, Rule::barrier,
-                               Rule::epilogue, Rule::prologue, Rule::masks,    Rule::shared};
+constexpr std::array kRules = {Rule::chain,    Rule::reduce, Rule::finalise, Rule::barrier, Rule::epilogue,
+                               Rule::prologue, Rule::join,   Rule::masks,    Rule::shared};
 
 }  // namespace
 
@@ -42,9 +42,7 @@ std::optional<Rules> rules_named(std::string_view word) {
 
 Rules parse_rules(std::string_view word) {
   const std::optional<Rules> rules = rules_named(word);
-  FJ_CHECK(rules,
-           "rules '{}' are not known (all, none, inductor, or those to leave out: -R5,-R6; there are R1 to R6, "
-           "R8 and R9)",
+  FJ_CHECK(rules, "rules '{}' are not known (all, none, inductor, or those to leave out: -R5,-R6; there are R1 to R9)",
            word);
   return *rules;
 }

@@ -15,6 +15,7 @@ enum class Rule : std::uint8_t {
   barrier = 4,   // R4: what needs a finished reduction of a row runs in its kernel, while the row is on chip
   epilogue = 5,  // R5: what follows a convolution or product runs in its kernel
   prologue = 6,  // R6: and computes its operands where it copies them
+  join = 7,      // R7: and stores, for others, what it computes there
   masks = 8,     // R8: signs that the backward pass needs are kept as bits
   shared = 9     // R9: kernels that read the same elements are one
 };
@@ -44,7 +45,7 @@ class Rules {
 inline constexpr Rules Rules::all{true, 0};
 inline constexpr Rules Rules::none{false, 0};
 inline constexpr Rules Rules::inductor =
-    Rules::all.without(Rule::epilogue).without(Rule::prologue).without(Rule::masks);
+    Rules::all.without(Rule::epilogue).without(Rule::prologue).without(Rule::join).without(Rule::masks);
 
 // "R5"
 std::string name(Rule rule);

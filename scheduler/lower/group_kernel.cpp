@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ir/base/check.h"
+#include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/lower/cuda/registers.h"
 #include "scheduler/lower/split.h"
@@ -61,10 +62,12 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
       add(own_element(group, node, context.graph.value(node).type()));
     }
   }
-  for (const int node : group.finals) {
-    class_values.insert(node);
-    for (const Access& access : context.grouping.accesses[static_cast<std::size_t>(node)])
-      class_values.insert(access.node);
+  for (const auto* list : {&group.finals, &group.copies}) {  // at other points than the domain's, as operands are
+    for (const int node : *list) {
+      class_values.insert(node);
+      for (const Access& access : context.grouping.accesses[static_cast<std::size_t>(node)])
+        class_values.insert(access.node);
+    }
   }
   return accesses;
 }
@@ -163,8 +166,8 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   made.seen = list.size() == 1 && list[0].dims != physical_dims(own);
   const Type type = made.seen ? seen_over(group_.domain, own) : own;
   made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
-  const bool written =
-      contains(group_.stores, node) || contains(group_.reductions, node) || contains(group_.finals, node);
+  const bool written = contains(group_.stores, node) || contains(group_.reductions, node) ||
+                       contains(group_.finals, node) || contains(group_.copies, node);
   bool updated = alias != context_.in_place.end();
   for (const auto& [output, input] : context_.in_place) updated |= input == value && (contains(group_.stores, output));
   // What a device allocates is aligned; on the CPU a caller's buffer may start anywhere.
@@ -272,7 +275,7 @@ bool GroupKernel::comes_from_memory(int node) const {
 
 bool GroupKernel::exceeds_caches(const Buffer& buffer) const {
   const ir::Memory& memory = builder_.memory(buffer.memory);
-  return bytes(memory.dtype, memory.elements()) >= context_.target.l3_bytes / 2;
+  return scheduler::exceeds_caches(context_.target, bytes(memory.dtype, memory.elements()));
 }
 
 // Whole vectors of a large value that is only written here: a plain store would read every line first, and what comes
@@ -283,9 +286,13 @@ bool GroupKernel::bypasses_caches(const Buffer& buffer) const {
   if (memory.kind != MemKind::write || memory.align < 64 || memory.dims.empty() || vector < 16 || vector > 64)
     return false;
   if (context_.target.isa == Isa::cuda || context_.target.isa == Isa::any) return false;
-  if (!exceeds_caches(buffer)) return false;
-  const bool lanes_last = buffer.declaration.sources.back().axis == static_cast<int>(space_.axes.size()) - 1;
-  return lanes_last && (memory.dims.size() == 1 || memory.dims.back() % lanes_ == 0);
+  return exceeds_caches(buffer) && (memory.dims.size() == 1 || memory.dims.back() % lanes_ == 0);
+}
+
+// A vector's lanes lie side by side, as those of a copy do along the operand's last dim.
+bool GroupKernel::has_lanes_last(int node, const Buffer& buffer) const {
+  return std::find(group_.copies.begin(), group_.copies.end(), node) != group_.copies.end() ||
+         buffer.declaration.sources.back().axis == static_cast<int>(space_.axes.size()) - 1;
 }
 
 void GroupKernel::store_at(int node, const Type& type, const LogicalIndex& at, Arg value, Vectors vectors) {
@@ -293,7 +300,8 @@ void GroupKernel::store_at(int node, const Type& type, const LogicalIndex& at, A
   for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
   const Arg converted = expression_->convert(value, type.dtype);
   const Buffer& to = buffer(node);
-  builder_.store(to.memory, place(to, physical), converted, vectors == Vectors::whole && bypasses_caches(to));
+  builder_.store(to.memory, place(to, physical), converted,
+                 vectors == Vectors::whole && has_lanes_last(node, to) && bypasses_caches(to));
 }
 
 void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
@@ -302,6 +310,23 @@ void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) {
     const Type type = seen_over(group_.domain, context_.graph.value(node).type());
     store_at(node, type, point_of(group_.domain, type.shape), value(node), vectors);
+  }
+}
+
+void GroupKernel::store_copies(const LogicalIndex& at, Vectors vectors) {
+  for (const int node : group_.copies) expression_->value(node, at);
+  for (const int node : group_.copies)
+    store_at(node, context_.graph.value(node).type(), at, expression_->value(node, at), vectors);
+}
+
+void GroupKernel::prefetch_copies(const LogicalIndex& at) {
+  for (const int node : group_.copies) {
+    const Type& type = context_.graph.value(node).type();
+    if (memory_dtype(context_.graph, context_.grouping, node) == DType::b1) continue;  // a line has many
+    std::vector<Index> physical;
+    for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
+    const Buffer& to = buffer(node);
+    if (!bypasses_caches(to)) builder_.prefetch(to.memory, place(to, physical), ir::PrefetchKind::write);
   }
 }
 
@@ -322,7 +347,7 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at, ir::PrefetchKind ki
   std::vector<int> from{node};
   for (std::size_t i = 0; i < from.size(); ++i) {  // grows
     const Type& type = context_.graph.value(from[i]).type();
-    if (context_.grouping.stored[static_cast<std::size_t>(from[i])]) {
+    if (comes_from_memory(from[i])) {
       std::vector<Index> physical;
       for (const int d : physical_order(type))
         physical.push_back(type.shape[d] == 1 ? Index(0) : at[static_cast<std::size_t>(d)]);
@@ -369,7 +394,7 @@ void GroupKernel::prefetch_elements(Vectors stored) {
     const Buffer& of_node = buffer(node);
     if (!done.insert(of_node.memory).second) continue;
     const bool written = builder_.memory(of_node.memory).kind != MemKind::read;
-    if (written && stored == Vectors::whole && bypasses_caches(of_node)) continue;
+    if (written && stored == Vectors::whole && bypasses_caches(of_node) && has_lanes_last(node, of_node)) continue;
     builder_.prefetch(of_node.memory, place(of_node, list[0].index),
                       written ? ir::PrefetchKind::write : ir::PrefetchKind::l1);
   }

@@ -59,6 +59,10 @@ class GroupKernel {
   int elements_read() const;
   // Of one of the values that the group stores element by element.
   std::int64_t largest_stored_bytes() const;
+  // Stores this element of what a copy of the anchor's first operand stores (Group::copies).
+  void store_copies(const LogicalIndex& at, Vectors vectors);
+  // A hint that store_copies() comes there soon.
+  void prefetch_copies(const LogicalIndex& at);
   // Binds the anchor's value at the point and stores what the group stores there.
   void store_anchor(ir::Arg value);
   // a*b + c, in one rounding where the target has an instruction for it.
@@ -96,6 +100,7 @@ class GroupKernel {
   bool is_own_element(int node, const std::vector<Access>& accesses) const;
   bool exceeds_caches(const Buffer& buffer) const;
   bool bypasses_caches(const Buffer& buffer) const;
+  bool has_lanes_last(int node, const Buffer& buffer) const;
 
   const LowerContext& context_;
   const Group& group_;

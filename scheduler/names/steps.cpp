@@ -168,7 +168,7 @@ std::vector<int> values_of(const PlanStep& step, const ir::Graph& recorded) {
 std::vector<int> computed_nodes(const ir::Graph& graph, const std::vector<bool>& stored, const Group& group) {
   std::vector<int> found;
   std::unordered_set<int> seen;
-  for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals}) {
+  for (const auto* list : {&group.inner, &group.stores, &group.reductions, &group.finals, &group.copies}) {
     for (const int node : *list) {
       if (seen.insert(node).second) found.push_back(node);
     }

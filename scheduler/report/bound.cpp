@@ -191,12 +191,12 @@ class Bound {
       const Source from = source(operands[i], met_elements(anchor, i));
       std::int64_t bytes = from.read;
       // Weights that are computed are computed while they are packed, images in panels, from whatever takes least, and
-      // parts that are put together are read where they are.
+      // parts that are put together are read where they are. An image that is a result may be stored in those panels.
       const bool is_packed = i == 1 && row(anchor).packs_second, is_view = row(from.value).family == Family::view,
                  is_image = !row(anchor).matrix;
-      if (sure_[at(from.value)] || !(is_packed || is_image || is_view)) {
-        note_written(from.value, from.stored);
-      } else {
+      const bool is_stored = sure_[at(from.value)] || !(is_packed || is_image || is_view);
+      if (is_stored) note_written(from.value, from.stored);
+      if (!is_stored || (is_image && row(from.value).family == Family::elementwise)) {
         bytes = std::min(bytes, least_read_[at(from.value)]);
         note_read_under(from.value);
       }
@@ -213,7 +213,7 @@ class Bound {
     while (!open.empty()) {
       const int next = open.back();
       open.pop_back();
-      if (!read_by_anchors_.insert(next).second || sure_[at(next)]) continue;
+      if (!read_by_anchors_.insert(next).second || (next != v && sure_[at(next)])) continue;
       for (const int operand : graph_.operands(next)) {
         if (operand >= 0) open.push_back(operand);
       }

@@ -150,6 +150,9 @@ ScheduledWork parse_scheduled_work(ir::TokenReader& tokens);
 // `sums`: the group reduces over the results.
 std::string check(const ir::Contraction& contraction, const Schedule& schedule, const Target& target, bool sums);
 
+// The same of what a panel of the first operand stores by the way: tasks have no element of it in common, and copy all.
+std::string check_copy(const ir::Contraction& contraction, const Schedule& schedule);
+
 // In what order the terms of a result are added up, and, with `sums`, the results by the epilogue, as a text that is
 // the same for every schedule with this order: they give the same bits on one target. Parts, which are added up last,
 // stand before a bar: "terms n/2 | n, r, s, c; results p | q".

@@ -17,11 +17,14 @@ namespace fusejit::scheduler {
 
 namespace {
 
-// Not in memory, nor a view of what is.
-bool is_computed(const LowerContext& context, const ir::Node& anchor, const ir::ContractionOperand& operand) {
+// Not in memory, nor a view of what is, or copied there by this very group.
+bool is_computed(const LowerContext& context, const Group& group, const ir::ContractionOperand& operand) {
+  const ir::Node& anchor = *context.graph.value(group.anchor);
   const ir::Value& value = anchor.operands[static_cast<std::size_t>(operand.operand)].value;
   const std::vector<bool>& stored = context.grouping.stored;
-  return !stored[static_cast<std::size_t>(under_views(context.graph, stored, context.graph.index_of(value.get())))];
+  const int under = under_views(context.graph, stored, context.graph.index_of(value.get()));
+  return !stored[static_cast<std::size_t>(under)] ||
+         std::find(group.copies.begin(), group.copies.end(), under) != group.copies.end();
 }
 
 // The second operand's elements for neighbouring outputs are side by side.
@@ -116,11 +119,12 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   FusedWork fused{.compute = compute_type(node.type.dtype),
                   .sums = !group.reductions.empty(),
                   .result_bytes = node.type.bytes(),
+                  .stores_a = !group.copies.empty(),
                   .lanes = lanes,
                   .library = context.library};
   std::vector<ir::Contraction> contractions = context.contractions(node);
   for (ir::Contraction& one : contractions)
-    one = operands_in_order(one, context.target, is_computed(context, node, one.b));
+    one = operands_in_order(one, context.target, is_computed(context, group, one.b));
   LoweredGroup lowered;
   if (contractions.empty()) return lowered;
   GroupKernel kernel(context, group, false, lanes);
@@ -133,8 +137,8 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
   std::vector<ScheduledContraction> scheduled = with_zeros(contractions, group, !cuda);
   for (std::size_t i = 0; i < scheduled.size(); ++i) {
     const ir::Contraction& contraction = scheduled[i].contraction;
-    fused.computes_a = is_computed(context, node, contraction.a),
-    fused.computes_b = is_computed(context, node, contraction.b);
+    fused.computes_a = is_computed(context, group, contraction.a),
+    fused.computes_b = is_computed(context, group, contraction.b);
     const ir::Value& second = node.operands[static_cast<std::size_t>(contraction.b.operand)].value;
     fused.b_lies_by_outputs = lies_by_outputs(context, contraction, context.graph.index_of(second.get()));
     fused.b_of_step = is_of_step(context, contraction, context.graph.index_of(second.get()));
@@ -142,13 +146,17 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
     fused.lie_together = lie_together(contraction, node.type);
     const std::vector<Schedule> known = candidates(contraction, context.target, fused);
     Schedule schedule = known.front();
-    std::string broken = check(contraction, schedule, context.target, fused.sums);
+    const auto rule = [&](const Schedule& s) {
+      std::string said = check(contraction, s, context.target, fused.sums);
+      return said.empty() && fused.stores_a ? check_copy(contraction, s) : said;
+    };
+    std::string broken = rule(schedule);
     if (cuda && !broken.empty() && lanes > 1) return std::nullopt;  // idle lanes beside groups
     FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(contraction), broken);
     if (context.reschedule.anchor) {
       const int chosen_lanes = schedule.lanes;
       schedule = context.reschedule.anchor(label(context.graph, group.anchor), {contraction, known, fused.sums});
-      broken = check(contraction, schedule, context.target, fused.sums);
+      broken = rule(schedule);
       if (broken.empty() && cuda && schedule.lanes != chosen_lanes) {
         if (lanes > 1) return std::nullopt;
         broken = fmt::format("a thread does not access {} elements at once here", schedule.lanes);

@@ -122,6 +122,8 @@ class Nest : public ContractionLoops {
   std::vector<std::int64_t> dims_of(const Panel& panel) const;
   void in_panel(Panel& panel, std::size_t next);
   bool computes(const Panel& panel) const;
+  bool stores(const Panel& panel) const;
+  void copy_and_store(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<ir::Index>& at);
   void fill(Panel& panel);
   bool is_paired(const ir::ContractionOperand& operand, std::size_t axis) const;
   void skip_padding();

@@ -92,6 +92,9 @@ bool Nest::is_paired(const ir::ContractionOperand& operand, std::size_t axis) co
 
 bool Nest::computes(const Panel& panel) const { return !kernel_.comes_from_memory(panel.value); }
 
+// What it computes is stored as well.
+bool Nest::stores(const Panel& panel) const { return &panel == &panel_a_ && !kernel_.group().copies.empty(); }
+
 // Of its memory: whole vectors of a row, an odd number of them unless they are few, or tiles.
 std::vector<std::int64_t> Nest::dims_of(const Panel& panel) const {
   if (merges_words()) return merged_dims(panel);
@@ -178,7 +181,7 @@ void Nest::fill(Panel& panel) {
   const std::int64_t vectors =
       ir::ceil_divide(panel.axes[static_cast<std::size_t>(panel.order.back())].extent, s_.lanes);
   panel.vectors = vectors;
-  if (computes(panel) && vectors <= kMostVectorsInRuns)
+  if (computes(panel) && !stores(panel) && vectors <= kMostVectorsInRuns)
     for (std::int64_t n = 2; n <= kMostVectorsOfRun; n *= 2)
       if (vectors % n == 0) panel.vectors = n;
   std::vector<Index> at(panel.axes.size(), Index(0));
@@ -215,9 +218,27 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
       if (rest > 0) there.push_back(compare(at[d], ir::CompareKind::lt, axis.extent));
       if (axis.may_leave && !is_paired(*panel.of, d))
         for (const ir::Compare& c : within(axis.low + at[d] * axis.step, panel.of->extents[d])) there.push_back(c);
+      if (!zero && stores(panel)) return copy_and_store(there, panel, at);
       builder_.store(panel.memory, place_in(panel, at), zero ? zero_factor() : copied_where(there, panel, at));
     });
   });
+}
+
+// Once an element, where the conditions hold: beside the others the panel stays as it is, and nothing reads it. What is
+// multiplied is what others will read, rounded as it is stored.
+void Nest::copy_and_store(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<Index>& at) {
+  const Index& row = panel.axes[static_cast<std::size_t>(panel.order.back())].low;
+  const bool whole = there.empty() && row.is_constant() && row.constant() % s_.lanes == 0;
+  const auto both = [&] {
+    kernel_.expression().nested([&] {
+      const LogicalIndex index = index_at(panel, at);
+      Expression& expression = kernel_.expression();
+      builder_.store(panel.memory, place_in(panel, at),
+                     expression.rounded(expression.value(panel.value, index), panel.of->dtype));
+      kernel_.store_copies(index, whole ? Vectors::whole : Vectors::some);
+    });
+  };
+  there.empty() ? both() : builder_.when(there, both);
 }
 
 Arg Nest::zero_factor() const { return KernelBuilder::literal(0, factor_); }
@@ -404,6 +425,7 @@ void Nest::fetch_ahead() {
     }
     further[static_cast<std::size_t>(panel_a_.order.back())] = turn * ahead_.elements + n * line;
     kernel_.prefetch(panel_a_.value, further, ir::PrefetchKind::l2);
+    kernel_.prefetch_copies(further);
   });
 }
 

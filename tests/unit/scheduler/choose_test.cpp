@@ -199,7 +199,7 @@ TEST(Chosen, TasksOfSingleTapsAreSmallWhereL3IsFar) {
   };
   const Layer wide{16, 64, 56, 256, 1}, narrow{16, 256, 56, 64, 1}, deep{16, 512, 28, 128, 1};
   chosen(wide, relu, {"task n, p/2", "tile q 8", "panel a task", "fetch p 2"});  // 14 and 57 KiB a row
-  chosen(wide, sums, {"task n, p/2", "panel a task", "fetch p 2"});  // copied too: it comes line by line
+  chosen(wide, sums, {"task n, p/2", "panel a task", "fetch p 2"});              // copied too: it comes line by line
   chosen(wide, gradient, {"task n, p", "panel a task", "fetch p 1"});
   chosen(narrow, sums, {"task n, p/2", "panel a task", "fetch p 2"});
   chosen(narrow, gradient, {"task n, p/2", "tile q 8", "fetch p 2"});

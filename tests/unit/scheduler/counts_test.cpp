@@ -108,13 +108,17 @@ constexpr double kConvolutions = 3, kProjection = 2;
 // Bits of a mask, of a tensor of f32.
 constexpr double kMask = 1.0 / 32;
 
-// A join adds 3: its kernel reads what the convolution wrote and what is added, and writes. What is between two
-// convolutions adds nothing where the second computes it while it packs (x86), else 2 of the narrow tensor each.
+// What a join adds on processors: its kernel reads what the convolution wrote and what is added, and writes; where that
+// kernel is the next convolution's, that does not read it back. Weights of the last stage are larger than L2.
+double join(Stage stage) { return stage.side > 7 ? 2 : 3; }
+
+// What is between two convolutions adds nothing where the second computes it while it packs (x86), else 2 of the narrow
+// tensor each. A device's join is a kernel of its own.
 TEST(Counts, Forward) {
   for (const Stage stage : kStages) {
     for (const char* target : {"x86:avx512", "x86:avx2"}) {
-      EXPECT_LE(tensors(stage, Side::identity, false, target), kConvolutions + 3) << target << stage.side;
-      EXPECT_LE(tensors(stage, Side::projection, false, target), kConvolutions + kProjection + 3)
+      EXPECT_LE(tensors(stage, Side::identity, false, target), kConvolutions + join(stage)) << target << stage.side;
+      EXPECT_LE(tensors(stage, Side::projection, false, target), kConvolutions + kProjection + join(stage))
           << target << stage.side;
     }
     const double stored = 2 * 2 * 0.25;
@@ -141,7 +145,7 @@ TEST(Counts, Step) {
   };
   for (const Stage stage : kStages) {
     for (const char* target : {"x86:avx512", "x86:avx2"})
-      EXPECT_LE(tensors(stage, Side::identity, true, target), step(3, 3)) << target << stage.side;
+      EXPECT_LE(tensors(stage, Side::identity, true, target), step(join(stage), 3)) << target << stage.side;
     EXPECT_LE(tensors(stage, Side::identity, true, "cuda:sm_90"), step(4, 4)) << stage.side;
     // Nor sums in the epilogue of an input gradient: what flows into each of the three is read, and what it normalised.
     for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})

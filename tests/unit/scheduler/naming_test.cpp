@@ -151,7 +151,7 @@ TEST(NamesOfPlans, TellTheKernelsOfATrainingStepApart) {
     }
     EXPECT_LE(without_layer, 8) << target;
     EXPECT_LE(several, 3) << target;
-    for (const char* name : {"layer1_0_conv2_bn", "layer3_5_conv1_weight_grad_sgd", "layer1_0_bn_add_relu"})
+    for (const char* name : {"layer1_0_conv2_bn", "layer3_5_conv1_weight_grad_sgd", "layer4_0_bn_add_relu"})
       EXPECT_TRUE(target[0] == 'c' || times.contains(name)) << target << " " << name;
   }
 }
