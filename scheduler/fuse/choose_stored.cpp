@@ -9,6 +9,7 @@
 #include <set>
 
 #include "ir/base/check.h"
+#include "ir/contraction.h"
 #include "ir/ops/geometry/span.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
@@ -211,7 +212,7 @@ class Chooser {
 
   // R6: the anchor computes the operand while it copies it to a panel. That moves fewer bytes where no kernel could
   // have stored it while it computes what the operand comes from: all of that is from outside, or is needed as a whole
-  // before, as by the sums of a normalisation.
+  // before, as by the sums of a normalisation. Every copy counts.
   bool in_prologue(int anchor, std::size_t i, int operand) const {
     const Cost& cost = costs_[at(operand)];
     const Type& type = graph_.value(operand).type();
@@ -223,9 +224,18 @@ class Chooser {
       if (!is_needed_before(leaf, cost.leaves)) return false;
       any = true;
     }
-    const auto users = static_cast<std::int64_t>(users_[at(operand)].size());
+    std::int64_t users = 0;
+    for (const int user : users_[at(operand)]) users += copies_of(user);
     const std::int64_t read = leaf_bytes(cost), once = read + (1 + users) * type.bytes();
     return any && users * read < once && takes_prologue(*graph_.value(anchor), i, target_, from_outside);
+  }
+  // How often it copies an operand: each phase of a strided gradient does.
+  std::int64_t copies_of(int user) const {
+    const ir::Node& node = *graph_.value(user);
+    if (node.op != ir::Op::conv2d_input_grad) return 1;
+    const std::vector<ir::Contraction> phases = ir::contractions_of(node);
+    return std::max<std::int64_t>(
+        1, std::count_if(phases.begin(), phases.end(), [](const ir::Contraction& phase) { return phase.terms() > 0; }));
   }
   // The value comes from outside, or others of these are computed from it, or it is computed again, as it is for those
   // who read it in the backward pass.

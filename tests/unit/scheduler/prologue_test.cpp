@@ -31,7 +31,8 @@ Found found_in(const ir::Graph& graph, const char* target) {
 // Two convolutions with `between` from %0, [2,16,12,12], to %x, and `results`.
 ir::Graph two(const std::string& between, const std::string& results = "%y", const std::string& second = "") {
   return ir::parse_graph(R"(graph @two(%image: f32[2,8,12,12]:nhwc, %w: f32[16,8,3,3], %v: f32[32,16,3,3],
-           %a: f32[16], %b: f32[16], %m: f32[16], %s: f32[16], %side: f32[2,16,12,12]:nhwc, %u: f32[2304,10]) {
+           %a: f32[16], %b: f32[16], %m: f32[16], %s: f32[16], %side: f32[2,16,12,12]:nhwc, %u: f32[2304,10],
+           %c: f32[32], %d: f32[32]) {
   %0 = conv2d(%image, %w) {padding=[1,1,1,1]} : f32[2,16,12,12]:nhwc
 )" + between + (second.empty() ? "  %y = conv2d(%x, %v) {padding=[1,1,1,1]} : f32[2,32,12,12]:nhwc\n" : second) +
                          "  return " + results + "\n}");
@@ -70,6 +71,23 @@ TEST(Prologue, GradientsOfNormalisationsAreComputedWhereTheyAreRead) {
     EXPECT_EQ(own_kernels(step, target), 0) << target;
   EXPECT_EQ(own_kernels(step, "cuda:sm_90"), 1);
   EXPECT_EQ(own_kernels(gradient(ir::parse_graph(narrow)), "x86:avx512bf16,dot2=1"), 1);
+}
+
+// Each of the four phases of a 3x3 gradient of stride two would compute it from two tensors, and the weights' gradient.
+TEST(Prologue, WhatFourPhasesWouldComputeIsStored) {
+  const ir::Graph forward =
+      two(kNormalised, "%y", R"(  %2 = conv2d(%x, %v) {padding=[1,1,1,1], stride=[2,2]} : f32[2,32,6,6]:nhwc
+  %3 = batch_norm_train(%2, %c, %d) : f32[2,32,6,6]:nhwc
+  %y = relu(%3) : f32[2,32,6,6]:nhwc
+)");
+  const ir::Graph step = ir::differentiate(forward, {"image", "w", "v", "a", "b"});
+  for (const char* target : {"x86:avx2", "x86:avx512"}) {
+    const Plan plan = make_plan(step, {Target::parse(target), Rules::all, {}});
+    EXPECT_EQ(
+        std::count_if(plan.steps.begin(), plan.steps.end(), [](const PlanStep& one) { return one.name == "bn_grad"; }),
+        1)
+        << target << ": of the second, and not of the first, whose convolution has a stride of one";
+  }
 }
 
 TEST(Prologue, WhatAnEpilogueCanStoreIsStored) {
