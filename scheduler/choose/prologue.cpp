@@ -47,8 +47,7 @@ bool stores_in_copy(const ir::Node& anchor, const Target& target, bool bits) {
   if (contractions.size() != 1 || contractions[0].outputs() == 0 || contractions[0].terms() == 0) return false;
   const ir::Contraction contraction = operands_in_order(contractions[0], target, false);
   if (contraction.a.operand != 0) return false;
-  std::int64_t weights = bytes(contraction.b.dtype);
-  for (const std::int64_t extent : contraction.b.extents) weights *= extent;
+  const std::int64_t weights = anchor.operands[static_cast<std::size_t>(contraction.b.operand)].value.type().bytes();
   if (weights > target.l2_bytes) return false;  // small tasks would each read them from behind it
   // As the chooser would have it anyway, and as it has to be.
   for (const bool stores : {false, true}) {

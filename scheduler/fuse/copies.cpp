@@ -127,7 +127,7 @@ class Joiner {
     std::erase_if(grouping_.refusals, [&](const Refused& refused) {
       const int g = grouping_.group_of[at(refused.consumer)];
       return g >= 0 && grouping_.groups[at(g)].anchor == refused.consumer &&
-             grouping_.group_of[at(refused.producer)] == g && refused.producer != refused.consumer;
+             grouping_.group_of[at(refused.producer)] == g;
     });
   }
 

@@ -176,7 +176,7 @@ void Nest::over_axis(const Panel& panel, std::size_t d, const std::function<void
 }
 
 // Where it is computed, a few vectors of each row after another: what belongs to a channel, such as its mean, stays in
-// registers while pixels pass by.
+// registers while pixels pass by. Not where it is stored too: whole rows go to memory one after the other.
 void Nest::fill(Panel& panel) {
   const std::int64_t vectors =
       ir::ceil_divide(panel.axes[static_cast<std::size_t>(panel.order.back())].extent, s_.lanes);
