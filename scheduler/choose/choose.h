@@ -62,6 +62,7 @@ bool stores_in_copy(const ir::Node& anchor, const Target& target, bool bits);
 struct DomainElements {
   int lanes = 1;                  // of a vector of them; on CUDA of a thread's access
   std::int64_t stored_bytes = 0;  // of the largest value that is stored element by element
+  bool stores_bits = false;       // masks: an access is of whole bytes of them, so lanes stay as many as they are
   // Of the kernel whose finished sums over this domain are needed: where loops can be like its, the two may become one
   // (rule R4). Null: there is none.
   const Schedule* after = nullptr;

@@ -38,7 +38,7 @@ class Chooser {
     } else if (!d_.axes.back().reduced) {
       columns();
     } else if (terms_ < tuning::kFewTerms) {
-      s_.lanes = 1;
+      s_.lanes = elements_.stores_bits ? s_.lanes : 1;
       if (!kept_.empty()) share(std::min(outputs_, kBlock));
       s_.inner = {{reduced_}};
     } else {
@@ -108,7 +108,7 @@ class Chooser {
   }
 
   void columns() {
-    if (has_moments()) s_.lanes = std::min(s_.lanes, tuning::kLanesOfMoments);
+    if (has_moments() && !elements_.stores_bits) s_.lanes = std::min(s_.lanes, tuning::kLanesOfMoments);
     const std::int64_t width = divisor_up_to(d_.axes.back().extent / s_.lanes, kWarp),
                        rows = std::min(floor_power_of_two(kBlock / width), floor_power_of_two(2 * terms_ - 1));
     if (width > 1) {

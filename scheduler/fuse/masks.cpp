@@ -119,6 +119,28 @@ class MaskKeeper {
     return groups > 1 && !is_depthwise && channels / groups % 8 != 0;
   }
 
+  // A thread on CUDA accesses eight neighbours at once, then: fewer, where that is not aligned, are no byte.
+  bool accesses_are_aligned(int home) const {
+    const Group& group = grouping_.groups[at(home)];
+    const int lane = kPlaceholder + innermost_dim(group.domain);
+    const auto is_aligned = [&](const Access& access) {
+      if (access.whole || grouping_.group_of[at(access.node)] == home) return true;
+      ir::Index element;
+      for (std::size_t d = 0; d < access.dims.size(); ++d) element = element * access.dims[d] + access.index[d];
+      if (element.coefficient_of(lane) != 1) return true;  // lane by lane
+      const std::int64_t aligned = std::min<std::int64_t>(8, 128 / bits(memory_dtype(graph_, grouping_, access.node)));
+      const ir::Index first = element.without({ir::AtomKind::variable, lane, nullptr, 0});
+      return first.constant() % aligned == 0 &&
+             std::all_of(first.terms().begin(), first.terms().end(),
+                         [&](const ir::IndexTerm& term) { return term.coefficient % aligned == 0; });
+    };
+    for (const auto* list : {&group.stores, &group.reductions})
+      for (const int node : *list)
+        if (!std::all_of(grouping_.accesses[at(node)].begin(), grouping_.accesses[at(node)].end(), is_aligned))
+          return false;
+    return true;
+  }
+
   // Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector. A tile finds what it
   // reads by every dim, also where there is one element along the last.
   bool can_be_bits(int home, const Type& type, const std::vector<int>& readers) const {
@@ -128,7 +150,7 @@ class MaskKeeper {
         std::any_of(readers.begin(), readers.end(), [&](int g) { return grouping_.groups[at(g)].anchor >= 0; });
     if (by_tile && physical_dims(type).back() % 8 != 0) return false;
     const int anchor = grouping_.groups[at(home)].anchor;
-    if (target_.isa == Isa::cuda) return anchor < 0;
+    if (target_.isa == Isa::cuda) return anchor < 0 && accesses_are_aligned(home);
     if (anchor >= 0 && divides_bytes(*graph_.value(anchor))) return false;
     const bool wide = anchor >= 0 && bits(graph_.value(anchor).type().dtype) == 64;  // as a tile's lanes are, then
     return vector_lanes(target_, wide) % 8 == 0;

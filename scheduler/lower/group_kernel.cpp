@@ -72,6 +72,11 @@ std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, c
   return accesses;
 }
 
+bool any_bits(const LowerContext& context, const Group& group) {
+  return std::any_of(group.stores.begin(), group.stores.end(),
+                     [&](int node) { return memory_dtype(context.graph, context.grouping, node) == DType::b1; });
+}
+
 bool only_wide_values(const LowerContext& context, const std::map<int, std::vector<Access>>& accesses) {
   return !accesses.empty() && std::all_of(accesses.begin(), accesses.end(), [&](const auto& entry) {
     return bits(memory_dtype(context.graph, context.grouping, entry.first)) == 64;
@@ -94,10 +99,7 @@ int cuda_lanes(const LowerContext& context, const Group& group) {
     if (runs || list.empty())
       widest = std::max(widest, static_cast<int>(bits(memory_dtype(context.graph, context.grouping, node)) / 8));
   }
-  const bool stores_bits = std::any_of(group.stores.begin(), group.stores.end(), [&](int node) {
-    return memory_dtype(context.graph, context.grouping, node) == DType::b1;
-  });
-  if (stores_bits) return 8;  // a byte of them
+  if (any_bits(context, group)) return 8;  // a byte of them
   const bool sums_only = group.anchor >= 0 && !ir::op_def(context.graph.value(group.anchor)->op).packs_second;
   if (sums_only) widest = std::max(widest, 4);  // its sums are written by whole accesses
   return 16 / widest;
@@ -386,6 +388,8 @@ std::int64_t GroupKernel::largest_stored_bytes() const {
   for (const int node : group_.stores) largest = std::max(largest, context_.graph.value(node).type().bytes());
   return largest;
 }
+
+bool GroupKernel::stores_bits() const { return any_bits(context_, group_); }
 
 void GroupKernel::prefetch_elements(Vectors stored) {
   std::set<ir::MemId> done;  // what is overwritten in place is read and stored

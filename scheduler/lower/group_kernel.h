@@ -59,6 +59,7 @@ class GroupKernel {
   int elements_read() const;
   // Of one of the values that the group stores element by element.
   std::int64_t largest_stored_bytes() const;
+  bool stores_bits() const;
   // Stores this element of what a copy of the anchor's first operand stores (Group::copies).
   void store_copies(const LogicalIndex& at, Vectors vectors);
   // A hint that store_copies() comes there soon.

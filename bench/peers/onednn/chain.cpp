@@ -290,4 +290,12 @@ double Chain::step() {
   return loss;
 }
 
+std::size_t Chain::moved_bytes() const {
+  std::size_t moved = scores_.get_desc().get_size() + logits_gradient_.get_desc().get_size();
+  for (const auto* calls : {&forward_, &backward_, &update_})
+    for (const Call& call : *calls)
+      for (const auto& [name, value] : call.arguments) moved += value.get_desc().get_size();
+  return moved;
+}
+
 }  // namespace onednn

@@ -52,6 +52,9 @@ class Chain {
   void finish(const ValueRef& logits);
   // One training step; gives the loss.
   double step();
+  // What a step moves if each primitive reads its operands and writes its results once, and a batch norm too, which
+  // reads them twice in truth: a count, no measurement. What primitives keep to themselves (scratchpads) is not in it.
+  std::size_t moved_bytes() const;
 
  private:
   struct Call {

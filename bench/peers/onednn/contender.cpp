@@ -99,12 +99,19 @@ int contend(const contest::Flags& flags) {
       return contest::StepResult{};
     });
   }
-  if (flags.text("mode", "") != "train" || flags.text("net", "") != "resnet50") {
+  const std::string mode = flags.text("mode", "");
+  if ((mode != "train" && mode != "moved") || flags.text("net", "") != "resnet50") {
     throw std::invalid_argument("the chain is ResNet-50's in training");
+  }
+  const auto made = [&] { return resnet50(type, flags.number("batch", 16), flags.number("size", 224)); };
+  if (mode == "moved") {
+    std::cout << "resnet50, batch " << flags.number("batch", 16) << ", " << name << ": " << (made()->moved_bytes() >> 20)
+              << " MiB a step\n";
+    return 0;
   }
   std::unique_ptr<Chain> chain;
   return contest::serve(name, held_before, [&](const std::string&) {
-    if (!chain) chain = resnet50(type, flags.number("batch", 16), flags.number("size", 224));
+    if (!chain) chain = made();
     return contest::StepResult{.loss = chain->step()};
   });
 }

@@ -90,8 +90,9 @@ std::optional<LoweredGroup> lower_domain(const LowerContext& context, const Grou
   const GroupDomain of = domain_of(kernel, overlapping);
   const bool flat = of.domain.axes.size() < 2 && of.domain.sums.empty();  // only such a kernel has a tail
   if (cuda && !flat && of.domain.axes.back().extent % lanes != 0) return std::nullopt;
-  Schedule schedule =
-      candidates(of.domain, context.target, {kernel.lanes(), kernel.largest_stored_bytes(), context.after}).front();
+  Schedule schedule = candidates(of.domain, context.target,
+                                 {kernel.lanes(), kernel.largest_stored_bytes(), kernel.stores_bits(), context.after})
+                          .front();
   std::string broken = check(of.domain, schedule, context.target);
   FJ_ASSERT(broken.empty(), "{} for {}: {}", print(schedule), str(of.domain), broken);
   if (context.reschedule.domain) {

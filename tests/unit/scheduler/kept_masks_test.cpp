@@ -1,4 +1,5 @@
 // R8: masks that are stored, one bit an element, in place of reading again what they compare.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -130,6 +131,42 @@ TEST(KeptMasks, TheReasonIsSaid) {
     return refusal.code == RefusalCode::cheaper_stored && refusal.producer.ends_with(" le") &&
            refusal.sentence.starts_with("576 bytes of it are kept, so that 17408 bytes less are read");
   }));
+}
+
+// A mask that a convolution's gradient needs, beside what `more` computes of the same elements; on CUDA, made whole.
+Plan kept_beside(const std::string& type, const std::string& more) {
+  const std::string text = R"(graph @beside(%p: TYPE, %side: TYPE, %w: f64[16,16,1,1], %q: TYPE) {
+)" + more + R"(  %g0 = conv2d(%q, %w) : TYPE
+  %m = le(%j, 0) : bool[4,16,8,8]:nhwc
+  %g = where(%m, 0, %g0) : TYPE
+  return %j, %r, %g
+})";
+  PlanOptions options{Target::parse("cuda:sm_90"), Rules::all, {}};
+  options.fall_back = false;
+  return make_plan(ir::parse_graph(replaced(replaced(text, "TYPE", type + "[4,16,8,8]:nhwc"), "f64", type)), options);
+}
+
+// Four lanes for moments, one for a thread's few terms: fewer than share a byte.
+TEST(KeptMasks, SumsBesideBitsHaveLanesForWholeBytes) {
+  for (const char* reduced : {"var(%j) {dim=[0,2,3], correction=1} : f64[16]", "sum(%j) {dim=[1]} : f64[4,8,8]"}) {
+    for (const char* type : {"f64", "f32"}) {
+      const std::string more = std::string("  %j = add(%p, %side) : TYPE\n  %r = ") + reduced + "\n";
+      EXPECT_EQ(kept_in(kept_beside(type, more)), (Kept{1, 0})) << more;
+    }
+  }
+}
+
+// A row of 20 values ends within the access of a thread in bf16, a slice from the second on begins in one.
+TEST(KeptMasks, AreBytesWhereEightNeighboursAreNoAlignedAccess) {
+  const auto kept = [](const std::string& type, int channels, int first) {
+    return kept_in(kept_beside(
+        type, fmt::format("  %x = pad(%p) {{low=[0,0,0,0], high=[0,{},0,0]}} : f64[4,{},8,8]:nhwc\n"
+                          "  %s = slice(%x) {{starts=[0,{},0,0], stops=[4,{},8,8], steps=[1,1,1,1]}} : TYPE\n"
+                          "  %j = add(%s, %side) : TYPE\n  %r = relu(%j) : TYPE\n",
+                          channels - 16, channels, first, first + 16)));
+  };
+  EXPECT_EQ(kept("f32", 20, 0), (Kept{1, 0}));
+  EXPECT_EQ(kept("f32", 20, 1), (Kept{0, 1}));
 }
 
 // The lanes of a tile are channels of one group: two of them are no byte of bits.
