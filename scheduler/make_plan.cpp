@@ -6,6 +6,7 @@
 #include "ir/base/number.h"
 #include "ir/passes/passes.h"
 #include "ir/strict.h"
+#include "scheduler/draft/both_gradients.h"
 #include "scheduler/draft/fused.h"
 #include "scheduler/draft/join_steps.h"
 #include "scheduler/draft/unfused.h"
@@ -48,6 +49,7 @@ Plan plan_of(const ir::Graph& ready, const ir::Graph& recorded, const PlanOption
   StepMaker steps;
   Draft draft = fused ? draft_fused(ready, options, true, steps) : draft_unfused(ready, options);
   if (options.rules.has(Rule::barrier)) join_steps(draft, ready, options.target, options.fixed, steps);
+  if (joins_gradients(options.rules, options.target)) join_gradients(draft, ready, options.target, steps);
   const RecordedNodes nodes(recorded);
   for (PlanStep& step : draft.steps) step.nodes = nodes.behind(ready, step.nodes);
   Plan plan = give_memory(ready, std::move(draft), options.target, options.rules, options.fixed);

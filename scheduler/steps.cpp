@@ -1,5 +1,7 @@
 #include "scheduler/steps.h"
 
+#include <algorithm>
+
 #include "ir/kernel/cost/cost.h"
 
 namespace fusejit::scheduler {
@@ -27,6 +29,37 @@ PlanStep StepMaker::make(const std::shared_ptr<const ir::Kernel>& kernel, std::v
   if (fresh) known->second = costs_of(kernel);
   PlanStep step = known->second;
   step.values = std::move(values), step.ops = std::move(ops);
+  return step;
+}
+
+std::vector<int> same_values(const PlanStep& first, const PlanStep& second) {
+  std::vector<int> same;
+  for (const int v : second.values) {
+    const auto found = std::find(first.values.begin(), first.values.end(), v);
+    same.push_back(found == first.values.end() ? -1 : static_cast<int>(found - first.values.begin()));
+  }
+  return same;
+}
+
+std::int64_t moved_bytes(const ir::Kernel& kernel) {
+  std::int64_t bytes = 0;
+  for (const ir::MemoryTraffic& one : ir::traffic(kernel)) bytes += one.read_bytes + one.written_bytes;
+  return bytes;
+}
+
+PlanStep StepMaker::make_joined(const JoinedKernel& joined, const PlanStep& first, const PlanStep& second) {
+  std::vector<int> values(joined.kernel->params.size(), -1);
+  const auto place = [&](const std::vector<int>& from, const std::vector<int>& to) {
+    for (std::size_t i = 0; i < from.size(); ++i)
+      if (to[i] >= 0) values[static_cast<std::size_t>(to[i])] = from[i];
+  };
+  place(first.values, joined.first), place(second.values, joined.second);
+  const auto both = [](auto of_first, const auto& of_second) {
+    of_first.insert(of_first.end(), of_second.begin(), of_second.end());
+    return of_first;
+  };
+  PlanStep step = make(joined.kernel, std::move(values), both(first.ops, second.ops));
+  step.nodes = both(first.nodes, second.nodes), step.schedules = both(first.schedules, second.schedules);
   return step;
 }
 

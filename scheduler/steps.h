@@ -11,11 +11,22 @@
 
 namespace fusejit::scheduler {
 
+// The kernel of two steps, and where the buffers of each are in its signature; -1: it has no such buffer any more.
+struct JoinedKernel {
+  std::shared_ptr<const ir::Kernel> kernel;
+  std::vector<int> first, second;
+};
+// By buffer of the second step's kernel: the first's buffer with the same value, or -1.
+std::vector<int> same_values(const PlanStep& first, const PlanStep& second);
+std::int64_t moved_bytes(const ir::Kernel& kernel);
+
 class StepMaker {
  public:
   ir::KernelSet& kernels() { return kernels_; }
   // `kernel` is one of kernels(). Fills in what the cost model reads off it.
   PlanStep make(const std::shared_ptr<const ir::Kernel>& kernel, std::vector<int> values, std::vector<std::string> ops);
+  // Of two steps as one, all but what it overwrites.
+  PlanStep make_joined(const JoinedKernel& joined, const PlanStep& first, const PlanStep& second);
 
  private:
   ir::KernelSet kernels_;

@@ -20,6 +20,8 @@ struct FusedWork {
   bool computes_a = false, computes_b = false;
   // The first operand, which is computed, is stored too, while it is copied to a panel: once (check_copy).
   bool stores_a = false;
+  // The other gradient of the same convolution is next to this one, and both go over rows together (R9).
+  bool beside_gradient = false;
   // An operand or the epilogue reads parts of a concatenation that is not in memory: no line of them is fetched ahead.
   bool concatenates = false;
   // The second operand is no weight but computed by the step at hand, and lies in memory in rows of outputs.

@@ -38,8 +38,8 @@ inline constexpr std::int64_t kFewProducts = 256;
 inline constexpr std::int64_t kLongProduct = 64;
 
 // Element-wise results from half of L3 on, or from these 16 MiB on, are stored around the caches: joins of 51 and 26 MB
-// take 0.61 and 0.65 of the time where L3 has 480 MiB, which others use too, and who reads them next no longer (Sapphire
-// Rapids). Results of convolutions, whose readers follow at once when a network serves, gain nothing there.
+// take 0.61 and 0.65 of the time where L3 has 480 MiB, which others use too, and who reads them next no longer
+// (Sapphire Rapids). Results of convolutions, whose readers follow at once when a network serves, gain nothing there.
 inline constexpr std::int64_t kMostCachedBytes = 16 << 20;
 
 // Packed weights from this part of L2 on, for at most so many tiles of pixels, are fetched a block of outputs ahead:
@@ -206,6 +206,15 @@ inline constexpr std::int64_t kFetchedWindowsOfL2 = 4;
 
 // The part of L2 that a round of a kernel may move which reads again what it has just written or read.
 inline constexpr std::int64_t kRoundOfL2 = 2;
+
+// Both gradients of a convolution in one kernel: the part of L2 that two copies of the weights may be, how many times
+// L2 is saved at least, since the next level has less than that anyway, the part of all bytes that is saved at least,
+// and the part of L2 that a block of rows touches. 256 to 64 channels at 56x56 0.83 to 0.87 of the time of both, in
+// blocks of two rows 0.89, of four 0.9; 96 to 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at
+// 28x28, 1.03, and where a tenth is saved, 64 to 256, 1.03 (steps of ResNet-50 and MobileNet-v2, Sapphire Rapids, 2 MiB
+// of L2).
+inline constexpr std::int64_t kWeightsOfBothGradients = 8, kSavedOfL2 = 5, kSavedByBothGradients = 4,
+                              kRowsOfBothGradients = 16;
 // Values of the size of the largest one that is stored, which such a round is taken to move: a gradient of a norm reads
 // two and stores one.
 inline constexpr std::int64_t kValuesOfRound = 4;

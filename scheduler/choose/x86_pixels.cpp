@@ -41,7 +41,8 @@ class TilesOfPixels : X86Chooser {
     if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
       s_.vectors = tuning::kVectorsWithoutTerms;
     const std::int64_t image_count = product(images);
-    small_ = (fused_.stores_a && weights_stay_in_l2()) || has_small_tasks(p, q, channel_dims, image_count);
+    small_ = ((fused_.stores_a || fused_.beside_gradient) && weights_stay_in_l2()) ||
+             has_small_tasks(p, q, channel_dims, image_count);
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
                        most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
     const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
@@ -114,7 +115,9 @@ class TilesOfPixels : X86Chooser {
   std::int64_t elements_of_row(int p, int q) const { return window_of(p).stride * window_of(q).in * c_.terms(); }
   std::int64_t rows_of_small_task(int p, int q) const {
     const std::int64_t read = elements_of_row(p, q), touched = extent(q) * extent(vector_) * (1 + fused_.elements_read),
-                       part = waits_for_l2(target_) ? tuning::kSmallTasksOfL2 : tuning::kStoringTasksOfL2;
+                       part = fused_.beside_gradient  ? tuning::kRowsOfBothGradients
+                              : waits_for_l2(target_) ? tuning::kSmallTasksOfL2
+                                                      : tuning::kStoringTasksOfL2;
     return std::clamp<std::int64_t>(target_.l2_bytes / part / ((read + touched) * bytes(fused_.compute)), 1, extent(p));
   }
 

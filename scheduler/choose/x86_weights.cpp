@@ -34,7 +34,9 @@ class TilesOfWeights : X86Chooser {
         (few || (!dot && suits_wide_tile(channels, product(taps), area_of_pixel(p, q)))))
       s_.vectors = 4;
     const bool plain = !few && !dot && groups == 1 && product(planes) == 1;  // images of pixels, multiplied by FMA
-    const std::optional<Shares> in_l2 = plain && product(taps) == 1 && keeps_sums_in_l2(channels)
+    const std::optional<Shares> in_l2 = !plain || product(taps) > 1 ? std::nullopt
+                                        : fused_.beside_gradient    ? all_weights(extent(n), channels)
+                                        : keeps_sums_in_l2(channels)
                                             ? shares_in_l2(extent(n), extent(p) * extent(q), channels)
                                             : std::nullopt;
     const bool tiles = plain && !in_l2 && window_of(p).stride * window_of(q).stride == 1 &&
@@ -212,6 +214,11 @@ class TilesOfWeights : X86Chooser {
   struct Shares {
     std::int64_t blocks = 1, channels = 1, parts = 1;
   };
+  // Of a task that computes the other gradient too, block by block, and needs all channels for that.
+  std::optional<Shares> all_weights(std::int64_t images, std::int64_t channels) const {
+    if (extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
+    return Shares{extent(roles_.outputs) / s_.block(), channels, divisor_below(images, tasks_of_sums())};
+  }
   std::int64_t tasks_of_sums() const { return waits_for_l2(target_) ? large_tasks(target_) : tuning::kTasksOfSums; }
   bool keeps_sums_in_l2(std::int64_t channels) const {
     return waits_for_l2(target_) && channels >= tuning::kLeastChannelsInL2 &&

@@ -5,7 +5,6 @@
 #include <set>
 #include <tuple>
 
-#include "ir/kernel/cost/cost.h"
 #include "ir/kernel/join/join.h"
 #include "scheduler/choose/tuning.h"
 #include "scheduler/names/steps.h"
@@ -113,13 +112,8 @@ class Joiner {
     });
   }
 
-  struct Made {
-    std::shared_ptr<const ir::Kernel> kernel;  // null: they cannot be joined
-    std::vector<int> first, second;
-  };
-
-  // Equal pairs of kernels are joined once.
-  const Made& made(const PlanStep& a, const PlanStep& b, const ir::Joint& joint) {
+  // Equal pairs of kernels are joined once. No kernel: they cannot be joined.
+  const JoinedKernel& made(const PlanStep& a, const PlanStep& b, const ir::Joint& joint) {
     const auto [known, fresh] = made_.try_emplace({a.kernel.get(), b.kernel.get(), joint.same, joint.inner});
     if (!fresh) return known->second;
     std::optional<ir::Joined> joined = ir::join(*a.kernel, *b.kernel, joint);
@@ -133,13 +127,8 @@ class Joiner {
   }
 
   bool is_worth(const ir::Kernel& a, const ir::Kernel& b, const ir::Joined& joined) const {
-    const auto moved = [](const ir::Kernel& kernel) {
-      std::int64_t bytes = 0;
-      for (const ir::MemoryTraffic& one : ir::traffic(kernel)) bytes += one.read_bytes + one.written_bytes;
-      return bytes;
-    };
-    const std::int64_t together = moved(joined.kernel);
-    return together < moved(a) + moved(b) && together / joined.rounds <= on_chip_bytes();
+    const std::int64_t together = moved_bytes(joined.kernel);
+    return together < moved_bytes(a) + moved_bytes(b) && together / joined.rounds <= on_chip_bytes();
   }
 
   std::int64_t on_chip_bytes() const {
@@ -150,30 +139,15 @@ class Joiner {
     PlanStep& first = draft_.steps[at(a)];
     PlanStep& second = draft_.steps[at(b)];
     ir::Joint joint;
-    for (const int v : second.values) {
-      const auto found = std::find(first.values.begin(), first.values.end(), v);
-      joint.same.push_back(found == first.values.end() ? -1 : static_cast<int>(found - first.values.begin()));
-    }
+    joint.same = same_values(first, second);
     for_each_use(first, [&](int v, ir::MemKind kind) {
       const bool read_by_second = std::find(second.values.begin(), second.values.end(), v) != second.values.end();
       joint.inner.push_back(kind == ir::MemKind::write && !is_result_[at(v)] &&
                             readers_[at(v)] == (read_by_second ? 1 : 0));
     });
-    const Made& one = made(first, second, joint);
+    const JoinedKernel& one = made(first, second, joint);
     if (!one.kernel) return false;
-    std::vector<int> values(one.kernel->params.size(), -1);
-    const auto place = [&](const std::vector<int>& from, const std::vector<int>& to) {
-      for (std::size_t i = 0; i < from.size(); ++i)
-        if (to[i] >= 0) values[at(to[i])] = from[i];
-    };
-    place(first.values, one.first), place(second.values, one.second);
-    std::vector<std::string> ops = first.ops;
-    ops.insert(ops.end(), second.ops.begin(), second.ops.end());
-    PlanStep joined = maker_.make(one.kernel, std::move(values), std::move(ops));
-    for (PlanStep* part : {&first, &second}) {
-      const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-      append(joined.nodes, part->nodes), append(joined.schedules, part->schedules);
-    }
+    PlanStep joined = maker_.make_joined(one, first, second);
     leave(joined, first.overwrites), leave(joined, second.overwrites);
     count_reads(first, -1), count_reads(second, -1), count_reads(joined, 1);
     first = std::move(joined);
@@ -223,7 +197,7 @@ class Joiner {
   std::vector<bool> is_fixed_, is_result_;
   std::set<int> joined_;
   std::map<std::string, std::set<std::string>> barriers_;  // who needs the finished reduction
-  std::map<std::tuple<const ir::Kernel*, const ir::Kernel*, std::vector<int>, std::vector<bool>>, Made> made_;
+  std::map<std::tuple<const ir::Kernel*, const ir::Kernel*, std::vector<int>, std::vector<bool>>, JoinedKernel> made_;
 };
 
 }  // namespace

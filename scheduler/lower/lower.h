@@ -42,6 +42,7 @@ struct LowerContext {
   ir::KernelSet& finished;              // kernels of groups before this one
   const Reschedule& reschedule;         // empty, or what to do instead of the chosen schedules
   ir::ContractionsFn contractions;      // what an anchor computes
+  bool beside_gradient;                 // the other gradient of the anchor's convolution is lowered next to it (R9)
   const Schedule* after;                // of the sums over the same domain that this group needs; null: none
 };
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "scheduler/fuse/gradients.h"
 #include "scheduler/lower/expression/window.h"
 
 namespace fusejit::scheduler {
@@ -188,6 +189,7 @@ class Bound {
     std::map<int, std::int64_t> read;
     const auto operands = graph_.operands(anchor);
     for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (is_read_beside(anchor, i)) continue;
       const Source from = source(operands[i], met_elements(anchor, i));
       std::int64_t bytes = from.read;
       // Weights that are computed are computed while they are packed, images in panels, from whatever takes least, and
@@ -206,6 +208,14 @@ class Bound {
     std::int64_t total = 0;
     for (const auto& [value, bytes] : read) total += bytes;
     return total;
+  }
+  // By the kernel of the other gradient, which may be this one's too; it is counted there.
+  bool is_read_beside(int anchor, std::size_t i) const {
+    if (graph_.value(anchor)->op != ir::Op::conv2d_weight_grad || i != 1) return false;
+    const std::vector<int>& users = users_[at(graph_.operands(anchor)[i])];
+    return std::any_of(users.begin(), users.end(), [&](int user) {
+      return needed_[at(user)] > 0 && user != anchor && go_over_same_rows(graph_, user, anchor);
+    });
   }
   // What a value that is not in memory is computed from.
   void note_read_under(int v) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/kernel/join/inner.h"
+#include "ir/kernel/join/loops.h"
 #include "ir/kernel/join/rename.h"
 #include "ir/kernel/verify/verify.h"
 #include "ir/kernel/walk.h"
@@ -16,8 +17,6 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-bool is_shared_out(Binding binding) { return binding == Binding::threads || is_grid_axis(binding); }
-
 class Join {
  public:
   Join(const Kernel& first, const Kernel& second, const Joint& joint) : first_(first), second_(second), joint_(joint) {}
@@ -25,7 +24,7 @@ class Join {
   std::optional<Joined> run() {
     if (!can_be_joined(first_) || !can_be_joined(second_) || first_.isa != second_.isa) return std::nullopt;
     out_.kernel = first_;
-    if (!merge_buffers() || !append_second()) return std::nullopt;
+    if (!declare_together(out_.kernel, first_, second_, joint_) || !append_second()) return std::nullopt;
     out_.kernel = simplify(out_.kernel);  // elements that are the same have the same index now
     Block& body = innermost();
     if (!rounds_are_apart()) return std::nullopt;
@@ -48,20 +47,6 @@ class Join {
   }
   Memory& memory(MemId id) { return out_.kernel.memories[at(id)]; }
 
-  // What both name is declared once, as the first does and as it is used by both.
-  bool merge_buffers() {
-    for (std::size_t b = 0; b < second_.params.size(); ++b) {
-      if (joint_.same[b] < 0) continue;
-      Memory& mine = memory(first_.params[at(joint_.same[b])].memory);
-      const Memory& its = second_.memories[at(second_.params[b].memory)];
-      if (mine.dtype != its.dtype || mine.elements() != its.elements()) return false;
-      if (mine.dtype == DType::b1 && mine.dims != its.dims) return false;
-      mine.align = std::max(mine.align, its.align);
-      if (mine.kind == MemKind::read) mine.kind = its.kind;
-    }
-    return true;
-  }
-
   // The second's statements behind the first's, in the innermost of the loops that both begin with.
   bool append_second() {
     Phase& phase = out_.kernel.phases[0];
@@ -78,7 +63,7 @@ class Join {
     depth_ = common.size();
     renaming.block(its);
     std::move(its.statements.begin(), its.statements.end(), std::back_inserter(mine.statements));
-    sign(renaming);
+    sign(out_, first_, second_, joint_, renaming);
     return true;
   }
   std::vector<ForStmt*> common_loops() {
@@ -89,8 +74,7 @@ class Join {
   }
   Block& innermost() { return common_loops().back()->body; }
 
-  // The loops that both begin with, a pair each. Where one goes over as many elements as several of the other kernel,
-  // it becomes several: 1024 rows are those of 16 images' 64 channels.
+  // The loops that both begin with, a pair each.
   using Pair = std::pair<ForStmt*, ForStmt*>;
   std::vector<Pair> aligned_loops() {
     std::vector<Pair> common;
@@ -100,40 +84,12 @@ class Join {
       auto* a = std::get_if<ForStmt>(&mine->statements[0].node);
       auto* b = std::get_if<ForStmt>(&its->statements[0].node);
       if (a == nullptr || b == nullptr) break;
-      split_alike(*a, *b);
+      if (a->binding == b->binding) split_alike(*a, *b, out_.kernel.variable_count, second_.variable_count);
       if (!is_same(*a, *b)) break;
       common.emplace_back(a, b);
       mine = &a->body, its = &b->body;
     }
     return common;
-  }
-  void split_alike(ForStmt& a, ForStmt& b) {
-    const auto extent = [](const ForStmt& loop) {
-      const bool known = loop.results.empty() && loop.low == std::vector{Index(0)} && loop.high.size() == 1 &&
-                         loop.high[0].is_constant() && (loop.binding == Binding::none || is_shared_out(loop.binding));
-      return known ? loop.high[0].constant() : 0;
-    };
-    const std::int64_t of_a = extent(a), of_b = extent(b);
-    if (a.binding != b.binding || of_a <= 1 || of_b <= 1 || of_a == of_b) return;
-    if (of_a > of_b && of_a % of_b == 0) split(a, of_b, out_.kernel.variable_count);
-    if (of_b > of_a && of_b % of_a == 0) split(b, of_a, second_.variable_count);
-  }
-  // Into `outer` rounds of an inner loop.
-  static void split(ForStmt& loop, std::int64_t outer, int& variables) {
-    const std::int64_t rest = loop.high[0].constant() / outer;
-    ForStmt inner = loop;
-    inner.variable = variables++;
-    inner.high = {Index(rest)};
-    const Index element = Index::variable(loop.variable) * rest + Index::variable(inner.variable);
-    const auto substitute = [&](const IndexAtom& leaf) {
-      return leaf.kind == AtomKind::variable && leaf.id == loop.variable ? std::optional(element) : std::nullopt;
-    };
-    for_each_stmt(inner.body, [&](Stmt& stmt) {
-      for_each_index(stmt, [&](Index& index) { index = index.substitute(substitute); });
-    });
-    loop.high = {Index(outer)};
-    loop.body = {};
-    loop.body.statements.push_back({std::move(inner), {}});
   }
   static bool is_same(const ForStmt& a, const ForStmt& b) {
     const auto constant = [](const std::vector<Index>& bound) { return bound.size() == 1 && bound[0].is_constant(); };
@@ -179,17 +135,6 @@ class Join {
       return true;
     } catch (const InternalError&) {
       return false;
-    }
-  }
-
-  // The first's buffers, then those that only the second has.
-  void sign(const Renaming& renaming) {
-    for (std::size_t b = 0; b < first_.params.size(); ++b) out_.first.push_back(static_cast<int>(b));
-    for (std::size_t b = 0; b < second_.params.size(); ++b) {
-      out_.second.push_back(joint_.same[b]);
-      if (joint_.same[b] >= 0) continue;
-      out_.second.back() = static_cast<int>(out_.kernel.params.size());
-      out_.kernel.params.push_back({renaming.memory(second_.params[b].memory), -1});
     }
   }
 

@@ -1,5 +1,6 @@
 #include "ir/kernel/join/rename.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "ir/kernel/walk.h"
@@ -80,6 +81,29 @@ void Renaming::statement(Stmt& stmt) const {
                  [&](IndexStmt& s) { s.result += first_value_; }, [&](StoreStmt& s) { place(s.place); },
                  [&](PrefetchStmt& s) { place(s.place); }},
       stmt.node);
+}
+
+bool declare_together(Kernel& into, const Kernel& first, const Kernel& second, const Joint& joint) {
+  for (std::size_t b = 0; b < second.params.size(); ++b) {
+    if (joint.same[b] < 0) continue;
+    Memory& mine = into.memories[at(first.params[at(joint.same[b])].memory)];
+    const Memory& its = second.memories[at(second.params[b].memory)];
+    if (mine.dtype != its.dtype || mine.elements() != its.elements()) return false;
+    if (mine.dtype == DType::b1 && mine.dims != its.dims) return false;
+    mine.align = std::max(mine.align, its.align);
+    if (mine.kind == MemKind::read) mine.kind = its.kind;
+  }
+  return true;
+}
+
+void sign(Joined& joined, const Kernel& first, const Kernel& second, const Joint& joint, const Renaming& renaming) {
+  for (std::size_t b = 0; b < first.params.size(); ++b) joined.first.push_back(static_cast<int>(b));
+  for (std::size_t b = 0; b < second.params.size(); ++b) {
+    joined.second.push_back(joint.same[b]);
+    if (joint.same[b] >= 0) continue;
+    joined.second.back() = static_cast<int>(joined.kernel.params.size());
+    joined.kernel.params.push_back({renaming.memory(second.params[b].memory), -1});
+  }
 }
 
 }  // namespace fusejit::ir

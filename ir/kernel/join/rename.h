@@ -1,4 +1,4 @@
-// Ids of one kernel as ids of another that it becomes a part of.
+// Ids of one kernel as ids of another that it becomes a part of, and the signature of both.
 #pragma once
 
 #include <map>
@@ -32,5 +32,12 @@ class Renaming {
   std::vector<MemId> memories_;
   std::map<VarId, VarId> common_;
 };
+
+// What both name is declared once in `into`, which begins as the first, as the first does and as it is used by both.
+// False where they declare other elements.
+bool declare_together(Kernel& into, const Kernel& first, const Kernel& second, const Joint& joint);
+
+// The first's buffers, then those that only the second has.
+void sign(Joined& joined, const Kernel& first, const Kernel& second, const Joint& joint, const Renaming& renaming);
 
 }  // namespace fusejit::ir

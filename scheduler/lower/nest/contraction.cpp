@@ -120,6 +120,7 @@ std::optional<LoweredGroup> lower_contractions(const LowerContext& context, cons
                   .sums = !group.reductions.empty(),
                   .result_bytes = node.type.bytes(),
                   .stores_a = !group.copies.empty(),
+                  .beside_gradient = context.beside_gradient,
                   .lanes = lanes,
                   .library = context.library};
   std::vector<ir::Contraction> contractions = context.contractions(node);

@@ -1,0 +1,100 @@
+#include "scheduler/draft/both_gradients.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "ir/kernel/join/beside.h"
+#include "scheduler/choose/tuning.h"
+#include "scheduler/fuse/gradients.h"
+#include "scheduler/names/steps.h"
+
+namespace fusejit::scheduler {
+namespace {
+
+class GradientJoiner {
+ public:
+  GradientJoiner(Draft& draft, const ir::Graph& graph, const Target& target, StepMaker& maker)
+      : draft_(draft), graph_(graph), target_(target), maker_(maker) {}
+
+  void run() {
+    std::vector<PlanStep> steps;
+    for (PlanStep& step : draft_.steps) {
+      if (steps.empty() || !join(steps.back(), step)) steps.push_back(std::move(step));
+    }
+    draft_.steps = std::move(steps);
+  }
+
+ private:
+  // The one contraction that a step computes; -1: there are others, or none.
+  int anchor_of(const PlanStep& step) const {
+    int found = -1;
+    for (const int node : step.nodes) {
+      if (!ir::op_def(graph_.value(node)->op).is_contraction()) continue;
+      if (found >= 0 || step.library) return -1;
+      found = node;
+    }
+    return found;
+  }
+
+  bool join(PlanStep& first, const PlanStep& second) {
+    if (!gradients_meet(graph_, target_, anchor_of(first), anchor_of(second))) return false;
+    const JoinedKernel& one = made(first, second);
+    if (!one.kernel) return false;
+    PlanStep joined = maker_.make_joined(one, first, second);
+    joined.overwrites = first.overwrites;
+    joined.overwrites.insert(joined.overwrites.end(), second.overwrites.begin(), second.overwrites.end());
+    first = std::move(joined);
+    return true;
+  }
+
+  // Equal pairs of kernels are joined once. No kernel: they cannot be joined, or are better apart.
+  const JoinedKernel& made(const PlanStep& a, const PlanStep& b) {
+    const std::vector<int> same = same_values(a, b);
+    const auto [known, fresh] = made_.try_emplace({a.kernel.get(), b.kernel.get(), same});
+    if (!fresh) return known->second;
+    std::optional<ir::Joined> joined =
+        ir::beside(*a.kernel, *b.kernel, {same, std::vector<bool>(a.kernel->params.size())});
+    if (!joined || !is_worth(*a.kernel, *b.kernel, *joined)) return known->second;
+    std::vector<int> nodes = a.nodes;
+    nodes.insert(nodes.end(), b.nodes.begin(), b.nodes.end());
+    joined->kernel.name = name_by_ops(graph_, nodes);
+    known->second = {std::make_shared<const ir::Kernel>(std::move(joined->kernel)), std::move(joined->first),
+                     std::move(joined->second)};
+    return known->second;
+  }
+  bool is_worth(const ir::Kernel& a, const ir::Kernel& b, const ir::Joined& joined) const {
+    const std::int64_t together = moved_bytes(joined.kernel), apart = moved_bytes(a) + moved_bytes(b);
+    return is_much_of(apart - together, apart, target_) &&
+           together / joined.rounds <= target_.l2_bytes / tuning::kRoundOfL2;
+  }
+
+  Draft& draft_;
+  const ir::Graph& graph_;
+  const Target& target_;
+  StepMaker& maker_;
+  std::map<std::tuple<const ir::Kernel*, const ir::Kernel*, std::vector<int>>, JoinedKernel> made_;
+};
+
+}  // namespace
+
+bool joins_gradients(const Rules& rules, const Target& target) {
+  return rules.has(Rule::shared) && rules.has(Rule::epilogue) && target.isa != Isa::cuda;
+}
+
+bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target) {
+  return saved * tuning::kSavedByBothGradients >= moved && saved >= tuning::kSavedOfL2 * target.l2_bytes;
+}
+
+bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, int by_weights) {
+  return go_over_same_rows(graph, by_input, by_weights) &&
+         2 * graph.value(by_weights).type().bytes() <= target.l2_bytes / tuning::kWeightsOfBothGradients;
+}
+
+void join_gradients(Draft& draft, const ir::Graph& graph, const Target& target, StepMaker& steps) {
+  GradientJoiner(draft, graph, target, steps).run();
+}
+
+}  // namespace fusejit::scheduler

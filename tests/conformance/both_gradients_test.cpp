@@ -1,0 +1,79 @@
+// Both gradients of a convolution in one kernel (scheduler/draft/both_gradients.h) in a training step, beside the graph
+// interpreter and beside the same in two.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "codegen/x86/compile.h"
+#include "ir/passes/grad.h"
+#include "runtime/session.h"
+#include "scheduler/make_plan.h"
+#include "tests/conformance/compare.h"
+
+namespace fusejit {
+namespace {
+
+using runtime::Buffer;
+
+struct Layers {
+  int images, channels, height, width, outputs;
+};
+
+// Convolution -> normalised -> relu, twice, and what was given added: gradients with prologues and with epilogues that
+// sum and read, and the update of the weights.
+ir::Graph step(const Layers& l) {
+  const std::string wide = fmt::format("f32[{},{},{},{}]:nhwc", l.images, l.channels, l.height, l.width),
+                    narrow = fmt::format("f32[{},{},{},{}]:nhwc", l.images, l.outputs, l.height, l.width);
+  const ir::Graph graph = ir::parse_graph(fmt::format(
+      R"(graph @layers(%x: {0}, %w: f32[{3},{2},1,1], %v: f32[{2},{3},1,1], %a: f32[{3}], %b: f32[{3}], %d: f32[{2}], %e: f32[{2}]) {{
+  %c = conv2d(%x, %w) : {1}
+  %n = batch_norm_train(%c, %a, %b) : {1}
+  %r = relu(%n) : {1}
+  %f = conv2d(%r, %v) : {0}
+  %m = batch_norm_train(%f, %d, %e) : {0}
+  %s = add(%m, %x) : {0}
+  %y = relu(%s) : {0}
+  return %y
+}})",
+      wide, narrow, l.channels, l.outputs));
+  return ir::differentiate(graph, {"x", "w", "v", "a", "b", "d", "e"});
+}
+
+TEST(BothGradients, AreThoseOfTheGraph) {
+  // Whole vectors and rests, even and odd rows, one image, few pixels.
+  const Layers all[] = {{4, 16, 14, 14, 16}, {3, 8, 19, 18, 32}, {5, 12, 16, 14, 17},
+                        {1, 16, 40, 31, 16}, {9, 8, 12, 11, 40}, {4, 20, 17, 18, 8}};
+  int joined = 0;
+  for (const Layers& layers : all) {
+    const ir::Graph graph = step(layers);
+    const std::vector<Buffer> arguments = testing::random_arguments(graph, 5);
+    const auto run = [&](runtime::SessionOptions options) {
+      return runtime::Session(std::move(options)).run(graph, arguments);
+    };
+    const testing::Tolerance within{1e-4, 2e-4};
+    const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
+    // Weights may be a sixteenth of L2, and what is saved is five times L2 at least.
+    for (const char* name :
+         {"x86:avx512,l1=2k,l2=20k,fma=2", "x86:avx512,l1=4k,l2=24k,l3=64k,fma=1,tasks=24",
+          "x86:avx2,l1=2k,l2=22k,tasks=5", "x86:avx512,l1=2k,l2=24k,fma=2,winograd=1", "x86:v2,l1=2k,l2=20k"}) {
+      runtime::SessionOptions options{.target = Target::parse(name), .threads = 1};
+      if (!codegen::x86::host_supports(options.target.isa)) options.engine = runtime::Engine::kernel_interpreter;
+      const std::vector<Buffer> alone = run(options);
+      EXPECT_LE(testing::excess(alone, want, within), 0) << name << "\n" << ir::print(graph);
+      options.threads = 3;
+      EXPECT_TRUE(testing::same_bits(run(options), alone)) << name << "\n" << ir::print(graph);
+      options.rules = scheduler::parse_rules("-R9");
+      EXPECT_LE(testing::excess(run(options), want, within), 0) << name << "\n" << ir::print(graph);
+      const scheduler::Plan plan = scheduler::make_plan(graph, {options.target, scheduler::Rules::all, {}});
+      for (const scheduler::PlanStep& one : plan.steps) {
+        int gradients = 0;
+        for (const std::string& op : one.ops)
+          gradients += op.ends_with(" conv2d_input_grad") || op.ends_with(" conv2d_weight_grad");
+        joined += gradients == 2;
+      }
+    }
+  }
+  EXPECT_GE(joined, 30) << "of 60";
+}
+
+}  // namespace
+}  // namespace fusejit
