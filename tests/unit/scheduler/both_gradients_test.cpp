@@ -84,9 +84,13 @@ TEST(BothGradients, StayTwoWhereRulesSaySo) {
     EXPECT_EQ(both_in(plan_of(step(), kTarget, rules)), 0) << rules;
 }
 
+// A row of what both read is two of the image, one of which is zeros.
+TEST(BothGradients, OfAStrideAreOneToo) {
+  EXPECT_EQ(both_in(plan_of(step({.channels = 8, .outputs = 64, .side = 48, .stride = 2}))), 1);
+}
+
 TEST(BothGradients, StayTwoWhereRowsDiffer) {
   EXPECT_EQ(both_in(plan_of(step({.taps = 3}))), 0);
-  EXPECT_EQ(both_in(plan_of(step({.stride = 2}))), 0);
   EXPECT_EQ(both_in(plan_of(step({.dtype = "bf16"}))), 0);
   EXPECT_EQ(both_in(plan_of(step(), "cuda:sm_90")), 0);
 }
@@ -94,7 +98,9 @@ TEST(BothGradients, StayTwoWhereRowsDiffer) {
 TEST(BothGradients, StayTwoWhereLittleIsSaved) {
   EXPECT_EQ(both_in(plan_of(step(), "x86:avx512,l1=4k,l2=1m,l3=1m,fma=2")), 0);  // L2 has it all
   EXPECT_EQ(both_in(plan_of(step({.channels = 32, .outputs = 64}))), 0);         // weights of a quarter of L2
-  EXPECT_EQ(both_in(plan_of(step({.channels = 64, .outputs = 4}))), 0);          // an image that only one reads
+  // A tenth of all bytes: the image is read by one of them, and the other writes as much.
+  EXPECT_EQ(both_in(plan_of(step({.channels = 64, .outputs = 8, .side = 40}))), 0);
+  EXPECT_EQ(both_in(plan_of(step({.channels = 8, .outputs = 64, .side = 40}))), 1);
 }
 
 }  // namespace

@@ -51,6 +51,20 @@ TEST(Bound, OfItsGradient) {
   EXPECT_EQ(least_bytes(graph, {}), forward + backward) << ir::print(graph);
 }
 
+// With a single tap both gradients may go over the same rows: what both read is read once. Taps of three by three are
+// two passes.
+TEST(Bound, OfGradientsThatGoOverTheSameRows) {
+  const auto of = [](const std::string& window, const std::string& taps) {
+    return least("graph @g(%g: f32[2,16,8,8], %w: f32[16,3," + taps + "], %x: f32[2,3,8,8]) {\n" +
+                 "  %0 = conv2d_input_grad(%g, %w) {input_size=[8,8], " + window + "} : f32[2,3,8,8]\n" +
+                 "  %1 = conv2d_weight_grad(%x, %g) {kernel_size=[" + taps + "], " + window + "} : f32[16,3," + taps +
+                 "]\n  return %0, %1\n}");
+  };
+  constexpr std::int64_t kPoint = 16 * 3 * 4;
+  EXPECT_EQ(of("padding=[0,0,0,0]", "1,1"), kY + 2 * kX + 2 * kPoint);
+  EXPECT_EQ(of("padding=[1,1,1,1]", "3,3"), 2 * kY + 2 * kX + 2 * kW);
+}
+
 // What an anchor's kernel may do without, and what it may not.
 TEST(Bound, OfSmallGraphs) {
   constexpr std::int64_t kA = 64 * 32 * 4, kB = 32 * 16 * 4, kAB = 64 * 16 * 4;
