@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <set>
 #include <variant>
 
 #include "ir/strict.h"
@@ -98,11 +99,16 @@ class Tuner {
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
       const PlanStep& step = plan.steps[s];
       std::vector<Key> keys;
+      std::set<std::string> anchors;
       for (const scheduler::ScheduledWork& one : step.schedules) {
-        for (const std::string& op : step.ops)
-          if (parts.contains({op, one.work})) keys.push_back({op, one.work});
+        for (const std::string& op : step.ops) {
+          if (!parts.contains({op, one.work})) continue;
+          keys.push_back({op, one.work});
+          if (one.kind == scheduler::Work::contraction) anchors.insert(op);
+        }
       }
-      if (step.library || keys.empty() || keys.size() != step.schedules.size()) continue;
+      // Both gradients of a convolution go over the same rows; with other schedules they would be two steps.
+      if (step.library || keys.empty() || keys.size() != step.schedules.size() || anchors.size() > 1) continue;
       const auto [known, is_new] = by_text.try_emplace(ir::kernel_key_text(*step.kernel), kernels_.size());
       if (is_new) kernels_.emplace_back();
       Kernel& kernel = kernels_[known->second];

@@ -2,11 +2,14 @@
 // bit, and that the choice is kept, is not.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "ir/passes/grad.h"
 #include "runtime/disk/disk_cache.h"
 #include "runtime/session.h"
 #include "scheduler/choose/neighbours.h"
+#include "scheduler/make_plan.h"
 #include "tests/support/cache_folder.h"
 
 namespace fusejit::runtime {
@@ -64,6 +67,31 @@ TEST(Tune, QuickHasTheBitsOfThePlanWithout) {
   for (std::size_t r = 0; r < right.size(); ++r) EXPECT_TRUE(same_bits(results[r], right[r])) << r;
   ASSERT_EQ(said.size(), 1u);
   EXPECT_NE(said[0].find("tune=quick: "), std::string::npos) << said[0];
+  EXPECT_EQ(said[0].find(" 0 were tried"), std::string::npos) << said[0];
+}
+
+// A convolution of one tap, whose gradients are one kernel where L2 is small: that stays, and others are tried.
+TEST(Tune, BothGradientsStayTogether) {
+  const ir::Graph forward = ir::parse_graph(
+      R"(graph @g(%x: f32[4,8,20,20]:nhwc, %w: f32[32,8,1,1], %v: f32[8,32,3,3], %a: f32[32], %b: f32[32]) {
+  %0 = conv2d(%x, %w) : f32[4,32,20,20]:nhwc
+  %1 = batch_norm_train(%0, %a, %b) : f32[4,32,20,20]:nhwc
+  %2 = relu(%1) : f32[4,32,20,20]:nhwc
+  %3 = conv2d(%2, %v) {padding=[1,1,1,1]} : f32[4,8,20,20]:nhwc
+  return %3
+})");
+  const ir::Graph graph = ir::differentiate(forward, {"x", "w", "v"});
+  std::vector<std::string> said;
+  SessionOptions off = options(Tune::off), quick = options(Tune::quick, &said);
+  off.target = quick.target = Target::parse("x86:avx2,l1=2k,l2=20k");
+  Session plain(off), tuned(quick);
+  const std::vector<Buffer> right = run(plain, graph), results = run(tuned, graph);
+  for (std::size_t r = 0; r < right.size(); ++r) EXPECT_TRUE(same_bits(results[r], right[r])) << r;
+  const scheduler::Plan plan = scheduler::make_plan(graph, {off.target, scheduler::Rules::all, {}});
+  EXPECT_TRUE(std::any_of(plan.steps.begin(), plan.steps.end(), [](const auto& step) {
+    return step.name.find("weight_grad") != std::string::npos && step.name.find("input_grad") != std::string::npos;
+  })) << print_outline(plan);
+  ASSERT_EQ(said.size(), 1u);
   EXPECT_EQ(said[0].find(" 0 were tried"), std::string::npos) << said[0];
 }
 
