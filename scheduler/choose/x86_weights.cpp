@@ -217,7 +217,7 @@ class TilesOfWeights : X86Chooser {
   // Of a task that computes the other gradient too, block by block, and needs all channels for that.
   std::optional<Shares> all_weights(std::int64_t images, std::int64_t channels) const {
     if (extent(roles_.outputs) % s_.block() != 0) return std::nullopt;
-    return Shares{extent(roles_.outputs) / s_.block(), channels, divisor_below(images, tasks_of_sums())};
+    return Shares{extent(roles_.outputs) / s_.block(), channels, tasks_of_both_gradients(images, target_)};
   }
   std::int64_t tasks_of_sums() const { return waits_for_l2(target_) ? large_tasks(target_) : tuning::kTasksOfSums; }
   bool keeps_sums_in_l2(std::int64_t channels) const {
@@ -378,6 +378,13 @@ class TilesOfWeights : X86Chooser {
 };
 
 }  // namespace
+
+std::int64_t tasks_of_both_gradients(std::int64_t images, const Target& target) {
+  const std::int64_t least = large_tasks(target);
+  std::int64_t tasks = std::min(images, std::max<std::int64_t>(least, tuning::kTasksOfSums));
+  while (tasks > 1 && images % tasks != 0) --tasks;
+  return tasks >= least ? tasks : 0;
+}
 
 Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {
   return TilesOfWeights(contraction, target, fused).run();

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/kernel/join/beside.h"
+#include "scheduler/choose/choose.h"
 #include "scheduler/choose/tuning.h"
 #include "scheduler/fuse/gradients.h"
 #include "scheduler/names/steps.h"
@@ -90,6 +91,7 @@ bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target) {
 
 bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, int by_weights) {
   return go_over_same_rows(graph, by_input, by_weights) &&
+         tasks_of_both_gradients(graph.value(by_input).type().shape[0], target) > 0 &&
          2 * graph.value(by_weights).type().bytes() <= target.l2_bytes / tuning::kWeightsOfBothGradients;
 }
 

@@ -11,8 +11,8 @@ namespace fusejit::scheduler {
 // On processors, where convolutions are kernels of ours that others' work is in.
 bool joins_gradients(const Rules& rules, const Target& target);
 
-// Two anchors, or -1: gradients that go over the same rows (fuse/gradients.h), whose weights stay in L2, once as they
-// are read and once as their gradient's sums.
+// Two anchors, or -1: gradients that go over the same rows (fuse/gradients.h) of images enough to be tasks, whose
+// weights stay in L2, once as they are read and once as their gradient's sums.
 bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, int by_weights);
 // Bytes that are worth it, of those that both move apart: enough of them, and more than caches hold anyway.
 bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target);

@@ -1,8 +1,8 @@
 // What a plan moves at least: the judge of Plan::ledger_bytes.
 //
 // It counts what no grouping avoids while each anchor that runs as a tile (convolutions, matrix products) is a kernel
-// of its own, between memory and memory:
-//   - every such anchor reads its operands, as far as it needs them, however often others do; of an image that is
+// of its own, between memory and memory, or both gradients that go over the same rows are one (fuse/gradients.h):
+//   - every such kernel reads its operands, as far as it needs them, however often others do; of an image that is
 //     computed it reads what that takes at least;
 //   - what it reads was written once, and so is every result of the graph;
 //   - what it computes and hands on to a kernel that cannot be its own is written once: where a sum over all of it

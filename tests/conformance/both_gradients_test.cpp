@@ -55,9 +55,9 @@ TEST(BothGradients, AreThoseOfTheGraph) {
     const testing::Tolerance within{1e-4, 2e-4};
     const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
     // Weights may be a sixteenth of L2, and what is saved is five times L2 at least.
-    for (const char* name :
-         {"x86:avx512,l1=2k,l2=20k,fma=2", "x86:avx512,l1=4k,l2=24k,l3=64k,fma=1,tasks=24",
-          "x86:avx2,l1=2k,l2=22k,tasks=5", "x86:avx512,l1=2k,l2=24k,fma=2,winograd=1", "x86:v2,l1=2k,l2=20k"}) {
+    for (const char* name : {"x86:avx512,l1=2k,l2=20k,fma=2,tasks=8", "x86:avx512,l1=4k,l2=24k,l3=64k,fma=1,tasks=24",
+                             "x86:avx2,l1=2k,l2=22k,tasks=5", "x86:avx512,l1=2k,l2=24k,fma=2,tasks=16,winograd=1",
+                             "x86:v2,l1=2k,l2=20k,tasks=3"}) {
       runtime::SessionOptions options{.target = Target::parse(name), .threads = 1};
       if (!codegen::x86::host_supports(options.target.isa)) options.engine = runtime::Engine::kernel_interpreter;
       const std::vector<Buffer> alone = run(options);

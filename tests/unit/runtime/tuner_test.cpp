@@ -83,7 +83,7 @@ TEST(Tune, BothGradientsStayTogether) {
   const ir::Graph graph = ir::differentiate(forward, {"x", "w", "v"});
   std::vector<std::string> said;
   SessionOptions off = options(Tune::off), quick = options(Tune::quick, &said);
-  off.target = quick.target = Target::parse("x86:avx2,l1=2k,l2=20k");
+  off.target = quick.target = Target::parse("x86:avx2,l1=2k,l2=20k,tasks=16");
   Session plain(off), tuned(quick);
   const std::vector<Buffer> right = run(plain, graph), results = run(tuned, graph);
   for (std::size_t r = 0; r < right.size(); ++r) EXPECT_TRUE(same_bits(results[r], right[r])) << r;

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "ir/passes/grad.h"
+#include "scheduler/choose/choose.h"
 #include "scheduler/make_plan.h"
 
 namespace fusejit::scheduler {
@@ -93,6 +94,15 @@ TEST(BothGradients, StayTwoWhereRowsDiffer) {
   EXPECT_EQ(both_in(plan_of(step({.taps = 3}))), 0);
   EXPECT_EQ(both_in(plan_of(step({.dtype = "bf16"}))), 0);
   EXPECT_EQ(both_in(plan_of(step(), "cuda:sm_90")), 0);
+}
+
+// Eight images are tasks for eight processors, not for nine; seventeen have no even parts.
+TEST(BothGradients, StayTwoWhereImagesAreNoTasks) {
+  EXPECT_EQ(both_in(plan_of(step(), "x86:avx512,l1=4k,l2=64k,l3=1m,fma=2,tasks=72")), 0);
+  EXPECT_EQ(tasks_of_both_gradients(16, Target::parse(kTarget)), 16);
+  EXPECT_EQ(tasks_of_both_gradients(250, Target::parse(kTarget)), 10);
+  EXPECT_EQ(tasks_of_both_gradients(17, Target::parse(kTarget)), 0);
+  EXPECT_EQ(tasks_of_both_gradients(256, Target::parse("x86:avx512,tasks=512")), 64);
 }
 
 TEST(BothGradients, StayTwoWhereLittleIsSaved) {
