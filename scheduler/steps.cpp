@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/kernel/cost/cost.h"
+#include "scheduler/names/steps.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -30,6 +31,14 @@ PlanStep StepMaker::make(const std::shared_ptr<const ir::Kernel>& kernel, std::v
   PlanStep step = known->second;
   step.values = std::move(values), step.ops = std::move(ops);
   return step;
+}
+
+JoinedKernel named(ir::Joined joined, const ir::Graph& graph, const PlanStep& first, const PlanStep& second) {
+  std::vector<int> nodes = first.nodes;
+  nodes.insert(nodes.end(), second.nodes.begin(), second.nodes.end());
+  joined.kernel.name = name_by_ops(graph, nodes);
+  return {std::make_shared<const ir::Kernel>(std::move(joined.kernel)), std::move(joined.first),
+          std::move(joined.second)};
 }
 
 std::vector<int> same_values(const PlanStep& first, const PlanStep& second) {

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ir/kernel/join/join.h"
 #include "ir/kernel/kernel_set.h"
 #include "scheduler/plan.h"
 
@@ -16,6 +17,8 @@ struct JoinedKernel {
   std::shared_ptr<const ir::Kernel> kernel;
   std::vector<int> first, second;
 };
+// Named by what both steps compute.
+JoinedKernel named(ir::Joined joined, const ir::Graph& graph, const PlanStep& first, const PlanStep& second);
 // By buffer of the second step's kernel: the first's buffer with the same value, or -1.
 std::vector<int> same_values(const PlanStep& first, const PlanStep& second);
 std::int64_t moved_bytes(const ir::Kernel& kernel);

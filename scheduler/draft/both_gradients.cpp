@@ -10,7 +10,6 @@
 #include "scheduler/choose/choose.h"
 #include "scheduler/choose/tuning.h"
 #include "scheduler/fuse/gradients.h"
-#include "scheduler/names/steps.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -59,11 +58,7 @@ class GradientJoiner {
     std::optional<ir::Joined> joined =
         ir::beside(*a.kernel, *b.kernel, {same, std::vector<bool>(a.kernel->params.size())});
     if (!joined || !is_worth(*a.kernel, *b.kernel, *joined)) return known->second;
-    std::vector<int> nodes = a.nodes;
-    nodes.insert(nodes.end(), b.nodes.begin(), b.nodes.end());
-    joined->kernel.name = name_by_ops(graph_, nodes);
-    known->second = {std::make_shared<const ir::Kernel>(std::move(joined->kernel)), std::move(joined->first),
-                     std::move(joined->second)};
+    known->second = named(std::move(*joined), graph_, a, b);
     return known->second;
   }
   bool is_worth(const ir::Kernel& a, const ir::Kernel& b, const ir::Joined& joined) const {

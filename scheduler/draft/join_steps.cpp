@@ -7,7 +7,7 @@
 
 #include "ir/kernel/join/join.h"
 #include "scheduler/choose/tuning.h"
-#include "scheduler/names/steps.h"
+#include "scheduler/fuse/group.h"
 #include "scheduler/uses.h"
 
 namespace fusejit::scheduler {
@@ -118,11 +118,7 @@ class Joiner {
     if (!fresh) return known->second;
     std::optional<ir::Joined> joined = ir::join(*a.kernel, *b.kernel, joint);
     if (!joined || !is_worth(*a.kernel, *b.kernel, *joined)) return known->second;
-    std::vector<int> nodes = a.nodes;
-    nodes.insert(nodes.end(), b.nodes.begin(), b.nodes.end());
-    joined->kernel.name = name_by_ops(graph_, nodes);
-    known->second = {std::make_shared<const ir::Kernel>(std::move(joined->kernel)), std::move(joined->first),
-                     std::move(joined->second)};
+    known->second = named(std::move(*joined), graph_, a, b);
     return known->second;
   }
 

@@ -25,13 +25,18 @@ std::string kernel_name(const LowerContext& context, const Group& group) {
 
 namespace {
 
+// As the dims lie in memory.
+std::vector<Index> in_memory(const Type& type, const LogicalIndex& at) {
+  std::vector<Index> physical;
+  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
+  return physical;
+}
+
 // The element being computed, of what the group sees a value as.
 Access own_element(const Group& group, int node, const Type& value) {
   const Type seen = seen_over(group.domain, value);
   const LogicalIndex point = point_of(group.domain, seen.shape);
-  Access access{node, {}, physical_dims(seen), false};
-  for (const int d : physical_order(seen)) access.index.push_back(point[static_cast<std::size_t>(d)]);
-  return access;
+  return {node, in_memory(seen, point), physical_dims(seen), false};
 }
 
 // All accesses of a group by value; class-shaped members count as touching no axis in particular.
@@ -298,11 +303,9 @@ bool GroupKernel::has_lanes_last(int node, const Buffer& buffer) const {
 }
 
 void GroupKernel::store_at(int node, const Type& type, const LogicalIndex& at, Arg value, Vectors vectors) {
-  std::vector<Index> physical;
-  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
   const Arg converted = expression_->convert(value, type.dtype);
   const Buffer& to = buffer(node);
-  builder_.store(to.memory, place(to, physical), converted,
+  builder_.store(to.memory, place(to, in_memory(type, at)), converted,
                  vectors == Vectors::whole && has_lanes_last(node, to) && bypasses_caches(to));
 }
 
@@ -325,10 +328,8 @@ void GroupKernel::prefetch_copies(const LogicalIndex& at) {
   for (const int node : group_.copies) {
     const Type& type = context_.graph.value(node).type();
     if (memory_dtype(context_.graph, context_.grouping, node) == DType::b1) continue;  // a line has many
-    std::vector<Index> physical;
-    for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
     const Buffer& to = buffer(node);
-    if (!bypasses_caches(to)) builder_.prefetch(to.memory, place(to, physical), ir::PrefetchKind::write);
+    if (!bypasses_caches(to)) builder_.prefetch(to.memory, place(to, in_memory(type, at)), ir::PrefetchKind::write);
   }
 }
 
