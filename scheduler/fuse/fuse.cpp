@@ -137,8 +137,8 @@ class Grower {
     const bool two_anchors = grouping_.groups[at(chosen)].anchor >= 0 && grouping_.groups[at(group)].anchor >= 0;
     return {false, verdict.as, RefusalCode::other_kernel,
             two_anchors
-                ? fmt::format("{} over {} runs with {}; that and {} are two anchors, and a kernel has one", self, over,
-                              kernel, other)
+                ? fmt::format("{} over {} runs with {}; that and {} are two anchors, and ops are fused around one",
+                              self, over, kernel, other)
                 : fmt::format("{} over {} runs with {}; what runs with {} was begun apart, and kernels are not joined",
                               self, over, kernel, other)};
   }

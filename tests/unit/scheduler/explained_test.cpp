@@ -74,7 +74,7 @@ TEST(Explained, SaysWhichKernelWasChosenAndWhatTheOtherIs) {
   const std::vector<std::string> expected = {
       "other_kernel %0 conv2d -> %3 sum 12800: %3 sum over f32[2,16,10,10]:nhwc runs with %1 conv2d; that and %0 "
       "conv2d "
-      "are two anchors, and a kernel has one",
+      "are two anchors, and ops are fused around one",
       "reduction_barrier %1 conv2d -> %4 div 12800: %4 div f32[2,16,10,10] needs the finished reduction over all of "
       "f32[2,16,10,10]:nhwc",
       "reduction_barrier %3 sum -> %4 div 64: %4 div f32[2,16,10,10] needs the finished reduction over all of "
