@@ -60,8 +60,8 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
 // copied once. `bits`: a value of them is stored one bit an element.
 bool stores_in_copy(const ir::Node& anchor, const Target& target, bool bits);
 
-// Both gradients of a convolution as one kernel (R9) have whole images as tasks, alike in number, each of which adds up
-// sums of its own: so many, one for each processor that the target may stand for at least; 0: there are too few images.
+// Both gradients of a convolution as one kernel (R9) have whole images as tasks, each of which adds up sums of its own:
+// so many, with as many images each, as many for each processor that the target may stand for; 0: images make none.
 std::int64_t tasks_of_both_gradients(std::int64_t images, const Target& target);
 
 // What else is known of a group without an anchor.

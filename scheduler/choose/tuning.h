@@ -208,11 +208,17 @@ inline constexpr std::int64_t kFetchedWindowsOfL2 = 4;
 inline constexpr std::int64_t kRoundOfL2 = 2;
 
 // Both gradients of a convolution in one kernel: the part of L2 that two copies of the weights may be, how many times
-// L2 is saved at least, since the next level has less than that anyway, the part of all bytes that is saved at least,
-// and the part of L2 that a block of rows touches. 256 to 64 channels at 56x56 0.83 to 0.87 of the time of both, in
-// blocks of two rows 0.89, of four 0.9; 96 to 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at
+// L2 is saved at least, since little of so much would still be in a cache, the part of all bytes that is saved at
+// least, and the part of L2 that a block of rows touches. 256 to 64 channels at 56x56 0.83 to 0.87 of the time of both,
+// in blocks of two rows 0.89, of four 0.9; 96 to 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at
 // 28x28, 1.03, and where a tenth is saved, 64 to 256, 1.03 (steps of ResNet-50 and MobileNet-v2, Sapphire Rapids, 2 MiB
 // of L2).
+// Along groups (depthwise) a task has rows of a block of groups; of one tensor so much of L2: 144 at 56x56 7 rows 0.62
+// of the time of both apart, 14 0.67, 28 0.80; 32 at 112x112 8 rows 0.77, 192 at 28x28 7 rows 0.64, 14 0.67 (their
+// operands in memory, the same processor).
+inline constexpr std::int64_t kRowsOfGroupsInL2 = 16;
+// Vectors of groups that a weight gradient has side by side.
+inline constexpr int kMostVectorsOfGroups = 4;
 inline constexpr std::int64_t kWeightsOfBothGradients = 8, kSavedOfL2 = 5, kSavedByBothGradients = 4,
                               kRowsOfBothGradients = 16;
 // Values of the size of the largest one that is stored, which such a round is taken to move: a gradient of a norm reads

@@ -9,6 +9,7 @@
 
 #include "scheduler/choose/roles.h"
 #include "scheduler/choose/tuning.h"
+#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler {
 
@@ -74,6 +75,22 @@ class X86Chooser {
 
   bool has_many_registers() const { return target_.vector_registers() == 32; }
   std::int64_t vectors_in_registers() const { return (target_.vector_registers() - 2 - s_.vectors) / s_.vectors; }
+  // Vectors of groups, where a tap of each is a register beside what it is multiplied with. More neighbours side by
+  // side, for a part of the taps, read longer pieces of each pixel.
+  int vectors_along_groups(std::int64_t taps) const {
+    const std::int64_t groups = extent(vector_);
+    int vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= target_.vector_registers() - 1 ? 2 : 1;
+    for (const int more : {3, tuning::kMostVectorsOfGroups})
+      if (has_many_registers() && groups % (more * s_.lanes) == 0) vectors = more;
+    return vectors;
+  }
+  // Both gradients along groups (R9) have blocks of so many rows as tasks.
+  Split rows_of_both_gradients(int p, int q) const {
+    const std::int64_t row = extent(q) * s_.block() * bytes(fused_.compute);
+    std::int64_t rows = std::clamp<std::int64_t>(target_.l2_bytes / tuning::kRowsOfGroupsInL2 / row, 1, extent(p));
+    while (extent(p) % rows != 0) --rows;
+    return split(extent(p), extent(p) / rows);
+  }
   std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
     const std::int64_t in_rows = (rows_of_task - 1) * rows.stride + (rows.other < 0 ? 1 : extent(rows.other)),
                        channels = along_groups_ ? s_.block()

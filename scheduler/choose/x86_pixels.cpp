@@ -40,8 +40,10 @@ class TilesOfPixels : X86Chooser {
     const bool only_epilogue = c_.terms() == 0 && has_many_registers();  // pixels that no window touches: longer pieces
     if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
       s_.vectors = tuning::kVectorsWithoutTerms;
+    const bool both_along_groups = fused_.beside_gradient && along_groups_;
+    if (both_along_groups) s_.vectors = vectors_along_groups(c_.terms());
     const std::int64_t image_count = product(images);
-    small_ = ((fused_.stores_a || fused_.beside_gradient) && weights_stay_in_l2()) ||
+    small_ = ((fused_.stores_a || (fused_.beside_gradient && !along_groups_)) && weights_stay_in_l2()) ||
              has_small_tasks(p, q, channel_dims, image_count);
     const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
                        most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
@@ -57,8 +59,10 @@ class TilesOfPixels : X86Chooser {
     // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
     Split row_blocks = matrix ? Split{}
-                              : split(extent(p), small_ ? ir::ceil_divide(extent(p), rows_of_small_task(p, q))
-                                                        : rows_wanted(p, q, image_count, channels, blocks));
+                       : both_along_groups
+                           ? rows_of_both_gradients(p, q)
+                           : split(extent(p), small_ ? ir::ceil_divide(extent(p), rows_of_small_task(p, q))
+                                                     : rows_wanted(p, q, image_count, channels, blocks));
     const bool overlap = rows.other >= 0 && extent(rows.other) > 1;
     if ((fused_.computes_a || small_) && !matrix && !overlap) row_blocks = in_equal_blocks(row_blocks);
     const Split column_blocks =

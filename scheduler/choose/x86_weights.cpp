@@ -334,15 +334,14 @@ class TilesOfWeights : X86Chooser {
     const auto [n, planes, p, q] = summed_images();
     const auto [tap_dims, channel] = taps_and_channel();
     const std::int64_t registers = target_.vector_registers() - 1, taps = product(tap_dims), groups = extent(vector_);
-    s_.vectors = groups % (2 * s_.lanes) == 0 && 2 * (taps + 1) <= registers ? 2 : 1;
-    // More neighbours side by side, for a part of the taps, read longer pieces of each pixel.
-    for (const int vectors : {3, 4})
-      if (has_many_registers() && groups % (vectors * s_.lanes) == 0) s_.vectors = vectors;
+    s_.vectors = vectors_along_groups(taps);
     const std::int64_t blocks = ir::ceil_divide<std::int64_t>(groups, s_.block());
     const std::int64_t most = std::max<std::int64_t>(1, (registers - s_.vectors) / s_.vectors);
     const std::int64_t wanted = ir::ceil_divide<std::int64_t>(target_.tasks, blocks);
-    const Split images = split(extent(n), wanted),
-                row_blocks = split(extent(p), ir::ceil_divide<std::int64_t>(wanted, images.chunks));
+    const Split images = split(extent(n), fused_.beside_gradient ? extent(n) : wanted),
+                row_blocks = fused_.beside_gradient
+                                 ? rows_of_both_gradients(p, q)
+                                 : split(extent(p), ir::ceil_divide<std::int64_t>(wanted, images.chunks));
     if (images.chunks > 1) add(s_.tasks, name(n), images.chunk == 1 ? 0 : images.chunk);
     if (row_blocks.chunks > 1) add(s_.tasks, name(p), row_blocks.chunk);
     add_if_any(s_.tasks, vector_);
@@ -381,9 +380,9 @@ class TilesOfWeights : X86Chooser {
 
 std::int64_t tasks_of_both_gradients(std::int64_t images, const Target& target) {
   const std::int64_t least = large_tasks(target);
-  std::int64_t tasks = std::min(images, std::max<std::int64_t>(least, tuning::kTasksOfSums));
-  while (tasks > 1 && images % tasks != 0) --tasks;
-  return tasks >= least ? tasks : 0;
+  std::int64_t tasks = std::max<std::int64_t>(least, tuning::kTasksOfSums) / least * least;
+  while (tasks > 0 && images % tasks != 0) tasks -= least;
+  return tasks;
 }
 
 Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {

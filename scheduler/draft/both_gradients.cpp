@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/kernel/join/beside.h"
+#include "ir/kernel/join/phases.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/choose/tuning.h"
 #include "scheduler/fuse/gradients.h"
@@ -56,15 +57,14 @@ class GradientJoiner {
     const auto [known, fresh] = made_.try_emplace({a.kernel.get(), b.kernel.get(), same});
     if (!fresh) return known->second;
     std::optional<ir::Joined> joined =
-        ir::beside(*a.kernel, *b.kernel, {same, std::vector<bool>(a.kernel->params.size())});
+        ir::beside(join_phases(*a.kernel), *b.kernel, {same, std::vector<bool>(a.kernel->params.size())});
     if (!joined || !is_worth(*a.kernel, *b.kernel, *joined)) return known->second;
     known->second = named(std::move(*joined), graph_, a, b);
     return known->second;
   }
   bool is_worth(const ir::Kernel& a, const ir::Kernel& b, const ir::Joined& joined) const {
     const std::int64_t together = moved_bytes(joined.kernel), apart = moved_bytes(a) + moved_bytes(b);
-    return is_much_of(apart - together, apart, target_) &&
-           together / joined.rounds <= target_.l2_bytes / tuning::kRoundOfL2;
+    return is_much_of(apart - together, apart, target_) && together / joined.rounds <= bytes_of_round(target_);
   }
 
   Draft& draft_;
@@ -85,10 +85,21 @@ bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target) {
 }
 
 bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, int by_weights) {
-  return go_over_same_rows(graph, by_input, by_weights) &&
-         tasks_of_both_gradients(graph.value(by_input).type().shape[0], target) > 0 &&
-         2 * graph.value(by_weights).type().bytes() <= target.l2_bytes / tuning::kWeightsOfBothGradients;
+  if (!go_over_same_rows(graph, by_input, by_weights)) return false;
+  const ir::Node& node = *graph.value(by_weights);
+  if (node.attrs.integer("groups") > 1) return true;
+  return tasks_of_both_gradients(graph.value(by_input).type().shape[0], target) > 0 &&
+         2 * node.type.bytes() <= target.l2_bytes / tuning::kWeightsOfBothGradients;
 }
+
+std::int64_t rounds_of_gradients(const ir::Graph& graph, const Target& target, int by_input) {
+  const Shape& gradient = graph.value(by_input)->operands[0].value.type().shape;
+  const std::int64_t groups = graph.value(by_input)->attrs.integer("groups");
+  return gradient[0] * gradient[2] *
+         std::max<std::int64_t>(1, groups / (tuning::kMostVectorsOfGroups * target.lanes32()));
+}
+
+std::int64_t bytes_of_round(const Target& target) { return target.l2_bytes / tuning::kRoundOfL2; }
 
 void join_gradients(Draft& draft, const ir::Graph& graph, const Target& target, StepMaker& steps) {
   GradientJoiner(draft, graph, target, steps).run();

@@ -290,7 +290,7 @@ class FusedDraft {
     return joins_gradients(options_.rules, options_.target) &&
            gradients_meet(graph_, options_.target, by_input, by_weights) && share_much(g, g + 1);
   }
-  // What both groups read, of all that they read and write.
+  // What both groups read, of all that they read and write of images.
   bool share_much(int g, int other) const {
     const std::vector<int>&mine = read_in_[at(g)], &its = read_in_[at(other)];
     std::vector<int> both;
@@ -302,7 +302,9 @@ class FusedDraft {
     };
     std::int64_t moved = 0;
     for (const int one : {g, other}) moved += bytes_of(read_in_[at(one)]) + bytes_of(grouping_.groups[at(one)].stores);
-    return is_much_of(bytes_of(both), moved, options_.target);
+    const std::int64_t saved = bytes_of(both),
+                       rounds = rounds_of_gradients(graph_, options_.target, grouping_.groups[at(g)].anchor);
+    return is_much_of(saved, moved, options_.target) && (moved - saved) / rounds <= bytes_of_round(options_.target);
   }
 
   static bool goes_over(const Type& a, const Type& b) { return a.shape == b.shape && a.layout == b.layout; }

@@ -139,7 +139,7 @@ class Grower {
             two_anchors
                 ? fmt::format("{} over {} runs with {}; that and {} are two anchors, and ops are fused around one",
                               self, over, kernel, other)
-                : fmt::format("{} over {} runs with {}; what runs with {} was begun apart, and kernels are not joined",
+                : fmt::format("{} over {} runs with {}; what runs with {} was begun apart, and groups are not joined",
                               self, over, kernel, other)};
   }
   Verdict no_kernel(int node) const {

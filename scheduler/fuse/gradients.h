@@ -5,8 +5,8 @@
 
 namespace fusejit::scheduler {
 
-// Nodes, or -1: a convolution's gradients by its input and by its weights, of f32 and with a single tap, so that both
-// go over the same rows of the same gradient.
+// Nodes, or -1: a convolution's gradients by its input and by its weights, of f32, that go over the same rows of the
+// same gradient: with a single tap, or depthwise, where rows around them are all that taps add.
 bool go_over_same_rows(const ir::Graph& graph, int by_input, int by_weights);
 
 }  // namespace fusejit::scheduler

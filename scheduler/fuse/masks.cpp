@@ -119,7 +119,8 @@ class MaskKeeper {
     return groups > 1 && !is_depthwise && channels / groups % 8 != 0;
   }
 
-  // A thread on CUDA accesses eight neighbours at once, then: fewer, where that is not aligned, are no byte.
+  // On CUDA a thread that stores bits accesses eight neighbours of each value at once, which has to be aligned: a
+  // narrower access would store less than a byte.
   bool accesses_are_aligned(int home) const {
     const Group& group = grouping_.groups[at(home)];
     const int lane = kPlaceholder + innermost_dim(group.domain);

@@ -1,10 +1,12 @@
 #include "scheduler/fuse/order.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "ir/base/check.h"
 #include "scheduler/fuse/analysis.h"
+#include "scheduler/fuse/gradients.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -106,6 +108,9 @@ class Freeing {
     }
     for (const int g : base) {
       for (const int v : reads_[at(g)]) readers_[at(v)].push_back(g), ++left_[at(v)];
+      const int anchor = grouping.groups[at(g)].anchor;
+      if (anchor >= 0 && graph.value(anchor)->op == ir::Op::conv2d_weight_grad)
+        weight_gradients_.emplace(graph.operands(anchor)[1], g);
     }
   }
 
@@ -117,6 +122,9 @@ class Freeing {
         if (done_[at(next[i])]) continue;
         emit(next[i]);
         add_freeing(next[i], next);
+        const int other = other_gradient(next[i]);
+        if (other >= 0 && !done_[at(other)] && may_come(other))
+          next.insert(next.begin() + static_cast<std::ptrdiff_t>(i) + 1, other);
       }
     }
     return std::move(sequence_);
@@ -144,6 +152,16 @@ class Freeing {
     for (const int user : users_[at(g)]) consider(user);
   }
 
+  // The weights' gradient behind the input's that goes over the same rows: the two may become one kernel.
+  int other_gradient(int g) const {
+    const int by_input = grouping_.groups[at(g)].anchor;
+    if (by_input < 0 || graph_.value(by_input)->op != ir::Op::conv2d_input_grad) return -1;
+    const auto found = weight_gradients_.find(graph_.operands(by_input)[0]);
+    if (found == weight_gradients_.end()) return -1;
+    const int by_weights = grouping_.groups[at(found->second)].anchor;
+    return go_over_same_rows(graph_, by_input, by_weights) ? found->second : -1;
+  }
+
   bool is_parameter(int v) const { return v < static_cast<int>(graph_.parameters().size()); }
   bool is_temporary(int v) const { return grouping_.group_of[at(v)] >= 0 && !is_result_[at(v)]; }
   std::int64_t bytes_of(int v) const { return memory_bytes(graph_, grouping_, v); }
@@ -156,6 +174,17 @@ class Freeing {
       if (may_be_overwritten && readers_[at(v)][next_reader_[at(v)]] != g) return false;
     }
     return true;
+  }
+
+  // The same, where only what it writes over parameters counts: those that it reads alone stay as they are.
+  bool may_come(int g) const {
+    const std::vector<int>& stores = grouping_.groups[at(g)].stores;
+    return missing_[at(g)] == 0 && std::none_of(reads_[at(g)].begin(), reads_[at(g)].end(), [&](int v) {
+             return is_parameter(v) && readers_[at(v)][next_reader_[at(v)]] != g &&
+                    std::any_of(stores.begin(), stores.end(), [&](int stored) {
+                      return is_result_[at(stored)] && graph_.value(stored).type() == graph_.value(v).type();
+                    });
+           });
   }
 
   // More than nothing, and at least what it takes, or more, if it can wait as what is computed again can: nothing for
@@ -187,6 +216,7 @@ class Freeing {
   std::vector<int> left_;                  // by node: readers to come
   std::vector<std::size_t> next_reader_;   // by node: the first of those
   std::vector<bool> is_result_;
+  std::map<int, int> weight_gradients_;  // groups, by the gradient that they are given
   std::vector<int> sequence_;
 };
 

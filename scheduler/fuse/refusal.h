@@ -18,7 +18,7 @@ enum class RefusalCode : std::uint8_t {
   cheaper_stored,     // computing it again for every consumer would move more bytes than storing it
   library_call,       // the producer is one call of a library, which does nothing else
   too_long,           // the kernel would compute more values than one kernel may
-  other_kernel,       // the consumer runs with another of its operands, and kernels are not joined once begun
+  other_kernel,       // the consumer runs with another of its operands, and groups are not joined once begun
   packed,             // weights that a tile reads many times are laid out for it by a kernel before it
   no_kernel,          // no kernel could be made for the two together
   rule_off            // the rule that would join them is switched off

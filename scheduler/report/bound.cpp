@@ -59,6 +59,9 @@ class Bound {
     find_needed();
     find_least_read();
     find_sure();
+    for (int v = 0; v < graph_.value_count(); ++v)
+      if (needed_[at(v)] > 0 && graph_.value(v)->op == ir::Op::conv2d_input_grad)
+        input_gradients_.emplace(graph_.operands(v)[0], v);
     std::int64_t total = 0;
     for (int v = 0; v < graph_.value_count(); ++v) {
       if (needed_[at(v)] > 0 && row(v).is_contraction()) total += read_by(v);
@@ -188,8 +191,9 @@ class Bound {
   std::int64_t read_by(int anchor) {
     std::map<int, std::int64_t> read;
     const auto operands = graph_.operands(anchor);
+    const bool beside = is_beside(anchor);
     for (std::size_t i = 0; i < operands.size(); ++i) {
-      if (is_read_beside(anchor, i)) continue;
+      if (beside && i == 1) continue;
       const Source from = source(operands[i], met_elements(anchor, i));
       std::int64_t bytes = from.read;
       // Weights that are computed are computed while they are packed, images in panels, from whatever takes least, and
@@ -202,6 +206,7 @@ class Bound {
         bytes = std::min(bytes, least_read_[at(from.value)]);
         note_read_under(from.value);
       }
+      if (beside) bytes = not_read_beside(anchor, operands[i], bytes);
       read[from.value] = std::max(read[from.value], bytes);
       read_by_anchors_.insert(from.value);
     }
@@ -209,13 +214,32 @@ class Bound {
     for (const auto& [value, bytes] : read) total += bytes;
     return total;
   }
-  // By the kernel of the other gradient, which may be this one's too; it is counted there.
-  bool is_read_beside(int anchor, std::size_t i) const {
-    if (graph_.value(anchor)->op != ir::Op::conv2d_weight_grad || i != 1) return false;
-    const std::vector<int>& users = users_[at(graph_.operands(anchor)[i])];
-    return std::any_of(users.begin(), users.end(), [&](int user) {
-      return needed_[at(user)] > 0 && user != anchor && go_over_same_rows(graph_, user, anchor);
-    });
+  // Of a weights' gradient: the gradient by the input may be in its kernel, and reads what both are given. That is
+  // counted there; of the image what is not read for it as well.
+  bool is_beside(int anchor) const {
+    const auto [first, last] = input_gradients_.equal_range(second_operand(anchor));
+    return graph_.value(anchor)->op == ir::Op::conv2d_weight_grad &&
+           std::any_of(first, last, [&](const auto& one) { return go_over_same_rows(graph_, one.second, anchor); });
+  }
+  int second_operand(int anchor) const { return graph_.operands(anchor)[1]; }
+  std::int64_t not_read_beside(int anchor, int image, std::int64_t bytes) const {
+    const std::set<int> other = read_for(second_operand(anchor));
+    for (const int v : read_for(image))
+      if (other.contains(v)) bytes = std::min(bytes, std::max<std::int64_t>(0, bytes - least_read_[at(v)]));
+    return bytes;
+  }
+  // A value, and what it may be computed from while it is read.
+  std::set<int> read_for(int value) const {
+    std::set<int> read{value};
+    std::vector<int> open{value};
+    while (!open.empty()) {
+      const int v = open.back();
+      open.pop_back();
+      if ((v != value && sure_[at(v)]) || (row(v).family != Family::elementwise && !is_plain_view(v))) continue;
+      for (const int operand : graph_.operands(v))
+        if (operand >= 0 && read.insert(operand).second) open.push_back(operand);
+    }
+    return read;
   }
   // What a value that is not in memory is computed from.
   void note_read_under(int v) {
@@ -291,6 +315,7 @@ class Bound {
   std::vector<std::int64_t> least_read_;  // by node: bytes
   std::map<int, std::int64_t> written_;   // by node: bytes
   std::set<int> read_by_anchors_;
+  std::multimap<int, int> input_gradients_;  // of convolutions, by the gradient that they are given
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ class Beside {
     out_.kernel = first_;
     if (!declare_together(out_.kernel, first_, second_, joint_)) return std::nullopt;
     find_shared();
+    find_fetched();
     remove_prefetches(second_.phases[0].body);
     pair_loops();
     if (!has_tasks()) return std::nullopt;
@@ -63,10 +64,21 @@ class Beside {
       shared_of_first_.insert(first_.params[at(joint_.same[b])].memory);
     }
   }
+  // The second's buffers that the first fetches ahead.
+  void find_fetched() {
+    std::set<MemId> by_first;
+    for_each_stmt(first_.phases[0].body, [&](const Stmt& stmt) {
+      if (const auto* fetch = std::get_if<PrefetchStmt>(&stmt.node)) by_first.insert(fetch->place.memory);
+    });
+    for (std::size_t b = 0; b < joint_.same.size(); ++b) {
+      if (joint_.same[b] >= 0 && by_first.contains(first_.params[at(joint_.same[b])].memory))
+        fetched_.insert(second_.params[b].memory);
+    }
+  }
   void remove_prefetches(Block& block) const {
     std::erase_if(block.statements, [&](const Stmt& stmt) {
       const auto* fetch = std::get_if<PrefetchStmt>(&stmt.node);
-      return fetch != nullptr && shared_of_second_.contains(fetch->place.memory);
+      return fetch != nullptr && fetched_.contains(fetch->place.memory);
     });
     for (Stmt& stmt : block.statements) {
       if (auto* loop = std::get_if<ForStmt>(&stmt.node)) remove_prefetches(loop->body);
@@ -108,6 +120,7 @@ class Beside {
       if (alone && a == nullptr && b != nullptr) a = loop_over(*mine, shared_of_first_), alone = false;
       if (alone && b == nullptr && a != nullptr) b = loop_over(*its, shared_of_second_), alone = false;
       if (a == nullptr || b == nullptr || rounds_of(*a) <= 1 || rounds_of(*b) <= 1) return;
+      if (!is_shared_out(a->binding) && !is_shared_out(b->binding)) return;  // each has its own order in there
       const bool split = rounds_of(*a) != rounds_of(*b);
       split_alike(*a, *b, out_.kernel.variable_count, second_.variable_count);
       if (rounds_of(*a) != rounds_of(*b)) return;
@@ -168,7 +181,7 @@ class Beside {
   Kernel second_;
   const Joint& joint_;
   Joined out_;
-  std::set<MemId> shared_of_first_, shared_of_second_;
+  std::set<MemId> shared_of_first_, shared_of_second_, fetched_;
   std::vector<Pair> pairs_;
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/kernel/join/phases.h"
+
 namespace fusejit::ir {
 namespace {
 
@@ -135,6 +137,49 @@ TEST(Beside, OneLoopGoesOverWhatIsShared) {
   const auto joined = beside(one_phase(kRowsOf, rows()), twice, {{0, -1, -1}, {}});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->rounds, 4);  // an image after the other
+}
+
+// Inside of a task each keeps the order of its own loops: registers of the one hold nothing while the other runs.
+TEST(Beside, SerialLoopsOfATaskStayApart) {
+  const std::string tasks = "for %n in 0..4 threads { ";
+  const auto joined = beside(one_phase(kRowsOf, tasks + "for %p in 0..6 { for %l in 0..8 vector { %a = load %x[%n*6 + "
+                                                        "%p, %l] : f32 store %y[%n*6 + %p, %l], %a } } }"),
+                             one_phase(kSumsOf, sums()), {{0, -1}, {}});
+  ASSERT_TRUE(joined);
+  EXPECT_EQ(joined->rounds, 4);
+}
+
+// Every second element of the result, and the others.
+std::string halves(const std::string& half, const std::string& from) {
+  return "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %y[%n*2 + " + half +
+         ", %l], %a } } } " + from;
+}
+
+TEST(JoinPhases, OfTheSameTasksAreOne) {
+  const std::string params = "%x: f32[4,8] read, %y: f32[8,8] write, %z: f32[4,8] write",
+                    last =
+                        "phase { for %n in 0..2 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store "
+                        "%z[%n, %l], %a } } }";
+  const Kernel kernel = kernel_of(params, halves("0", halves("1", last)));
+  const Kernel joined = join_phases(kernel);
+  EXPECT_EQ(print(joined),
+            print(kernel_of(params,
+                            "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store "
+                            "%y[%n*2, %l], %a } for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %y[%n*2 + 1, "
+                            "%l], %a } } } " +
+                                last)));
+  verify(joined);
+}
+
+TEST(JoinPhases, ThatNeedEachOtherStayTwo) {
+  const auto phases = [](const std::string& from, const std::string& to) {
+    return kernel_of("%x: f32[4,8] read, %y: f32[4,8] write, %z: f32[4,8] update",
+                     "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %z[%n, "
+                     "%l], %a } } } phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %" +
+                         from + "[3 - %n, %l] : f32 store %" + to + "[%n, %l], %a } } }");
+  };
+  EXPECT_EQ(join_phases(phases("z", "y")).phases.size(), 2u);
+  EXPECT_EQ(join_phases(phases("x", "y")).phases.size(), 1u);
 }
 
 }  // namespace

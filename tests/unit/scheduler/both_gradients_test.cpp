@@ -96,13 +96,56 @@ TEST(BothGradients, StayTwoWhereRowsDiffer) {
   EXPECT_EQ(both_in(plan_of(step(), "cuda:sm_90")), 0);
 }
 
-// Eight images are tasks for eight processors, not for nine; seventeen have no even parts.
+// Depthwise, with and without a stride, whose four phases become one as well: what each reads is read once.
+TEST(BothGradients, DepthwiseAreOneKernel) {
+  const auto graph = [](int stride) {
+    const int out = 24 / stride;
+    const ir::Graph forward = ir::parse_graph(fmt::format(
+        R"(graph @step(%x: f32[8,4,24,24]:nhwc, %u: f32[48,4,1,1], %w: f32[48,1,3,3], %a: f32[48], %b: f32[48]) {{
+  %0 = conv2d(%x, %u) : f32[8,48,24,24]:nhwc
+  %1 = batch_norm_train(%0, %a, %b) : f32[8,48,24,24]:nhwc
+  %2 = relu(%1) : f32[8,48,24,24]:nhwc
+  %3 = conv2d(%2, %w) {{padding=[1,1,1,1], stride=[{0},{0}], groups=48}} : f32[8,48,{1},{1}]:nhwc
+  %4 = square(%3) : f32[8,48,{1},{1}]:nhwc
+  return %4
+}})",
+        stride, out));
+    return ir::differentiate(forward, {"x", "u", "w", "a", "b"});
+  };
+  constexpr std::int64_t kImage = 4 * 8 * 48 * 24 * 24;
+  for (const int stride : {1, 2}) {
+    const Plan together = plan_of(graph(stride)), apart = plan_of(graph(stride), kTarget, "-R9");
+    EXPECT_GE(both_in(together), 1) << print_outline(together);
+    // The image, and the gradient by the result; of a stride of two three times the latter more.
+    const std::int64_t saved = stride == 1 ? 2 * kImage : kImage + kImage;
+    EXPECT_LE(together.ledger_bytes(), apart.ledger_bytes() - saved * 3 / 4) << stride;
+    EXPECT_LE(together.steps.size(), apart.steps.size()) << stride;
+    for (const PlanStep& step : together.steps)
+      EXPECT_LE(step.kernel->phases.size(), 3u) << step.name;  // both at once, sums of both
+  }
+}
+
+// Eight images are tasks for eight processors, not for nine; of twelve some would have two and others one.
 TEST(BothGradients, StayTwoWhereImagesAreNoTasks) {
   EXPECT_EQ(both_in(plan_of(step(), "x86:avx512,l1=4k,l2=64k,l3=1m,fma=2,tasks=72")), 0);
   EXPECT_EQ(tasks_of_both_gradients(16, Target::parse(kTarget)), 16);
-  EXPECT_EQ(tasks_of_both_gradients(250, Target::parse(kTarget)), 10);
-  EXPECT_EQ(tasks_of_both_gradients(17, Target::parse(kTarget)), 0);
+  EXPECT_EQ(tasks_of_both_gradients(24, Target::parse(kTarget)), 8);
+  EXPECT_EQ(tasks_of_both_gradients(12, Target::parse(kTarget)), 0);
   EXPECT_EQ(tasks_of_both_gradients(256, Target::parse("x86:avx512,tasks=512")), 64);
+}
+
+// A row of one is more than L2 has room for: blocks of rows, which nothing cuts, would be none.
+TEST(BothGradients, StayTwoWhereRowsAreLong) {
+  const ir::Graph forward = ir::parse_graph(
+      R"(graph @g(%x: f32[8,32,1,90000], %w: f32[128,32,1,1], %b: f32[128], %v: f32[32,128,1,1]) {
+  %0 = conv2d(%x, %w) : f32[8,128,1,90000]
+  %1 = bias_add(%0, %b) : f32[8,128,1,90000]
+  %2 = relu(%1) : f32[8,128,1,90000]
+  %3 = conv2d(%2, %v) : f32[8,32,1,90000]
+  return %3
+})");
+  for (const char* target : {"x86:avx512", "x86:avx2"})
+    EXPECT_EQ(both_in(plan_of(ir::differentiate(forward, {"x", "w", "b", "v"}), target)), 0) << target;
 }
 
 TEST(BothGradients, StayTwoWhereLittleIsSaved) {

@@ -65,6 +65,24 @@ TEST(Bound, OfGradientsThatGoOverTheSameRows) {
   EXPECT_EQ(of("padding=[1,1,1,1]", "3,3"), 2 * kY + 2 * kX + 2 * kW);
 }
 
+// Where the image is the gradient, or that is computed from it, one read is for both.
+TEST(Bound, OfGradientsOfOneImage) {
+  constexpr std::int64_t kPoint = 16 * 16 * 4;
+  EXPECT_EQ(least(R"(graph @g(%g: f32[2,16,8,8], %w: f32[16,16,1,1]) {
+  %0 = conv2d_input_grad(%g, %w) {input_size=[8,8]} : f32[2,16,8,8]
+  %1 = conv2d_weight_grad(%g, %g) {kernel_size=[1,1]} : f32[16,16,1,1]
+  return %0, %1
+})"),
+            2 * kY + 2 * kPoint);
+  EXPECT_LE(least(R"(graph @g(%x: f32[2,16,8,8], %s: f32[16], %w: f32[16,16,1,1]) {
+  %g = bias_add(%x, %s) : f32[2,16,8,8]
+  %0 = conv2d_input_grad(%g, %w) {input_size=[8,8]} : f32[2,16,8,8]
+  %1 = conv2d_weight_grad(%x, %g) {kernel_size=[1,1]} : f32[16,16,1,1]
+  return %0, %1
+})"),
+            2 * kY + 2 * kPoint + 16 * 4);
+}
+
 // What an anchor's kernel may do without, and what it may not.
 TEST(Bound, OfSmallGraphs) {
   constexpr std::int64_t kA = 64 * 32 * 4, kB = 32 * 16 * 4, kAB = 64 * 16 * 4;
