@@ -100,6 +100,18 @@ TEST(MemoryLimit, ThatCannotBeMetIsRefusedWithTheLeast) {
   EXPECT_THROW(plan_in(unfused, MemoryLimit::kLeast), UserError);
 }
 
+// A join that a convolution stores while it copies it (R7) is not computed again: where little memory is left it is a
+// kernel of its own.
+TEST(MemoryLimit, IsMetWithoutJoinsInCopies) {
+  Step step = step_of("resnet50@16x3x224x224:train", "x86:avx512");
+  const Plan least = plan_in(step, MemoryLimit::kLeast);
+  EXPECT_LE(bytes(least), std::int64_t{645} << 20);
+  EXPECT_EQ(least.rules, Rules::all);
+  EXPECT_LE(bytes(plan_in(step, std::int64_t{650} << 20)), std::int64_t{650} << 20);
+  step.options.rules = Rules::all.without(Rule::join);
+  EXPECT_LE(bytes(least), bytes(plan_in(step, MemoryLimit::kLeast)));
+}
+
 // Of a graph so small that a hundredth of it is less than a byte.
 TEST(MemoryLimit, HasALeastOfAFewBytes) {
   const ir::Graph forward = ir::parse_graph(R"(graph @small(%x: f32[1,2], %w: f32[3,2]) {
