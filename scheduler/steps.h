@@ -21,7 +21,9 @@ struct JoinedKernel {
 JoinedKernel named(ir::Joined joined, const ir::Graph& graph, const PlanStep& first, const PlanStep& second);
 // By buffer of the second step's kernel: the first's buffer with the same value, or -1.
 std::vector<int> same_values(const PlanStep& first, const PlanStep& second);
+// Work included, as steps are billed.
 std::int64_t moved_bytes(const ir::Kernel& kernel);
+inline std::int64_t moved_bytes(const PlanStep& step) { return step.read_bytes + step.written_bytes; }
 
 class StepMaker {
  public:

@@ -78,6 +78,9 @@ struct DomainElements {
 // caches then, and what is read is fetched.
 bool exceeds_caches(const Target& target, std::int64_t bytes);
 
+// What a round of two kernels that are one may move: it reads again what it has just read or written, on chip.
+std::int64_t bytes_of_round(const Target& target);
+
 std::vector<Schedule> candidates(const Domain& domain, const Target& target, const DomainElements& elements);
 
 }  // namespace fusejit::scheduler

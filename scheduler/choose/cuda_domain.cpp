@@ -12,7 +12,6 @@
 namespace fusejit::scheduler {
 namespace {
 
-using cuda::divisor_up_to;
 using cuda::floor_power_of_two;
 using cuda::kBlock;
 using cuda::kWarp;

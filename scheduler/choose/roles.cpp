@@ -23,6 +23,10 @@ bool exceeds_caches(const Target& target, std::int64_t bytes) {
   return bytes >= std::min(target.l3_bytes / 2, tuning::kMostCachedBytes);
 }
 
+std::int64_t bytes_of_round(const Target& target) {
+  return target.isa == Isa::cuda ? tuning::kRoundOfBlock : target.l2_bytes / tuning::kRoundOfL2;
+}
+
 std::int64_t large_tasks(const Target& target) { return std::max(1, target.tasks / tuning::kTasksOfLargeTask); }
 
 Roles roles_of(const ir::Contraction& c) {

@@ -206,6 +206,9 @@ inline constexpr std::int64_t kFetchedWindowsOfL2 = 4;
 
 // The part of L2 that a round of a kernel may move which reads again what it has just written or read.
 inline constexpr std::int64_t kRoundOfL2 = 2;
+// Values of the size of the largest one that is stored, which such a round is taken to move: a gradient of a norm reads
+// two and stores one.
+inline constexpr std::int64_t kValuesOfRound = 4;
 
 // Both gradients of a convolution in one kernel: the part of L2 that two copies of the weights may be, how many times
 // L2 is saved at least, since little of so much would still be in a cache, the part of all bytes that is saved at
@@ -213,17 +216,14 @@ inline constexpr std::int64_t kRoundOfL2 = 2;
 // in blocks of two rows 0.89, of four 0.9; 96 to 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at
 // 28x28, 1.03, and where a tenth is saved, 64 to 256, 1.03 (steps of ResNet-50 and MobileNet-v2, Sapphire Rapids, 2 MiB
 // of L2).
+inline constexpr std::int64_t kWeightsOfBothGradients = 8, kSavedOfL2 = 5, kSavedByBothGradients = 4,
+                              kRowsOfBothGradients = 16;
 // Along groups (depthwise) a task has rows of a block of groups; of one tensor so much of L2: 144 at 56x56 7 rows 0.62
 // of the time of both apart, 14 0.67, 28 0.80; 32 at 112x112 8 rows 0.77, 192 at 28x28 7 rows 0.64, 14 0.67 (their
 // operands in memory, the same processor).
 inline constexpr std::int64_t kRowsOfGroupsInL2 = 16;
 // Vectors of groups that a weight gradient has side by side.
 inline constexpr int kMostVectorsOfGroups = 4;
-inline constexpr std::int64_t kWeightsOfBothGradients = 8, kSavedOfL2 = 5, kSavedByBothGradients = 4,
-                              kRowsOfBothGradients = 16;
-// Values of the size of the largest one that is stored, which such a round is taken to move: a gradient of a norm reads
-// two and stores one.
-inline constexpr std::int64_t kValuesOfRound = 4;
 
 // --- CUDA (registers, spills and accesses as ptxas reports them for sm_80 to sm_120; times on an H100: docs/gpu.md)
 

@@ -87,9 +87,8 @@ class X86Chooser {
   // Both gradients along groups (R9) have blocks of so many rows as tasks.
   Split rows_of_both_gradients(int p, int q) const {
     const std::int64_t row = extent(q) * s_.block() * bytes(fused_.compute);
-    std::int64_t rows = std::clamp<std::int64_t>(target_.l2_bytes / tuning::kRowsOfGroupsInL2 / row, 1, extent(p));
-    while (extent(p) % rows != 0) --rows;
-    return split(extent(p), extent(p) / rows);
+    const std::int64_t fit = std::max<std::int64_t>(1, target_.l2_bytes / tuning::kRowsOfGroupsInL2 / row);
+    return split(extent(p), extent(p) / divisor_up_to(extent(p), fit));
   }
   std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
     const std::int64_t in_rows = (rows_of_task - 1) * rows.stride + (rows.other < 0 ? 1 : extent(rows.other)),

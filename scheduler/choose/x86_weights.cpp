@@ -92,7 +92,7 @@ class TilesOfWeights : X86Chooser {
                                                                                  tuning::kPanelOfL1) /
                                                            row_bytes);
     const bool shares_rows = rows_of_task < extent(p);  // then blocks of them fill those of a task
-    const std::int64_t rows_at_once = shares_rows ? divisor_below(rows_of_task, wanted) : evenly(rows_of_task, wanted);
+    const std::int64_t rows_at_once = shares_rows ? divisor_up_to(rows_of_task, wanted) : evenly(rows_of_task, wanted);
     const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, rows_at_once));
     std::int64_t images = at_once;  // that pass by
     if (row_blocks.chunks == 1 && !shares_rows && product(planes) == 1) {
@@ -169,7 +169,7 @@ class TilesOfWeights : X86Chooser {
   // Blocks of outputs that one panel of tiles is for: their sums stay in L2 beside it.
   std::int64_t blocks_of_tiles(std::int64_t channels, std::int64_t taps) const {
     const std::int64_t block = kVectorsOfTiles * s_.lanes, sums = block * channels * taps * bytes(fused_.compute);
-    return divisor_below(extent(roles_.outputs) / block,
+    return divisor_up_to(extent(roles_.outputs) / block,
                          std::max<std::int64_t>(1, part_of_l2(tuning::kSumsOfTilesInL2) / sums));
   }
   // Rows of pixels that a panel of tiles is for.
@@ -190,15 +190,9 @@ class TilesOfWeights : X86Chooser {
     while (even.count % even.chunk != 0) even = split(even.count, even.chunks - 1);
     return even.chunk <= 2 * parts.chunk ? even : parts;
   }
-  // As many as divide the extent.
-  static std::int64_t divisor_below(std::int64_t extent, std::int64_t most) {
-    std::int64_t even = std::min(extent, most);
-    while (even > 1 && extent % even != 0) --even;
-    return even;
-  }
-  // The same, if those are half of the most at least.
+  // As many as divide the extent, if those are half of the most at least.
   static std::int64_t evenly(std::int64_t extent, std::int64_t most) {
-    const std::int64_t even = divisor_below(extent, most);
+    const std::int64_t even = divisor_up_to(extent, most);
     return 2 * even > std::min(extent, most) ? even : most;
   }
   // Neighbouring pixels of the first operand, channels innermost, lie in one set of L1, which has as many ways.

@@ -58,11 +58,11 @@ class GradientJoiner {
     if (!fresh) return known->second;
     std::optional<ir::Joined> joined =
         ir::beside(join_phases(*a.kernel), *b.kernel, {same, std::vector<bool>(a.kernel->params.size())});
-    if (!joined || !is_worth(*a.kernel, *b.kernel, *joined)) return known->second;
+    if (!joined || !is_worth(a, b, *joined)) return known->second;
     known->second = named(std::move(*joined), graph_, a, b);
     return known->second;
   }
-  bool is_worth(const ir::Kernel& a, const ir::Kernel& b, const ir::Joined& joined) const {
+  bool is_worth(const PlanStep& a, const PlanStep& b, const ir::Joined& joined) const {
     const std::int64_t together = moved_bytes(joined.kernel), apart = moved_bytes(a) + moved_bytes(b);
     return is_much_of(apart - together, apart, target_) && together / joined.rounds <= bytes_of_round(target_);
   }
@@ -98,8 +98,6 @@ std::int64_t rounds_of_gradients(const ir::Graph& graph, const Target& target, i
   return gradient[0] * gradient[2] *
          std::max<std::int64_t>(1, groups / (tuning::kMostVectorsOfGroups * target.lanes32()));
 }
-
-std::int64_t bytes_of_round(const Target& target) { return target.l2_bytes / tuning::kRoundOfL2; }
 
 void join_gradients(Draft& draft, const ir::Graph& graph, const Target& target, StepMaker& steps) {
   GradientJoiner(draft, graph, target, steps).run();

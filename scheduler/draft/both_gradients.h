@@ -17,10 +17,8 @@ bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, 
 // Bytes that are worth it, of those that both move apart: enough of them, and more than caches hold anyway.
 bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target);
 
-// Rows of all images that such an input gradient goes over at least, each of some groups where there are any; and what
-// a round of it may move, which stays in L2.
+// Rows of all images that such an input gradient goes over at least, each of some groups where there are any.
 std::int64_t rounds_of_gradients(const ir::Graph& graph, const Target& target, int by_input);
-std::int64_t bytes_of_round(const Target& target);
 
 // Steps of such gradients, one after the other, become one that computes both from a block of rows while it is on chip
 // (ir/kernel/join/beside.h), where that saves much.

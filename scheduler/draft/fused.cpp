@@ -11,6 +11,7 @@
 #include "ir/base/check.h"
 #include "ir/interp.h"
 #include "ir/strict.h"
+#include "scheduler/choose/choose.h"
 #include "scheduler/draft/both_gradients.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/fuse.h"

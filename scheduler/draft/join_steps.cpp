@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "ir/kernel/join/join.h"
-#include "scheduler/choose/tuning.h"
+#include "scheduler/choose/choose.h"
 #include "scheduler/fuse/group.h"
 #include "scheduler/uses.h"
 
@@ -117,18 +117,14 @@ class Joiner {
     const auto [known, fresh] = made_.try_emplace({a.kernel.get(), b.kernel.get(), joint.same, joint.inner});
     if (!fresh) return known->second;
     std::optional<ir::Joined> joined = ir::join(*a.kernel, *b.kernel, joint);
-    if (!joined || !is_worth(*a.kernel, *b.kernel, *joined)) return known->second;
+    if (!joined || !is_worth(a, b, *joined)) return known->second;
     known->second = named(std::move(*joined), graph_, a, b);
     return known->second;
   }
 
-  bool is_worth(const ir::Kernel& a, const ir::Kernel& b, const ir::Joined& joined) const {
+  bool is_worth(const PlanStep& a, const PlanStep& b, const ir::Joined& joined) const {
     const std::int64_t together = moved_bytes(joined.kernel);
-    return together < moved_bytes(a) + moved_bytes(b) && together / joined.rounds <= on_chip_bytes();
-  }
-
-  std::int64_t on_chip_bytes() const {
-    return target_.isa == Isa::cuda ? tuning::kRoundOfBlock : target_.l2_bytes / tuning::kRoundOfL2;
+    return together < moved_bytes(a) + moved_bytes(b) && together / joined.rounds <= bytes_of_round(target_);
   }
 
   bool join(int a, int b) {

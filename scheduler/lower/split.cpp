@@ -22,6 +22,12 @@ void loop(KernelBuilder& builder, std::int64_t extent, Binding binding, const st
 
 }  // namespace
 
+std::int64_t divisor_up_to(std::int64_t n, std::int64_t most) {
+  std::int64_t divisor = std::min(n, most);
+  while (n % divisor != 0) --divisor;
+  return divisor;
+}
+
 void parallel(KernelBuilder& builder, std::int64_t extent, const std::function<void(Index)>& body) {
   loop(builder, extent, Binding::threads, body);
 }

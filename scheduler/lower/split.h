@@ -15,6 +15,9 @@ struct Split {
 };
 Split split(std::int64_t count, std::int64_t tasks);
 
+// Largest divisor of n that is at most `most`.
+std::int64_t divisor_up_to(std::int64_t n, std::int64_t most);
+
 // `extent` parallel iterations, and copies; one iteration is no loop, so that its variable stands in no index.
 void parallel(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);
 void unrolled(ir::KernelBuilder& builder, std::int64_t extent, const std::function<void(ir::Index)>& body);

@@ -230,25 +230,25 @@ class Bound {
   }
   // A value, and what it may be computed from while it is read.
   std::set<int> read_for(int value) const {
-    std::set<int> read{value};
+    std::set<int> read;
+    walk_under(value, [&](int v) {
+      return read.insert(v).second && (row(v).family == Family::elementwise || is_plain_view(v));
+    });
+    return read;
+  }
+  // What a value that is not in memory is computed from.
+  void note_read_under(int value) {
+    walk_under(value, [&](int v) { return read_by_anchors_.insert(v).second; });
+  }
+  // A value, and what is under it as long as `goes_on` says so, up to what is in memory.
+  template <class F>
+  void walk_under(int value, F&& goes_on) const {
     std::vector<int> open{value};
     while (!open.empty()) {
       const int v = open.back();
       open.pop_back();
-      if ((v != value && sure_[at(v)]) || (row(v).family != Family::elementwise && !is_plain_view(v))) continue;
-      for (const int operand : graph_.operands(v))
-        if (operand >= 0 && read.insert(operand).second) open.push_back(operand);
-    }
-    return read;
-  }
-  // What a value that is not in memory is computed from.
-  void note_read_under(int v) {
-    std::vector<int> open{v};
-    while (!open.empty()) {
-      const int next = open.back();
-      open.pop_back();
-      if (!read_by_anchors_.insert(next).second || (next != v && sure_[at(next)])) continue;
-      for (const int operand : graph_.operands(next)) {
+      if (!goes_on(v) || (v != value && sure_[at(v)])) continue;
+      for (const int operand : graph_.operands(v)) {
         if (operand >= 0) open.push_back(operand);
       }
     }

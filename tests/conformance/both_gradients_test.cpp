@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "codegen/x86/compile.h"
 #include "ir/passes/grad.h"
 #include "runtime/session.h"
 #include "scheduler/make_plan.h"
-#include "tests/conformance/compare.h"
+#include "tests/conformance/engines.h"
 
 namespace fusejit {
 namespace {
@@ -44,21 +43,14 @@ ir::Graph step(const Layers& l) {
 // Beside the graph interpreter, on targets whose L2 is small: how many kernels have both gradients.
 int joined_in(const ir::Graph& graph) {
   const std::vector<Buffer> arguments = testing::random_arguments(graph, 5);
-  const auto run = [&](runtime::SessionOptions options) {
-    return runtime::Session(std::move(options)).run(graph, arguments);
-  };
   int joined = 0;
-  const testing::Tolerance within{1e-4, 2e-4};
-  const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
+  const std::vector<Buffer> want =
+      runtime::Session({.engine = runtime::Engine::graph_interpreter, .threads = 1}).run(graph, arguments);
   // Weights may be a sixteenth of L2, and what is saved is five times L2 at least.
   for (const char* name : {"x86:avx512,l1=2k,l2=20k,fma=2,tasks=8", "x86:avx512,l1=4k,l2=24k,l3=64k,fma=1,tasks=24",
                            "x86:avx2,l1=2k,l2=22k,tasks=5", "x86:v2,l1=2k,l2=20k,tasks=3"}) {
-    runtime::SessionOptions options{.target = Target::parse(name), .threads = 1};
-    if (!codegen::x86::host_supports(options.target.isa)) options.engine = runtime::Engine::kernel_interpreter;
-    const std::vector<Buffer> alone = run(options);
-    EXPECT_LE(testing::excess(alone, want, within), 0) << name << "\n" << ir::print(graph);
-    options.threads = 3;
-    EXPECT_TRUE(testing::same_bits(run(options), alone)) << name << "\n" << ir::print(graph);
+    const runtime::SessionOptions options = testing::options_for(name);
+    testing::expect_results(graph, arguments, options, want, {1e-4, 2e-4});
     const scheduler::Plan plan = scheduler::make_plan(graph, {options.target, scheduler::Rules::all, {}});
     for (const scheduler::PlanStep& one : plan.steps) {
       int gradients = 0;

@@ -1,6 +1,7 @@
 #include "tests/conformance/engines.h"
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
@@ -106,6 +107,23 @@ std::string compare_engines(const ir::Graph& graph, const std::vector<Buffer>& a
     }
   }
   return kernel_interpreter ? compare_cuda(graph, arguments, want, tolerance) : "";
+}
+
+runtime::SessionOptions options_for(const std::string& target) {
+  runtime::SessionOptions options{.target = Target::parse(target), .threads = 1};
+  if (!codegen::x86::host_supports(options.target.isa)) options.engine = runtime::Engine::kernel_interpreter;
+  return options;
+}
+
+std::vector<Buffer> expect_results(const ir::Graph& graph, const std::vector<Buffer>& arguments,
+                                   runtime::SessionOptions options, const std::vector<Buffer>& want,
+                                   Tolerance tolerance) {
+  const std::string where = options.target.str() + "\n" + ir::print(graph);
+  std::vector<Buffer> alone = runtime::Session(options).run(graph, arguments);
+  EXPECT_LE(excess(alone, want, tolerance), 0) << where;
+  options.threads = 3;
+  EXPECT_TRUE(same_bits(runtime::Session(options).run(graph, arguments), alone)) << where;
+  return alone;
 }
 
 }  // namespace fusejit::testing

@@ -19,4 +19,13 @@ std::string compare_engines(const ir::Graph& graph, std::uint64_t seed, Toleranc
 std::string compare_engines(const ir::Graph& graph, const std::vector<runtime::Buffer>& arguments,
                             Tolerance tolerance = {}, bool kernel_interpreter = true);
 
+// On this target: machine code where this processor has it, else the kernel interpreter; one thread.
+runtime::SessionOptions options_for(const std::string& target);
+
+// Runs the graph by one thread and by three. Fails the test where a result is further from `want` than the tolerance,
+// or a bit depends on the threads. Returns what one thread made.
+std::vector<runtime::Buffer> expect_results(const ir::Graph& graph, const std::vector<runtime::Buffer>& arguments,
+                                            runtime::SessionOptions options, const std::vector<runtime::Buffer>& want,
+                                            Tolerance tolerance);
+
 }  // namespace fusejit::testing

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "codegen/x86/compile.h"
 #include "ir/passes/grad.h"
 #include "runtime/session.h"
 #include "scheduler/make_plan.h"
-#include "tests/conformance/compare.h"
+#include "tests/conformance/engines.h"
 
 namespace fusejit {
 namespace {
@@ -58,12 +57,9 @@ TEST(Joins, StoredByACopyAreThoseOfTheGraph) {
       const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
       for (const char* name : {"x86:avx512,l2=1m,fma=2", "x86:avx512,l1=8k,l2=32k,fma=2,tasks=24", "x86:avx2,l2=64k",
                                "x86:avx512,l2=2m,l3=16k,fma=2", "x86:v2"}) {
-        runtime::SessionOptions options{.target = Target::parse(name), .threads = 1};
-        if (!codegen::x86::host_supports(options.target.isa)) options.engine = runtime::Engine::kernel_interpreter;
-        const std::vector<Buffer> alone = run(options);
-        EXPECT_LE(testing::excess(alone, want, within), 0) << name << "\n" << ir::print(graph);
+        runtime::SessionOptions options = testing::options_for(name);
+        const std::vector<Buffer> alone = testing::expect_results(graph, arguments, options, want, within);
         options.threads = 3;
-        EXPECT_TRUE(testing::same_bits(run(options), alone)) << name << "\n" << ir::print(graph);
         options.rules = scheduler::parse_rules("-R7");  // adds up in the same order here
         EXPECT_TRUE(testing::same_bits(run(options), alone)) << name << "\n" << ir::print(graph);
         const auto steps = [&](const char* rules) {

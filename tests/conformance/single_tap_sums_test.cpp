@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "codegen/x86/compile.h"
 #include "ir/passes/grad.h"
 #include "ir/passes/passes.h"
 #include "runtime/session.h"
-#include "tests/conformance/compare.h"
+#include "tests/conformance/engines.h"
 
 namespace fusejit {
 namespace {
@@ -39,19 +38,10 @@ TEST(SingleTapSums, AgreeWhoeverAddsThem) {
     for (const bool computed : {false, true}) {
       const ir::Graph graph = gradient_of(layer, computed);
       const std::vector<Buffer> arguments = testing::random_arguments(graph, 7);
-      const auto run = [&](runtime::SessionOptions options) {
-        return runtime::Session(std::move(options)).run(graph, arguments);
-      };
-      const std::vector<Buffer> want = run({.engine = runtime::Engine::graph_interpreter, .threads = 1});
-      for (const char* name : {"x86:avx512,l1=48k,l2=2m,fma=2", "x86:avx512,l1=4k,l2=64k,fma=2,tasks=24"}) {
-        runtime::SessionOptions options{.target = Target::parse(name), .threads = 1};
-        if (!codegen::x86::host_supports(options.target.isa)) options.engine = runtime::Engine::kernel_interpreter;
-        const std::vector<Buffer> alone = run(options);
-        EXPECT_LE(testing::excess(alone, want, {2e-5, 1e-4}), 0) << name << "\n" << ir::print(graph);
-        options.threads = 3;
-        const std::vector<Buffer> together = run(options);
-        EXPECT_TRUE(testing::same_bits(together, alone)) << name << "\n" << ir::print(graph);
-      }
+      const std::vector<Buffer> want =
+          runtime::Session({.engine = runtime::Engine::graph_interpreter, .threads = 1}).run(graph, arguments);
+      for (const char* name : {"x86:avx512,l1=48k,l2=2m,fma=2", "x86:avx512,l1=4k,l2=64k,fma=2,tasks=24"})
+        testing::expect_results(graph, arguments, testing::options_for(name), want, {2e-5, 1e-4});
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/kernel/join/inner.h"
 #include "ir/kernel/join/loops.h"
 #include "ir/kernel/join/rename.h"
 #include "ir/kernel/walk.h"
@@ -25,8 +26,7 @@ class Beside {
     out_.kernel = first_;
     if (!declare_together(out_.kernel, first_, second_, joint_)) return std::nullopt;
     find_shared();
-    find_fetched();
-    remove_prefetches(second_.phases[0].body);
+    leave_fetches_to_first();
     pair_loops();
     if (!has_tasks()) return std::nullopt;
     merge();
@@ -64,27 +64,19 @@ class Beside {
       shared_of_first_.insert(first_.params[at(joint_.same[b])].memory);
     }
   }
-  // The second's buffers that the first fetches ahead.
-  void find_fetched() {
-    std::set<MemId> by_first;
+  void leave_fetches_to_first() {
+    std::set<MemId> by_first, fetched;  // the first's buffers, and the second's
     for_each_stmt(first_.phases[0].body, [&](const Stmt& stmt) {
       if (const auto* fetch = std::get_if<PrefetchStmt>(&stmt.node)) by_first.insert(fetch->place.memory);
     });
     for (std::size_t b = 0; b < joint_.same.size(); ++b) {
       if (joint_.same[b] >= 0 && by_first.contains(first_.params[at(joint_.same[b])].memory))
-        fetched_.insert(second_.params[b].memory);
+        fetched.insert(second_.params[b].memory);
     }
-  }
-  void remove_prefetches(Block& block) const {
-    std::erase_if(block.statements, [&](const Stmt& stmt) {
+    erase_statements(second_.phases[0].body, [&](const Stmt& stmt) {
       const auto* fetch = std::get_if<PrefetchStmt>(&stmt.node);
-      return fetch != nullptr && fetched_.contains(fetch->place.memory);
+      return fetch != nullptr && fetched.contains(fetch->place.memory);
     });
-    for (Stmt& stmt : block.statements) {
-      if (auto* loop = std::get_if<ForStmt>(&stmt.node)) remove_prefetches(loop->body);
-      if (auto* choice = std::get_if<IfStmt>(&stmt.node))
-        remove_prefetches(choice->then_block), remove_prefetches(choice->else_block);
-    }
   }
 
   static ForStmt* only_loop(Block& block) {
@@ -145,30 +137,24 @@ class Beside {
     }
     run_serially(pairs_.back().a->body), run_serially(pairs_.back().b->body);
     for (Phase& phase : second_.phases) renaming.block(phase.body);
-    for (auto pair = pairs_.rbegin(); pair != pairs_.rend(); ++pair) {
-      if (pair == pairs_.rbegin()) append(pair->a->body, pair->b->body);
-      put_around(*pair);
-    }
+    append(pairs_.back().a->body.statements, pairs_.back().b->body.statements);
+    std::for_each(pairs_.rbegin(), pairs_.rend(), put_around);
     for (std::size_t p = 1; p < second_.phases.size(); ++p) out_.kernel.phases.push_back(std::move(second_.phases[p]));
     out_.kernel.phases[0].registers = std::max(first_.phases[0].registers, second_.phases[0].registers);
     for (const MemId work : second_.works) out_.kernel.works.push_back(renaming.memory(work));
     sign(out_, first_, second_, joint_, renaming);
   }
-  static void append(Block& to, Block& from) {
-    std::move(from.statements.begin(), from.statements.end(), std::back_inserter(to.statements));
-    from.statements.clear();
+  static void append(std::vector<Stmt>& to, std::vector<Stmt>& from) {
+    std::move(from.begin(), from.end(), std::back_inserter(to));
   }
   static void put_around(const Pair& pair) {
     std::vector<Stmt>&mine = pair.mine->statements, &its = pair.its->statements;
     const auto loop = std::find_if(its.begin(), its.end(),
                                    [&](const Stmt& stmt) { return std::get_if<ForStmt>(&stmt.node) == pair.b; });
-    const auto before = static_cast<std::size_t>(loop - its.begin());
-    std::vector<Stmt> all;
-    std::move(its.begin(), loop, std::back_inserter(all));
-    std::move(mine.begin(), mine.end(), std::back_inserter(all));
-    std::move(its.begin() + static_cast<std::ptrdiff_t>(before) + 1, its.end(), std::back_inserter(all));
+    std::vector<Stmt> all(std::make_move_iterator(its.begin()), std::make_move_iterator(loop));
+    append(all, mine);
+    std::move(loop + 1, its.end(), std::back_inserter(all));
     mine = std::move(all);
-    its.clear();
   }
   static void run_serially(Block& block) {
     for_each_stmt(block, [](Stmt& stmt) {
@@ -181,7 +167,7 @@ class Beside {
   Kernel second_;
   const Joint& joint_;
   Joined out_;
-  std::set<MemId> shared_of_first_, shared_of_second_, fetched_;
+  std::set<MemId> shared_of_first_, shared_of_second_;
   std::vector<Pair> pairs_;
 };
 

@@ -105,16 +105,20 @@ class Share {
 
 }  // namespace
 
+void erase_statements(Block& block, const std::function<bool(const Stmt&)>& which) {
+  std::erase_if(block.statements, which);
+  for (Stmt& stmt : block.statements) {
+    if (auto* loop = std::get_if<ForStmt>(&stmt.node)) erase_statements(loop->body, which);
+    if (auto* choice = std::get_if<IfStmt>(&stmt.node))
+      erase_statements(choice->then_block, which), erase_statements(choice->else_block, which);
+  }
+}
+
 void remove_accesses(Block& block, MemId buffer) {
-  std::erase_if(block.statements, [&](const Stmt& stmt) {
+  erase_statements(block, [&](const Stmt& stmt) {
     const Place* place = place_of(stmt);
     return place != nullptr && place->memory == buffer;
   });
-  for (Stmt& stmt : block.statements) {
-    if (auto* loop = std::get_if<ForStmt>(&stmt.node)) remove_accesses(loop->body, buffer);
-    if (auto* choice = std::get_if<IfStmt>(&stmt.node))
-      remove_accesses(choice->then_block, buffer), remove_accesses(choice->else_block, buffer);
-  }
 }
 
 bool make_local(Kernel& kernel, Block& body, const VariableRanges& ranges, const std::vector<VarId>& outer,

@@ -1,6 +1,7 @@
 // Buffers between two kernels that have become one: what a round stores, and what it loads of that.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "ir/kernel/kernel.h"
@@ -12,6 +13,8 @@ namespace fusejit::ir {
 // value that was stored: the loads are dead then. What names an element or decides a side stays loaded.
 void forward_store(Block& body, MemId buffer);
 
+// Statements of a block and of all blocks in it.
+void erase_statements(Block& block, const std::function<bool(const Stmt&)>& which);
 void remove_accesses(Block& block, MemId buffer);
 
 // Makes the buffer a local of `body`, which stands in loops over `outer`, whose ranges are known, and is all that

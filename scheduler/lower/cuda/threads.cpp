@@ -46,12 +46,6 @@ std::int64_t floor_power_of_two(std::int64_t n) {
   return power;
 }
 
-std::int64_t divisor_up_to(std::int64_t n, std::int64_t most) {
-  std::int64_t divisor = std::min(n, most);
-  while (n % divisor != 0) --divisor;
-  return divisor;
-}
-
 void each_lane(KernelBuilder& builder, std::int64_t lanes, const std::function<void(Index)>& body) {
   if (lanes == 1) return body(Index(0));
   builder.loop(Index(0), Index(lanes), Binding::vector, body);

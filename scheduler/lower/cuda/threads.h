@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/kernel/builder.h"
+#include "scheduler/lower/split.h"
 
 namespace fusejit::scheduler::cuda {
 
@@ -23,8 +24,6 @@ std::vector<ir::Index> decode(const ir::Index& item, const std::vector<std::int6
 
 // Largest power of two that is at most n; n >= 1.
 std::int64_t floor_power_of_two(std::int64_t n);
-// Largest divisor of n that is at most `most`.
-std::int64_t divisor_up_to(std::int64_t n, std::int64_t most);
 
 // body(lane) in a vector loop of `lanes`; one lane is no loop.
 void each_lane(ir::KernelBuilder& builder, std::int64_t lanes, const std::function<void(ir::Index)>& body);
