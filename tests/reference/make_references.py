@@ -8,6 +8,10 @@
     python make_references.py networks       one step of whole networks: tests/reference/networks/*.npz
     python make_references.py curves         the loss curves; reads Fashion-MNIST (--data FOLDER)
     python make_references.py examples       the programs in examples/: tests/reference/examples/*.npz
+    python make_references.py random_networks --written FOLDER      of tests/random: tests/reference/random_networks/*
+
+The last is made when it is asked for alone. FUSEJIT_WRITE_NETWORKS=FOLDER FUSEJIT_RANDOM_NETWORKS=1-600
+build/release/tests/random --gtest_filter=RandomNetworks.AreWritten writes the folder.
 
 Images are apart, since they need Pillow and no PyTorch: python recording/images.py
 
@@ -63,8 +67,9 @@ def main():
         "parts",
         nargs="*",
         default=["ops", "composed", "optimisers", "layers", "networks", "curves", "examples"],
-        help="ops, composed, optimisers, layers, networks, curves, examples (default: all)",
+        help="ops, composed, optimisers, layers, networks, curves, examples (default: these), random_networks",
     )
+    parser.add_argument("--written", help="folder of the networks that tests/random wrote, for random_networks")
     parser.add_argument("--data", default="/usr/share/datasets/fashion-mnist", help="folder of the four IDX files")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -96,6 +101,12 @@ def main():
         from recording import examples
 
         examples.record(HERE)
+    if "random_networks" in arguments.parts:
+        from recording import random_networks
+
+        if not arguments.written:
+            parser.error("random_networks needs --written FOLDER")
+        random_networks.record(arguments.written, HERE / "random_networks")
 
 
 if __name__ == "__main__":

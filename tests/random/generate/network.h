@@ -126,7 +126,8 @@ Network random_network(std::uint64_t seed, const NetworkOptions& options = {});
 // parameters the updated value and the optimiser's state. UserError if the blocks do not fit together.
 struct TrainingGraph {
   ir::Graph graph;
-  std::vector<std::string> results;  // "loss", "gradient of b0_conv1_w"
+  ir::Graph forward;                 // the loss and the running statistics alone, of the same parameters
+  std::vector<std::string> results;  // of `graph`: "loss", "gradient of b0_conv1_w"
   std::vector<bool> donated;         // parameters whose update is a result
 };
 TrainingGraph training_graph(const Network& network);

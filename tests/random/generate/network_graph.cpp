@@ -286,6 +286,7 @@ TrainingGraph training_graph(const Network& network) {
   std::vector<std::string> names{"loss"};
   std::vector<Value> results{loss};
   for (const auto& [name, value] : layers.statistics()) names.push_back(name), results.push_back(value);
+  const std::vector<Value> of_forward = results;
   const Value rate = network.optimizer == Optimizer::none ? Value() : layers.add("rate", {network.dtype, Shape{}});
   std::vector<const Node*> overwritten;
   const auto give = [&](const std::string& name, const Value& of, const Value& result) {
@@ -319,7 +320,8 @@ TrainingGraph training_graph(const Network& network) {
   std::vector<bool> donated;
   for (const Value& p : layers.parameters())
     donated.push_back(std::find(overwritten.begin(), overwritten.end(), p.get()) != overwritten.end());
-  return {capture("network", layers.parameters(), results), names, donated};
+  return {capture("network", layers.parameters(), results), capture("network", layers.parameters(), of_forward), names,
+          donated};
 }
 
 }  // namespace fusejit::testing

@@ -16,7 +16,7 @@ import torch
 
 from . import graph_text
 from .inputs import from_bf16_bits, to_bf16_bits, uniform
-from .meaning import MEANING, SAME_DTYPE_AS_FIRST
+from .meaning import MEANING, ROUNDED_AS_DECLARED, SAME_DTYPE_AS_FIRST
 from .npz import version_numbers, write_npz
 
 FLOATS = ("f16", "bf16", "f32", "f64")
@@ -80,7 +80,7 @@ class Case:
         dtypes = [v.tensor.dtype for v in values]
         dtype_of_numbers = next((d for d in dtypes if d != torch.bool), *dtypes[:1]) if dtypes else None
         tensors = [v.tensor if isinstance(v, Value) else _as_tensor(v, dtype_of_numbers) for v in operands]
-        declared = {"source": values[0].dtype} if op == "cast" else {}
+        declared = {"source": values[0].dtype} if op in ROUNDED_AS_DECLARED else {}
         tensor = MEANING[op](*tensors, **attributes, **declared)
         dtype = _result_dtype(op, tensor, values, attributes)
         if nhwc is None:

@@ -16,3 +16,6 @@ for _op, _of_integers in integers.MEANING.items():
 SAME_DTYPE_AS_FIRST = frozenset(["bias_add", "dropout", *norms.MEANING, *losses.MEANING]) - {
     "batch_norm_train_weight_grad"
 }
+
+# These take the declared dtype of the first operand as well, `source`: what they round to depends on it.
+ROUNDED_AS_DECLARED = frozenset(["cast", "dropout"])

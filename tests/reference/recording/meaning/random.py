@@ -47,10 +47,12 @@ def _rand(seed, shape, stream, dtype):
     return torch.tensor(np.floor(fraction / unit) * unit)
 
 
-def _dropout(x, seed, p, stream):
+def _dropout(x, seed, p, stream, source="f32"):
     threshold = math.ceil(p * 2.0**24)
     kept = torch.tensor(_words(int(seed), stream, list(x.shape)) >= threshold)
-    scale = float(np.float32(1 / (1 - p))) if p < 1 else 0.0
+    scale = 1 / (1 - p) if p < 1 else 0.0
+    if source != "f64":  # the compute type
+        scale = float(np.float32(scale))
     return torch.where(kept, x * scale, 0.0)
 
 
