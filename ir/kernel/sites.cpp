@@ -1,6 +1,7 @@
 #include "ir/kernel/sites.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -68,31 +69,32 @@ std::optional<Shifted> shifted(const ForStmt& loop, const VariableRanges& ranges
   return Shifted{loop.low[0], std::max<std::int64_t>(extent, 1)};
 }
 
-// In whatever order; the topmost digit holds the number.
-std::optional<Site::Digits> digits_of(const Place& place, const Memory& memory) {
-  std::vector<std::size_t> dims;  // of more than one element
-  std::optional<Index> number;
-  for (std::size_t d = 0; d < place.index.size(); ++d) {
-    if (memory.dims[d] == 1) continue;
-    dims.push_back(d);
-    const Index& index = place.index[d];
-    if (index.terms().size() != 1 || index.terms()[0].coefficient != 1) continue;
+// Of every number that dims are digits of, in whatever order; the topmost digit holds it.
+std::vector<Site::Digits> digits_of(const Place& place, const Memory& memory) {
+  std::vector<Site::Digits> found;
+  for (std::size_t top = 0; top < place.index.size(); ++top) {
+    const Index& index = place.index[top];
+    if (memory.dims[top] == 1 || index.terms().size() != 1 || index.terms()[0].coefficient != 1) continue;
     const IndexAtom& atom = index.terms()[0].atom;
-    if (atom.kind == AtomKind::quotient) number = *atom.inner + Index(index.constant()) * atom.divisor;
+    if (atom.kind != AtomKind::quotient) continue;
+    Site::Digits digits{*atom.inner + Index(index.constant()) * atom.divisor,
+                        std::vector<std::int64_t>(place.index.size(), 0)};
+    for (std::int64_t below = 1; digits.weights[top] == 0;) {
+      const Index rest = digits.number / below;
+      std::size_t digit = 0;
+      while (digit < place.index.size() && (digit == top || memory.dims[digit] == 1 || digits.weights[digit] != 0 ||
+                                            !(place.index[digit] == rest % memory.dims[digit])))
+        ++digit;
+      if (digit == place.index.size()) {
+        if (!(index == rest)) break;
+        digit = top;
+      }
+      digits.weights[digit] = below;
+      below *= memory.dims[digit];
+    }
+    if (digits.weights[top] != 0) found.push_back(std::move(digits));
   }
-  if (!number) return std::nullopt;
-  Site::Digits digits{*number, std::vector<std::int64_t>(place.index.size(), 0)};
-  for (std::int64_t below = 1; !dims.empty();) {
-    const Index rest = *number / below;
-    const auto digit = std::find_if(dims.begin(), dims.end(), [&](std::size_t d) {
-      return place.index[d] == (dims.size() == 1 ? rest : rest % memory.dims[d]);
-    });
-    if (digit == dims.end()) return std::nullopt;
-    digits.weights[*digit] = below;
-    below *= memory.dims[*digit];
-    dims.erase(digit);
-  }
-  return digits;
+  return found;
 }
 
 }  // namespace
@@ -291,9 +293,41 @@ bool never_equal(const Index& x, const Index& y, const Facts& x_facts, const Fac
   return x_high && y_low && *x_high < *y_low;
 }
 
+// The same in iterations of common loops that may differ: where large terms of both are equal wherever the sums are,
+// because all the rest stays below them, what remains beside those must agree, and never does.
+bool never_meet(const Index& x, const Index& y, const std::vector<const ForStmt*>& common, const Facts& x_facts,
+                const Facts& y_facts, const VariableRanges& ranges) {
+  if (never_equal(x, y, x_facts, y_facts)) return true;
+  std::vector<Plain> shared;
+  for (const IndexTerm& t : x.terms()) {
+    const bool in_both = std::any_of(y.terms().begin(), y.terms().end(), [&](const IndexTerm& other) {
+      return other.coefficient == t.coefficient && other.atom == t.atom;
+    });
+    if (in_both && is_common(t.atom, common))
+      shared.push_back({t.coefficient, extent_of(Index::of(t.atom).interval(ranges)), &t.atom});
+  }
+  std::stable_sort(shared.begin(), shared.end(),
+                   [](const Plain& a, const Plain& b) { return std::abs(a.coefficient) > std::abs(b.coefficient); });
+  Index rest_x = x, rest_y = y;
+  std::vector<Plain> equal;
+  for (const Plain& t : shared) {
+    equal.push_back(t);
+    rest_x = rest_x - Index::of(*t.atom) * t.coefficient, rest_y = rest_y - Index::of(*t.atom) * t.coefficient;
+    const auto x_low = x_facts.at_least(rest_x), x_high = x_facts.at_most(rest_x), y_low = y_facts.at_least(rest_y),
+               y_high = y_facts.at_most(rest_y);
+    if (!x_low || !x_high || !y_low || !y_high) continue;
+    std::vector<Plain> terms = equal;
+    terms.push_back({1, std::max(*x_high, *y_high) - std::min(*x_low, *y_low) + 1, nullptr});
+    std::vector<IndexAtom> ignored;
+    if (separated(std::move(terms), ignored) && never_equal(rest_x, rest_y, x_facts, y_facts)) return true;
+  }
+  return false;
+}
+
 // One number for every element: the one whose digits the dims are, where they are.
 Index weighed(const Site& site, const std::vector<std::int64_t>& weights) {
-  if (site.digits && site.digits->weights == weights) return site.digits->number;
+  for (const Site::Digits& digits : site.digits)
+    if (digits.weights == weights) return digits.number;
   Index sum;
   for (std::size_t d = 0; d < weights.size(); ++d) sum = sum + site.place->index[d] * weights[d];
   return sum;
@@ -321,8 +355,8 @@ Index joined(Index sum, const VariableRanges& ranges) {
 
 // The two never agree in the number of their element, counted with the dims in any order (as in memory, where these are
 // many): where these are parts of one number, its bounds are those of the loops.
-bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory, const Facts& a_facts,
-                         const Facts& b_facts) {
+bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory,
+                         const std::function<bool(const Index&, const Index&)>& never) {
   constexpr std::size_t kMostDims = 4;  // 24 orders
   std::vector<std::size_t> order;
   bool parts = false;
@@ -340,8 +374,7 @@ bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory, con
     std::vector<std::int64_t> weights(memory.dims.size(), 0);
     std::int64_t below = 1;
     for (const std::size_t d : order) weights[d] = below, below *= memory.dims[d];
-    if (never_equal(joined(weighed(a, weights), a.ranges), joined(weighed(b, weights), b.ranges), a_facts, b_facts))
-      return true;
+    if (never(joined(weighed(a, weights), a.ranges), joined(weighed(b, weights), b.ranges))) return true;
   } while (in_any && std::next_permutation(order.begin(), order.end()));
   return false;
 }
@@ -401,14 +434,16 @@ std::vector<IndexAtom> equal_where_they_meet(const Site& a, const Site& b, const
 
 bool always_apart(const Site& a, const Site& b) {
   const Facts a_facts(a.path), b_facts(b.path);
+  const std::vector<const ForStmt*> common = common_loops(a, b);
+  const auto never = [&](const Index& x, const Index& y) {
+    return never_meet(x, y, common, a_facts, b_facts, a.ranges);
+  };
   for (std::size_t d = 0; d < a.dims.size(); ++d)
-    if (apart_by_digits(a, b, d) || never_equal(a.place->index[d], b.place->index[d], a_facts, b_facts)) return true;
-  for (const Site* site : {&a, &b}) {
-    if (!site->digits) continue;
-    const std::vector<std::int64_t>& weights = site->digits->weights;
-    if (never_equal(weighed(a, weights), weighed(b, weights), a_facts, b_facts)) return true;
-  }
-  return apart_in_some_order(a, b, *a.memory, a_facts, b_facts);
+    if (apart_by_digits(a, b, d) || never(a.place->index[d], b.place->index[d])) return true;
+  for (const Site* site : {&a, &b})
+    for (const Site::Digits& digits : site->digits)
+      if (never(weighed(a, digits.weights), weighed(b, digits.weights))) return true;
+  return apart_in_some_order(a, b, *a.memory, never);
 }
 
 bool apart_in_one_iteration(const Site& a, const Site& b) {

@@ -28,12 +28,12 @@ struct Site {
     std::int64_t constant;
   };
   std::vector<Dim> dims;
-  // Where the dims are the digits of one number: E of [E / 20, E % 5, E / 5 % 4], and what each digit counts: 20, 1, 5.
+  // Numbers of which some dims are the digits: E of [E / 20, E % 5, v, E / 5 % 4], and what each counts: 20, 1, 0, 5.
   struct Digits {
     Index number;
     std::vector<std::int64_t> weights;
   };
-  std::optional<Digits> digits;
+  std::vector<Digits> digits;
 };
 
 // The access `stmt` to `memory`; its loops count from `declared_at` of the path on.

@@ -81,6 +81,11 @@ inline constexpr std::int64_t kSharesOfMatrix = 8;
 // an image or as whole images: a row at 56x56, half an image at 14x14, two at 7x7. With twice as much 1x1 layers take
 // up to 1.05 of the time on ResNet-50 and 1.06 to 1.15 on MobileNet-v2, with half of it 1.04 at 14x14 (Zen 5, 48 KiB).
 inline constexpr double kPanelOfL1 = 0.27;
+// A row of more pixels than so many times that is cut: 64 channels at 224x224 take 0.88 of the time, a signal of 65,536
+// samples 0.9 of that in pieces of 512; 112 columns are 1.02 (Sapphire Rapids).
+inline constexpr std::int64_t kRoomsOfRow = 2;
+// Of an image whose rows are parts of the sum: all weights are written and read once for so many products with each.
+inline constexpr std::int64_t kLeastPixelsOfPart = 256;
 // What lies so far apart shares a set of L1: 64 sets of lines of 64 bytes. Weight gradients of 1x1 layers whose pixels
 // do take 0.74 to 0.91 of the time when nothing is fetched into it, the others 1.0 to 1.5. With the other operand first
 // 1024 -> 256 at 14x14 takes 0.90 to 0.92, 1024 -> 512 0.90 to 0.97, 2048 -> 512 at 7x7 0.98 to 1.0, but with a

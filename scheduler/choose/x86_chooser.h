@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,16 +43,22 @@ class X86Chooser {
     int axis = -1, other = -1;
     std::int64_t stride = 1, in = 1;
     bool leaves = false;
+    std::int64_t span = 1;  // elements from the first tap to the last
   };
   Window window_of(int d) const {
-    Window window{-1, -1, 1, extent(d), false};
+    Window window{-1, -1, 1, extent(d), false, 1};
     for (std::size_t i = 0; d >= 0 && i < c_.a.index.size(); ++i) {
       const ir::DimSum& sum = c_.a.index[i];
       if (sum.coefficient_of(d) == 0) continue;
-      window = {static_cast<int>(i), -1, sum.coefficient_of(d), c_.a.extents[i],
-                c_.a.may_leave(static_cast<int>(i), c_.dims)};
+      window = {static_cast<int>(i),
+                -1,
+                sum.coefficient_of(d),
+                c_.a.extents[i],
+                c_.a.may_leave(static_cast<int>(i), c_.dims),
+                1};
       for (const ir::DimSum::Term& term : sum.terms)
-        if (term.dim != d) window.other = term.dim;
+        if (term.dim != d)
+          window.other = term.dim, window.span = (extent(term.dim) - 1) * std::abs(term.coefficient) + 1;
     }
     return window;
   }
@@ -90,11 +97,10 @@ class X86Chooser {
     const std::int64_t fit = std::max<std::int64_t>(1, target_.l2_bytes / tuning::kRowsOfGroupsInL2 / row);
     return split(extent(p), extent(p) / divisor_up_to(extent(p), fit));
   }
-  std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
-    const std::int64_t in_rows = (rows_of_task - 1) * rows.stride + (rows.other < 0 ? 1 : extent(rows.other)),
-                       channels = along_groups_ ? s_.block()
-                                                : product(roles_.groups) *
-                                                      product(by_window(roles_.sums, roles_.pixels, c_).others);
+  // Of so many channels.
+  std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task,
+                           std::int64_t channels) const {
+    const std::int64_t in_rows = (rows_of_task - 1) * rows.stride + rows.span;
     return in_rows * columns.in * channels * bytes(fused_.compute);
   }
 

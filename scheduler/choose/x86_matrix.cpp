@@ -39,6 +39,7 @@ class RowsOfPixels : X86Chooser {
     const std::int64_t rows = rows_of_tile(extent(q));
     if (rows < 2) return std::nullopt;
     s_.tile = {{{name(q)}, rows}};
+    columns_ = columns_of_task(p, q, rows);
 
     const Tasks tasks = tasks_of(p, q, product(images), images.size() == 1);
     if (tasks.outputs < extent(vector_)) add(s_.tasks, s_.vector, tasks.outputs == s_.block() ? 0 : tasks.outputs);
@@ -52,6 +53,7 @@ class RowsOfPixels : X86Chooser {
     if (together > 1) s_.tile = {{{name(p)}, together}, {{name(q)}, extent(q)}};
     const bool is_tile = tasks.rows == together && extent(p) % together == 0;
     if (tasks.rows < extent(p)) add(s_.tasks, name(p), is_tile ? 0 : tasks.rows);
+    if (columns_ < extent(q)) add(s_.tasks, name(q), columns_);
     const bool row_by_row = s_.merges_taps() && tasks.rows > 1;  // weights of few channels stay near, unlike sums
     if (row_by_row) add(s_.outer, name(p));
     if (tasks.outputs > s_.block()) add(s_.outer, s_.vector);
@@ -73,6 +75,7 @@ class RowsOfPixels : X86Chooser {
     const Window columns = window_of(q);
     const std::int64_t channels = channels_in_pairs();
     const int taps = c_last() - 1;
+    if (row_bytes(extent(q), q) > target_.l2_bytes / 2) return false;  // rows are not cut
     if (channels > tuning::kMostChannelsOfTaps || s_.lanes % std::max<std::int64_t>(1, channels / 2) != 0) return false;
     if (taps < 0 || columns.other != taps) return false;
     if (c_.a.index[static_cast<std::size_t>(columns.axis)].coefficient_of(taps) != 1) return false;
@@ -83,6 +86,22 @@ class RowsOfPixels : X86Chooser {
     s_.matrix = count * channels;
     s_.unroll = {{{name(taps)}, count}, {{s_.dot}, channels}};
     return true;
+  }
+
+  // What so many pixels of a row read.
+  std::int64_t row_bytes(std::int64_t pixels, int q) const {
+    const Window columns = window_of(q);
+    const std::int64_t read = pixels < extent(q) ? (pixels - 1) * columns.stride + columns.span : columns.in;
+    return read * channels_in_pairs() * bytes(DType::bf16);
+  }
+  // Whole rows, but of long ones so many tiles as L2 has room for, with the rows that a window reads.
+  std::int64_t columns_of_task(int p, int q, std::int64_t tile) const {
+    const Window rows = window_of(p);
+    const auto takes = [&](std::int64_t pixels) { return rows.span * row_bytes(pixels, q) + pixels * s_.block() * 4; };
+    if (s_.merges_taps() || takes(extent(q)) <= target_.l2_bytes) return extent(q);
+    std::int64_t tiles = ir::ceil_divide(extent(q), tile);
+    while (tiles > 1 && takes(tiles * tile) > target_.l2_bytes / 4) tiles = (tiles + 1) / 2;
+    return tiles * tile;
   }
 
   // Channels that lie side by side, of single taps. Short rows of pixels that lie apart are copied: in a panel they
@@ -115,7 +134,7 @@ class RowsOfPixels : X86Chooser {
   // Rows of pixels of a tile of the nest. Where they follow each other in memory, those that are fewer tiles of the
   // unit; else two, if a row is one tile, so that a tile of weights is multiplied twice.
   std::int64_t rows_together(int p, int q, std::int64_t of_task) const {
-    if (s_.merges_taps() || p < 0 || p + 1 != q || of_task < 2 || extent(q) < 2) return 1;
+    if (s_.merges_taps() || p < 0 || p + 1 != q || of_task < 2 || extent(q) < 2 || columns_ < extent(q)) return 1;
     const auto fits = [&](std::int64_t count) { return of_task % count == 0 || extent(p) % of_task == 0; };
     const bool long_sums = c_.terms() >= tuning::kLeastTermsOfTwoRows;
     const std::int64_t two = ir::tiles_of_rows(extent(q)) == 1 && long_sums && fits(2) ? 2 : 1;
@@ -148,15 +167,16 @@ class RowsOfPixels : X86Chooser {
     std::int64_t images = 1, rows = 1, outputs = 1;
   };
   Tasks tasks_of(int p, int q, std::int64_t images, bool may_take_several) const {
-    const Window columns = window_of(q), rows = window_of(p);
-    const std::int64_t taps = rows.other < 0 ? 1 : extent(rows.other), outputs = extent(vector_),
-                       row = columns.in * channels_in_pairs() * bytes(DType::bf16) * rows.stride,
-                       weights = c_.terms() * outputs * bytes(DType::bf16), sums = extent(q) * s_.block() * 4;
+    const Window rows = window_of(p);
+    const std::int64_t taps = rows.span, outputs = extent(vector_), row = row_bytes(columns_, q) * rows.stride,
+                       weights = c_.terms() * outputs * bytes(DType::bf16), sums = columns_ * s_.block() * 4,
+                       parts_of_rows = ir::ceil_divide(extent(q), columns_);
     const auto at = [](std::int64_t n) { return static_cast<double>(n); };
     Tasks best;
     double least = 0;
     const auto consider = [&](const Tasks& one) {
-      const std::int64_t parts = ir::ceil_divide(images, one.images) * ir::ceil_divide(extent(p), one.rows),
+      const std::int64_t parts =
+                             ir::ceil_divide(images, one.images) * ir::ceil_divide(extent(p), one.rows) * parts_of_rows,
                          shares = ir::ceil_divide(outputs, one.outputs),
                          around = std::max<std::int64_t>(0, ir::ceil_divide(taps, rows.stride) - 1),
                          panel = (one.rows + around) * one.images * row,
@@ -180,6 +200,8 @@ class RowsOfPixels : X86Chooser {
     }
     return best;
   }
+
+  std::int64_t columns_ = 1;  // of a task
 };
 
 class RowsOfChannels : X86Chooser {
@@ -208,14 +230,16 @@ class RowsOfChannels : X86Chooser {
     if (rows_ < extent(p)) add(s_.tasks, name(p), rows_ == 1 ? 0 : rows_);
     if (outputs_ < extent(outputs)) add(s_.tasks, name(outputs), outputs_ == s_.block() ? 0 : outputs_);
     if (channels_ < extent(channel)) add(s_.tasks, name(channel), channels_);
-    const std::int64_t at_once = rows_at_once(p, q);
+    const std::int64_t at_once = rows_at_once(p, q), columns = columns_at_once(p, q, at_once);
+    if (columns == 0) return std::nullopt;
     if (at_once < rows_) add(s_.outer, name(p), at_once == 1 ? 0 : at_once);
-    s_.panel_a = s_.panel_b = at_once < rows_ ? name(p) : Schedule::kTask;
+    if (columns < extent(q)) add(s_.outer, name(q), columns == s_.held(name(q)) ? 0 : columns);
+    s_.panel_a = s_.panel_b = s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     if (outputs_ > s_.block()) add(s_.outer, name(outputs));
     for (const int d : taps) add_if_any(s_.outer, d);
     if (channels_ > rows) add(s_.outer, name(channel));
     if (at_once > 1) add(s_.inner, name(p));
-    if (extent(q) > s_.held(name(q))) add(s_.inner, name(q));
+    if (columns > s_.held(name(q))) add(s_.inner, name(q));
     if (images_ > s_.held(name(n))) add(s_.inner, name(n));
     s_.combine = {name(outputs)};
     if (!fused_.lie_together.empty()) s_.combine = names(fused_.lie_together);
@@ -273,15 +297,28 @@ class RowsOfChannels : X86Chooser {
     return s_.matrix >= tuning::kLeastTermsOfMatrix;
   }
 
+  // Of both operands, for so many rows of so many pixels.
+  std::int64_t panels(int p, int q, std::int64_t rows_at_once, std::int64_t pixels) const {
+    const Window rows = window_of(p), columns = window_of(q);
+    const std::int64_t pairs = images_ / 2 * bytes(DType::u32),
+                       read = pixels < extent(q) ? (pixels - 1) * columns.stride + columns.span : columns.in,
+                       a = 2 * read * channels_ * pairs * rows.stride, b = pixels * outputs_ * pairs,
+                       around = rows.span - 1;
+    return (rows_at_once + around) * a + rows_at_once * b;
+  }
   // Whose panels L2 keeps beside the sums.
   std::int64_t rows_at_once(int p, int q) const {
-    const Window rows = window_of(p), columns = window_of(q);
-    const std::int64_t pairs = images_ / 2 * bytes(DType::u32), a = 2 * columns.in * channels_ * pairs * rows.stride,
-                       b = extent(q) * outputs_ * pairs, around = rows.other < 0 ? 0 : extent(rows.other) - 1,
-                       most = target_.l2_bytes / 4;
     std::int64_t best = 1;
     for (std::int64_t count = 1; count <= rows_; ++count)
-      if (rows_ % count == 0 && (count + around) * a + count * b <= most) best = count;
+      if (rows_ % count == 0 && panels(p, q, count, extent(q)) <= target_.l2_bytes / 4) best = count;
+    return best;
+  }
+  // All of a row, unless L2 has no room for its panels; 0: it cannot be cut.
+  std::int64_t columns_at_once(int p, int q, std::int64_t rows_at_once) const {
+    if (panels(p, q, rows_at_once, extent(q)) <= target_.l2_bytes) return extent(q);
+    std::int64_t best = 0;
+    for (std::int64_t count = s_.held(name(q)); count < extent(q); count += s_.held(name(q)))
+      if (extent(q) % count == 0 && panels(p, q, rows_at_once, count) <= target_.l2_bytes / 4) best = count;
     return best;
   }
 

@@ -139,7 +139,7 @@ class TilesOfPixels : X86Chooser {
     const std::int64_t tiles = count * extent(p) * ir::ceil_divide(extent(q), pixels_of_tile());
     if (tiles <= tuning::kMostTilesOfStream || weights <= target_.l2_bytes || outputs % block != 0) return std::nullopt;
     const bool panel = needs_panel(window_of(q), channel_dims);
-    const std::int64_t image = panel_bytes(window_of(p), window_of(q), extent(p));
+    const std::int64_t image = panel_bytes(window_of(p), window_of(q), extent(p), channels_of_panel());
     const auto cost_of = [&](std::int64_t parts, std::int64_t shares) {
       const auto moved = static_cast<double>(parts * weights),
                  read = static_cast<double>(shares * count * image) * (panel ? tuning::kCostOfSharedPanel : 1);
@@ -227,7 +227,13 @@ class TilesOfPixels : X86Chooser {
 
   // A panel of what the rows of a task read, unless tasks that share out the outputs would each compute it.
   bool fits_panel(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
-    return (!shares_out_outputs() || along_groups_) && panel_bytes(rows, columns, rows_of_task) <= target_.l2_bytes / 2;
+    return (!shares_out_outputs() || along_groups_) &&
+           panel_bytes(rows, columns, rows_of_task, channels_of_panel()) <= target_.l2_bytes / 2;
+  }
+  // A block of groups, or all of them, each with the channels that are summed up.
+  std::int64_t channels_of_panel() const {
+    return (along_groups_ ? s_.block() : product(roles_.groups)) *
+           product(by_window(roles_.sums, roles_.pixels, c_).others);
   }
 
   // Of few channels, which make no pairs: taps of a row do, where the window moves by whole pairs.

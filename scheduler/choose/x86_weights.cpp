@@ -72,30 +72,44 @@ class TilesOfWeights : X86Chooser {
     add_together(s_.tasks, roles_.groups);
     if (together == 1 || together < blocks)
       add_if_any(s_.tasks, roles_.outputs, together == 1 ? 0 : together * s_.block());
-    std::int64_t rows_of_task = extent(p);
+    // Of one image, or few, parts of the rows, or of the only row.
+    std::int64_t parts_of_rows = 1;
     if (dot && few && product(planes) == 1) {
-      rows_of_task = of_one_size(split(extent(p), few_parts / parts.chunks)).chunk;
-      if (rows_of_task < extent(p)) add(s_.tasks, name(p), rows_of_task);
+      parts_of_rows = few_parts / parts.chunks;
+    } else if (parts.chunk == at_once && product(planes) == 1 && !shares && s_.tasks.size() < kMostTaskLoops) {
+      parts_of_rows = std::min(few_parts / parts.chunks, extent(p) * extent(q) / tuning::kLeastPixelsOfPart);
     }
+    const Split rows_apart = of_one_size(split(extent(p), parts_of_rows)),
+                columns_apart = of_one_size(split(extent(q), extent(p) > 1 ? 1 : parts_of_rows));
+    const std::int64_t rows_of_task = rows_apart.chunk, columns_of_task = columns_apart.chunk;
+    if (rows_apart.chunks > 1) add(s_.tasks, name(p), rows_of_task);
+    if (columns_apart.chunks > 1) add(s_.tasks, name(q), columns_of_task);
     const std::int64_t channels_of_task = shares ? shares->channels : channels;
     if (channels_of_task < channels) add(s_.tasks, name(channel), channels_of_task);
 
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
-    const std::int64_t row_bytes = extent(q) * (few ? s_.block() : std::min<std::int64_t>(s_.block(), 2 * s_.lanes)) *
-                                   (dot ? 2 : bytes(fused_.compute)),
-                       least =
+    const std::int64_t in_l1 = static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) * tuning::kPanelOfL1),
+                       two_vectors = std::min<std::int64_t>(s_.block(), 2 * s_.lanes);
+    const auto pixels_of = [&](std::int64_t outputs) {
+      return std::max<std::int64_t>(1, in_l1 / (outputs * (dot ? 2 : bytes(fused_.compute))));
+    };
+    const std::int64_t columns =
+        fused_.beside_gradient  // whole rows meet those of the other
+            ? extent(q)
+            : columns_at_once(columns_of_task, tiles ? tuning::kMostPixelsOfTile : pixels_of(two_vectors),
+                              columns_apart.chunks > 1);
+    const std::int64_t least =
                            few && in_panel && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
-        wanted = tiles ? rows_of_tiles(p, q, channels, product(taps))
-                       : std::max<std::int64_t>(least, static_cast<std::int64_t>(static_cast<double>(target_.l1_bytes) *
-                                                                                 tuning::kPanelOfL1) /
-                                                           row_bytes);
-    const bool shares_rows = rows_of_task < extent(p);  // then blocks of them fill those of a task
+        wanted = tiles ? rows_of_tiles(p, q, columns, channels, product(taps))
+                       : std::max<std::int64_t>(least, pixels_of(few ? s_.block() : two_vectors) / columns);
+    const bool shares_rows = rows_apart.chunks > 1;  // then blocks of them fill those of a task
     const std::int64_t rows_at_once = shares_rows ? divisor_up_to(rows_of_task, wanted) : evenly(rows_of_task, wanted);
     const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, rows_at_once));
     std::int64_t images = at_once;  // that pass by
-    if (row_blocks.chunks == 1 && !shares_rows && product(planes) == 1) {
+    const bool cuts_columns = columns < columns_of_task;
+    if (row_blocks.chunks == 1 && !shares_rows && columns == extent(q) && product(planes) == 1) {
       images = std::min(parts.chunk, at_once * wanted / std::max<std::int64_t>(extent(p), 1));
       while (images > at_once && (parts.chunk % images != 0 || images % at_once != 0)) --images;
       images = std::max(images, at_once);
@@ -103,6 +117,10 @@ class TilesOfWeights : X86Chooser {
     if (parts.chunk > images) add(s_.outer, name(n), images == at_once ? 0 : images);
     for (const int d : planes) add_if_any(s_.outer, d);
     if (row_blocks.chunks > 1) add(s_.outer, name(p), row_blocks.chunk);
+    if (cuts_columns) add(s_.outer, name(q), columns);
+    // What passes by next.
+    const Extent next = cuts_columns ? Extent{{name(q)}, columns} : Extent{{name(p)}, row_blocks.chunk};
+    const bool has_next = cuts_columns || row_blocks.chunks > 1;
     const auto innermost = [&]() -> std::string {
       return s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];
     };
@@ -116,15 +134,15 @@ class TilesOfWeights : X86Chooser {
       const std::int64_t pairs = extent(taps.back()) * channels;
       s_.tile = {{{name(taps.back()), name(channel)}, ir::ceil_divide(pairs, ir::ceil_divide(pairs, most))}};
       s_.outer.push_back({s_.tile[0].dims, 0});
-      if ((in_panel || fused_.computes_b) && row_blocks.chunks > 1) s_.fetch = {{name(p)}, row_blocks.chunk};
+      if ((in_panel || fused_.computes_b) && has_next) s_.fetch = next;
     } else {
       const std::int64_t width = width_of(channels_of_task, most);
       if (width > 1) s_.tile = {{{name(channel)}, width}};
       if (tiles) add_if_any(s_.outer, channel);  // whose pixels stay in L1 while taps pass
       for (const int d : taps) add_if_any(s_.outer, d);
       if (!tiles) add_if_any(s_.outer, channel);
-      if (row_blocks.chunks > 1) {
-        s_.fetch = {{name(p)}, row_blocks.chunk};
+      if (has_next) {
+        s_.fetch = next;
       } else if (product(taps) == 1 || images == at_once) {  // else tiles pass over small images often enough
         s_.fetch = {{name(n)}, images};
       }
@@ -172,14 +190,17 @@ class TilesOfWeights : X86Chooser {
     return divisor_up_to(extent(roles_.outputs) / block,
                          std::max<std::int64_t>(1, part_of_l2(tuning::kSumsOfTilesInL2) / sums));
   }
-  // Rows of pixels that a panel of tiles is for.
-  std::int64_t rows_of_tiles(int p, int q, std::int64_t channels, std::int64_t taps) const {
-    const std::int64_t columns = std::max<std::int64_t>(1, extent(q));
+  // Pixels of a row that pass by at once: all, unless those are many times what L1 has room for.
+  static std::int64_t columns_at_once(std::int64_t columns, std::int64_t room, bool of_a_part) {
+    if (columns <= tuning::kRoomsOfRow * room) return std::max<std::int64_t>(1, columns);
+    return of_a_part ? divisor_up_to(columns, room) : evenly(columns, room);
+  }
+  // Rows of so many pixels that a panel of tiles is for.
+  std::int64_t rows_of_tiles(int p, int q, std::int64_t columns, std::int64_t channels, std::int64_t taps) const {
     if (taps == 1) return ir::ceil_divide(tuning::kPixelsOfTile, columns);
-    const std::int64_t row = window_of(q).in * channels * bytes(fused_.compute),
-                       around = extent(window_of(p).other) - 1,
-                       fit = part_of_l2(tuning::kPanelOfTilesInL2) / row - around;
-    return std::clamp<std::int64_t>(fit, 1, tuning::kMostPixelsOfTile / columns);
+    const std::int64_t row = (columns + window_of(q).in - extent(q)) * channels * bytes(fused_.compute),
+                       around = window_of(p).span - 1, fit = part_of_l2(tuning::kPanelOfTilesInL2) / row - around;
+    return std::clamp<std::int64_t>(fit, 1, std::max<std::int64_t>(1, tuning::kMostPixelsOfTile / columns));
   }
   std::int64_t part_of_l2(double part) const {
     return static_cast<std::int64_t>(static_cast<double>(target_.l2_bytes) * part);
@@ -358,11 +379,11 @@ class TilesOfWeights : X86Chooser {
   // A panel of one image after the other, or of rows of it.
   bool panel_of_groups(int n, int p, int q, std::int64_t images, std::int64_t rows_of_task) {
     const Window rows = window_of(p), columns = window_of(q);
-    const std::int64_t parts =
-        ir::ceil_divide(panel_bytes(rows, columns, rows_of_task), std::max<std::int64_t>(1, target_.l2_bytes / 4));
+    const std::int64_t parts = ir::ceil_divide(panel_bytes(rows, columns, rows_of_task, s_.block()),
+                                               std::max<std::int64_t>(1, target_.l2_bytes / 4));
     std::int64_t at_once = split(rows_of_task, parts).chunk;
     while (rows_of_task < extent(p) && rows_of_task % at_once != 0) --at_once;  // they fill those of a task
-    if (panel_bytes(rows, columns, at_once) > target_.l2_bytes / 2) return false;
+    if (panel_bytes(rows, columns, at_once, s_.block()) > target_.l2_bytes / 2) return false;
     if (images > 1) add(s_.outer, name(n));
     if (at_once < rows_of_task) add(s_.outer, name(p), at_once);
     s_.panel_a = s_.outer.empty() ? Schedule::kTask : s_.outer.back().dims[0];

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "scheduler/schedule/check_matrix.h"
+#include "scheduler/schedule/check_scratch.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/check_winograd.h"
 #include "scheduler/schedule/schedule.h"
@@ -71,6 +72,7 @@ class Check {
                             &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
+    if (std::string broken = check_scratch(c_, s_); !broken.empty()) return broken;
     return s_.matrix > 0 ? check_matrix(c_, s_, target_) : "";
   }
 

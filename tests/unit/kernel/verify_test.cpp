@@ -189,6 +189,36 @@ const Case kCases[] = {
      "kernel @t(%y: f32[10,10] write) on x86:v2 { phase { for %i in 0..48 { for %l in 0..2 { store %y[%i / 5, %l + %i "
      "% "
      "5 * 2], 1 } } for %i in 0..2 { for %l in 0..2 { store %y[9, %l + %i*2 + 6], 1 } } } }"},
+    {"digits_of_two_numbers", "",
+     "kernel @t(%y: f32[2,4,2,5,7] write) on x86:v2 { phase { for %t in 0..8 threads { for %i in 0..64 { store %y[%t / "
+     "4, %t % 4, %i / 35, %i / 7 % 5, %i % 7], 1 } "
+     "for %r in 0..6 { store %y[%t / 4, %t % 4, (%r + 29) / 35 + 1, ((%r + 1) / 7 + 4) % 5, (%r + 1) % 7], 1 } } } }"},
+    {"digits_of_two_numbers_that_overlap", "V11",
+     "kernel @t(%y: f32[2,4,2,5,7] write) on x86:v2 { phase { for %t in 0..8 threads { for %i in 0..65 { store %y[%t / "
+     "4, %t % 4, %i / 35, %i / 7 % 5, %i % 7], 1 } "
+     "for %r in 0..6 { store %y[%t / 4, %t % 4, (%r + 29) / 35 + 1, ((%r + 1) / 7 + 4) % 5, (%r + 1) % 7], 1 } } } }"},
+    {"a_rest_in_the_same_task", "",
+     "kernel @t(%y: f32[1152] write) on x86:v2 { phase { for %t in 0..8 threads { for %s in 0..16 threads { for %i in "
+     "0..8 "
+     "{ store %y[%t*144 + %i*16 + %s], 1 } store %y[%t*144 + %s + 128], 1 } } } }"},
+    {"a_rest_in_the_next_task", "V1",
+     "kernel @t(%y: f32[1152] write) on x86:v2 { phase { for %t in 0..8 threads { for %s in 0..16 threads { for %i in "
+     "0..8 "
+     "{ store %y[%t*143 + %i*16 + %s], 1 } store %y[%t*143 + %s + 128], 1 } } } }"},
+    {"a_rest_among_others", "V1",
+     "kernel @t(%y: f32[1152] write) on x86:v2 { phase { for %t in 0..8 threads { for %s in 0..16 threads { for %i in "
+     "0..8 "
+     "{ store %y[%t*144 + %i*16 + %s], 1 } store %y[%t*144 + %s + 127], 1 } } } }"},
+    {"lanes_beside_a_digit_of_a_task", "",
+     "kernel @t(%y: f32[2,4,5,7,8] write) on x86:v2 { phase { for %t in 0..8 threads { for %i in 0..32 { for %l in "
+     "0..2 { store %y[%t / 4, %t % 4, %i / 28, %i / 4 % 7, %l + %i % 4 * 2], 1 } } "
+     "for %r in 0..108 { for %l in 0..2 { store %y[%t / 4, %t % 4, (%r + 4) / 28 + 1, (%r / 4 + 1) % 7, %l + %r % 4 * "
+     "2], 1 } } } } }"},
+    {"lanes_beside_a_digit_of_a_task_that_overlap", "V11",
+     "kernel @t(%y: f32[2,4,5,7,8] write) on x86:v2 { phase { for %t in 0..8 threads { for %i in 0..33 { for %l in "
+     "0..2 { store %y[%t / 4, %t % 4, %i / 28, %i / 4 % 7, %l + %i % 4 * 2], 1 } } "
+     "for %r in 0..108 { for %l in 0..2 { store %y[%t / 4, %t % 4, (%r + 4) / 28 + 1, (%r / 4 + 1) % 7, %l + %r % 4 * "
+     "2], 1 } } } } }"},
     {"sums_of_two_phases_in_one_place", "V11",
      "kernel @t(%x: f32[2,4] read, %y: f32[1] write) on x86:v2 { work %w: f32[4]\n"
      "phase { for %t in 0..4 threads { %a = load %x[0, %t] : f32 store %w[%t], %a } }\n"

@@ -328,5 +328,38 @@ TEST(Chosen, WinogradTakesThePatchesOfATile) {
   expect(Layer{16, 64, 56, 64, 3}.weight_grad(), kZen5Winograd, "outer p/8");  // 7 blocks of two rows, not 4 of 4
 }
 
+// Rows longer than L1 has room for are cut, whoever reads them; of one image, rows and then columns are parts of the
+// sum.
+TEST(Chosen, WeightGradientsCutLongRows) {
+  expect(Layer{16, 64, 112, 64, 3}.weight_grad(), kZen4, "outer n, p/1, r, s, c");
+  expect(Layer{16, 64, 224, 64, 3}.weight_grad(), kZen4, "outer n, p/1, q/56, r, s, c");
+  expect(Layer{1, 64, 256, 64, 3}.weight_grad(), kZen4, "task k, p/32");
+  expect(Layer{1, 64, 14, 64, 3}.weight_grad(), kZen4, "task k");  // too few for parts
+  const auto signal = [](std::int64_t signals, std::int64_t samples, DType dtype = DType::f32) {
+    const ir::Value x = ir::parameter({dtype, {signals, 64, 1, samples}, Layout::nhwc});
+    return ir::contractions_of(*ir::build(ir::Op::conv2d_weight_grad, {x, x},
+                                          {{"kernel_size", Numbers{1, 9}}, {"padding", Numbers{0, 4, 0, 4}}}))[0];
+  };
+  expect(signal(1, 65536), kZen4, "task k, q/8192"), expect(signal(1, 65536), kZen4, "outer q/64, s, c");
+  expect(signal(16, 4000), kZen5, "outer q/400, k, c, s"), expect(signal(16, 4000), kZen5, "panel a q tiles");
+  const Target amx = Target::parse("x86:amx,l1=48k,l2=2m,l3=64m,fma=2,tasks=64");
+  FusedWork channels_last;
+  channels_last.innermost_of_a = channels_last.innermost_of_b = 1;
+  expect(signal(16, 16384, DType::bf16), amx, "panel a q, b q", channels_last);
+}
+
+// Taps far apart, of thousands of channels: no panel is chosen that a task has no scratch for.
+TEST(Chosen, PanelsThatDoNotFitAreLeftOut) {
+  const ir::Value x = ir::parameter({DType::f32, {1, 2048, 500, 500}, Layout::nhwc}),
+                  w = ir::parameter({DType::f32, {64, 2048, 5, 5}, Layout::nhwc});
+  const auto y = ir::build(ir::Op::conv2d, {x, w}, {{"dilation", Numbers{16, 16}}});
+  for (const Target& target : {kZen4, kZen5, kSapphireRapids}) {
+    const ir::Contraction forward = ir::contractions_of(*y)[0];
+    const Schedule chosen = candidates(forward, target, {.computes_a = true}).front();
+    EXPECT_EQ(check(forward, chosen, target, false), "");
+    EXPECT_EQ(chosen.panel_a, "") << print(chosen);
+  }
+}
+
 }  // namespace
 }  // namespace fusejit::scheduler

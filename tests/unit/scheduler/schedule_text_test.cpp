@@ -191,6 +191,21 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
   for (const Illegal& c : cases) expect_broken(kConvolution, c, "x86:avx512");
 }
 
+// A panel of whole rows of a long signal, and of as many samples as a task has room for.
+TEST(ScheduleCheck, PanelsFitIntoScratch) {
+  const ir::Value x = ir::parameter({DType::f32, {4, 64, 1, 160000}, Layout::nhwc});
+  const ir::Contraction signal = ir::contractions_of(
+      *ir::build(ir::Op::conv2d_weight_grad, {x, x}, {{"kernel_size", {1, 3}}, {"padding", {0, 1, 0, 1}}}))[0];
+  const Illegal rows{"vector k 16 x 2 tile c 13 task n, k outer s, c inner q panel b task combine c*s",
+                     "panels take up to 20480000 bytes a task; at most 12582912"};
+  expect_broken(signal, rows, "x86:avx512");
+  EXPECT_EQ(check(signal,
+                  parse_schedule("schedule { vector k 16 x 2 tile c 13 task n, k outer q/16000, s, c inner q panel b q "
+                                 "combine c*s }"),
+                  Target::parse("x86:avx512"), false),
+            "");
+}
+
 TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
   const Illegal cases[] = {
       {"vector k 4 x 1 task grid.y n, block.x k inner p, q, r, s, c", "no loop is bound to grid.x"},
