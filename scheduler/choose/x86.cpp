@@ -1,6 +1,6 @@
 #include "scheduler/choose/roles.h"
 #include "scheduler/schedule/check_matrix.h"
-#include "scheduler/schedule/check_scratch.h"
+#include "scheduler/schedule/check_panels.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -8,7 +8,7 @@ namespace {
 // Rows of a window may be more than any cache holds: taps far apart, thousands of channels. Then operands are read
 // where they are.
 Schedule with_panels_that_fit(const ir::Contraction& contraction, Schedule schedule) {
-  if (check_scratch(contraction, schedule).empty()) return schedule;
+  if (check_panels(contraction, schedule).empty()) return schedule;
   schedule.panel_a.clear(), schedule.panel_b.clear();
   schedule.tiles_a = schedule.fetch_b = false;
   schedule.fetch = {};
@@ -25,7 +25,7 @@ std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const T
   std::vector<Schedule> list{with_panels_that_fit(
       contraction, (contraction.b.weights ? x86_pixels : x86_weights)(contraction, target, fused))};
   const std::optional<Schedule> matrix = x86_matrix(contraction, target, fused);
-  if (matrix && check_scratch(contraction, *matrix).empty() && check_matrix(contraction, *matrix, target).empty())
+  if (matrix && check_panels(contraction, *matrix).empty() && check_matrix(contraction, *matrix, target).empty())
     list.insert(list.begin(), *matrix);
   if (const std::optional<WinogradCandidate> winograd = x86_winograd(contraction, target, fused))
     list.insert(winograd->pays ? list.begin() : list.end(), winograd->schedule);

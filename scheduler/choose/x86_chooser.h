@@ -97,6 +97,11 @@ class X86Chooser {
     const std::int64_t fit = std::max<std::int64_t>(1, target_.l2_bytes / tuning::kRowsOfGroupsInL2 / row);
     return split(extent(p), extent(p) / divisor_up_to(extent(p), fit));
   }
+  // Elements of a row of the first operand that so many neighbours along d read.
+  std::int64_t read_by(int d, std::int64_t pixels) const {
+    const Window window = window_of(d);
+    return pixels < extent(d) ? (pixels - 1) * window.stride + window.span : window.in;
+  }
   // Of so many channels.
   std::int64_t panel_bytes(const Window& rows, const Window& columns, std::int64_t rows_of_task,
                            std::int64_t channels) const {

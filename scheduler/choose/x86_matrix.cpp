@@ -90,9 +90,7 @@ class RowsOfPixels : X86Chooser {
 
   // What so many pixels of a row read.
   std::int64_t row_bytes(std::int64_t pixels, int q) const {
-    const Window columns = window_of(q);
-    const std::int64_t read = pixels < extent(q) ? (pixels - 1) * columns.stride + columns.span : columns.in;
-    return read * channels_in_pairs() * bytes(DType::bf16);
+    return read_by(q, pixels) * channels_in_pairs() * bytes(DType::bf16);
   }
   // Whole rows, but of long ones so many tiles as L2 has room for, with the rows that a window reads.
   std::int64_t columns_of_task(int p, int q, std::int64_t tile) const {
@@ -299,10 +297,9 @@ class RowsOfChannels : X86Chooser {
 
   // Of both operands, for so many rows of so many pixels.
   std::int64_t panels(int p, int q, std::int64_t rows_at_once, std::int64_t pixels) const {
-    const Window rows = window_of(p), columns = window_of(q);
+    const Window rows = window_of(p);
     const std::int64_t pairs = images_ / 2 * bytes(DType::u32),
-                       read = pixels < extent(q) ? (pixels - 1) * columns.stride + columns.span : columns.in,
-                       a = 2 * read * channels_ * pairs * rows.stride, b = pixels * outputs_ * pairs,
+                       a = 2 * read_by(q, pixels) * channels_ * pairs * rows.stride, b = pixels * outputs_ * pairs,
                        around = rows.span - 1;
     return (rows_at_once + around) * a + rows_at_once * b;
   }

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "scheduler/schedule/check_matrix.h"
-#include "scheduler/schedule/check_scratch.h"
+#include "scheduler/schedule/check_panels.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/check_winograd.h"
 #include "scheduler/schedule/schedule.h"
@@ -72,7 +72,6 @@ class Check {
                             &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
-    if (std::string broken = check_scratch(c_, s_); !broken.empty()) return broken;
     return s_.matrix > 0 ? check_matrix(c_, s_, target_) : "";
   }
 
@@ -207,36 +206,7 @@ class Check {
     return "";
   }
 
-  // Copies of operands are made by tasks.
-  std::string panels() {
-    for (const std::string* after : {&s_.panel_a, &s_.panel_b}) {
-      if (after->empty()) continue;
-      if (s_.by_threads()) return "threads read operands where they are, not panels";
-      if (after == &s_.panel_b && s_.pack_b > 0) return "the second operand is packed, or a panel, not both";
-      const auto is_it = [&](const ScheduledLoop& loop) { return loop.dims == std::vector{*after}; };
-      if (*after != Schedule::kTask && std::none_of(s_.outer.begin(), s_.outer.end(), is_it))
-        return fmt::format("a panel is built in every task or inside of an outer loop, and none is over {}", *after);
-    }
-    return s_.tiles_a ? tiles_of_panel() : "";
-  }
-
-  // One dim of the first operand, alone in its index and read element by element, is what a tile holds.
-  std::string tiles_of_panel() {
-    if (s_.panel_a.empty() || s_.tile.size() != 1 || s_.tile[0].dims.size() != 1 || s_.tile[0].count < 2)
-      return "a panel of tiles is one of the first operand, for a tile over one dim";
-    const int d = c_.find(s_.tile[0].dims[0]);
-    const auto alone = [&](const ir::DimSum& sum) {
-      return sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(d) == 1;
-    };
-    if (std::none_of(c_.a.index.begin(), c_.a.index.end(), alone) || !s_.dot.empty())
-      return fmt::format("a panel of tiles has one element of the first operand for each {}", s_.tile[0].dims[0]);
-    for (const auto* list : {&s_.outer, &s_.inner})
-      for (const ScheduledLoop& loop : *list)
-        if (loop.dims == s_.tile[0].dims && loop.step % s_.tile[0].count != 0)
-          return fmt::format("a panel of tiles of {} is not read by tiles that begin at every {}", s_.tile[0].count,
-                             loop.step);
-    return "";
-  }
+  std::string panels() { return check_panels(c_, s_); }
 
   // Every element of every dim has its turn once.
   std::string cover() {

@@ -1,4 +1,4 @@
-#include "scheduler/schedule/check_scratch.h"
+#include "scheduler/schedule/check_panels.h"
 
 #include <fmt/format.h>
 
@@ -12,18 +12,52 @@ namespace {
 constexpr std::int64_t kMostPanelBytes = std::int64_t{12} << 20;
 constexpr std::int64_t kWordsOfLine = 16;
 
-class Panels {
+class Check {
  public:
-  Panels(const ir::Contraction& c, const Schedule& s) : c_(c), s_(s) {}
+  Check(const ir::Contraction& c, const Schedule& s) : c_(c), s_(s) {}
 
+  // Copies of operands are made by tasks.
+  std::string run() const {
+    for (const std::string* after : {&s_.panel_a, &s_.panel_b}) {
+      if (after->empty()) continue;
+      if (s_.by_threads()) return "threads read operands where they are, not panels";
+      if (after == &s_.panel_b && s_.pack_b > 0) return "the second operand is packed, or a panel, not both";
+      const auto is_it = [&](const ScheduledLoop& loop) { return loop.dims == std::vector{*after}; };
+      if (*after != Schedule::kTask && std::none_of(s_.outer.begin(), s_.outer.end(), is_it))
+        return fmt::format("a panel is built in every task or inside of an outer loop, and none is over {}", *after);
+    }
+    if (std::string broken = s_.tiles_a ? tiles_of_panel() : ""; !broken.empty()) return broken;
+    const std::int64_t all = bytes();
+    return all <= kMostPanelBytes ? ""
+                                  : fmt::format("panels take up to {} bytes a task; at most {}", all, kMostPanelBytes);
+  }
+
+ private:
+  // One dim of the first operand, alone in its index and read element by element, is what a tile holds.
+  std::string tiles_of_panel() const {
+    if (s_.panel_a.empty() || s_.tile.size() != 1 || s_.tile[0].dims.size() != 1 || s_.tile[0].count < 2)
+      return "a panel of tiles is one of the first operand, for a tile over one dim";
+    const int d = c_.find(s_.tile[0].dims[0]);
+    const auto alone = [&](const ir::DimSum& sum) {
+      return sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(d) == 1;
+    };
+    if (std::none_of(c_.a.index.begin(), c_.a.index.end(), alone) || !s_.dot.empty())
+      return fmt::format("a panel of tiles has one element of the first operand for each {}", s_.tile[0].dims[0]);
+    for (const auto* list : {&s_.outer, &s_.inner})
+      for (const ScheduledLoop& loop : *list)
+        if (loop.dims == s_.tile[0].dims && loop.step % s_.tile[0].count != 0)
+          return fmt::format("a panel of tiles of {} is not read by tiles that begin at every {}", s_.tile[0].count,
+                             loop.step);
+    return "";
+  }
+
+  // Rows are whole vectors; where an operand's innermost dim is not known, it is taken to be the one that needs most.
   std::int64_t bytes() const {
     std::int64_t all = 0;
     if (!s_.panel_a.empty()) all += bytes_of(c_.a, s_.panel_a) * (merges_pairs() ? 2 : 1);  // and turned
     if (!s_.panel_b.empty()) all += bytes_of(c_.b, s_.panel_b);
     return all;
   }
-
- private:
   bool merges_pairs() const { return s_.matrix > 0 && !s_.combine.empty(); }
 
   std::int64_t bytes_of(const ir::ContractionOperand& operand, const std::string& built_in) const {
@@ -88,14 +122,8 @@ class Panels {
 
 }  // namespace
 
-std::int64_t panel_bytes(const ir::Contraction& contraction, const Schedule& schedule) {
-  return Panels(contraction, schedule).bytes();
-}
-
-std::string check_scratch(const ir::Contraction& contraction, const Schedule& schedule) {
-  const std::int64_t bytes = panel_bytes(contraction, schedule);
-  if (bytes <= kMostPanelBytes) return "";
-  return fmt::format("panels take up to {} bytes a task; at most {}", bytes, kMostPanelBytes);
+std::string check_panels(const ir::Contraction& contraction, const Schedule& schedule) {
+  return Check(contraction, schedule).run();
 }
 
 }  // namespace fusejit::scheduler
