@@ -30,20 +30,27 @@ ir::Value leaf(ir::Scalar number) {
   return value;
 }
 
-Tensor as_leaf(const Tensor& tensor, bool needs_grad) {
+Tensor as_leaf(const Tensor& tensor, bool needs_grad, const ParameterStorage* of) {
   const TensorState& state = *tensor.state();
   ir::Value value = value_of(tensor);
+  std::shared_ptr<ParameterStorage> owner;  // released after the lock
   std::unique_lock lock(context().graph_mutex);
-  const bool has_history = value->op != ir::Op::parameter || (value->attachment && attachment(value.get())->custom);
+  const Attachment* known = attachment(value.get());
+  const bool has_history = value->op != ir::Op::parameter || (known && known->custom);
+  if (of && known) owner = known->owner.lock();
   lock.unlock();
-  if (has_history) {
-    const ir::Value source = std::exchange(value, ir::parameter(value.type()));
+  if (has_history || (owner && owner.get() != of)) {
+    const ir::Value given = std::exchange(value, ir::parameter(value.type()));
     auto note = std::make_shared<Attachment>();
     lock.lock();
-    if (evaluated(source.get())) {
-      note->buffer = attachment(source.get())->buffer;
-    } else {
-      note->source = source;
+    if (evaluated(given.get())) {
+      const Attachment& had = *attachment(given.get());
+      note->buffer = had.buffer, note->number = had.number;
+      note->borrowed = had.borrowed, note->checksum = had.checksum;
+    } else if (deferred(given.get())) {
+      note->source = attachment(given.get())->source, note->call = attachment(given.get())->call;
+    } else if (given->op != ir::Op::parameter) {
+      note->source = given;
     }
     value->attachment = std::move(note);
     lock.unlock();

@@ -78,8 +78,9 @@ const TensorState& state_of(const std::shared_ptr<TensorState>& state);
 // A leaf that holds a buffer or a host scalar.
 ir::Value leaf(runtime::Buffer buffer, std::string name = "");
 ir::Value leaf(ir::Scalar number);
-// The same value as a leaf: without history, computed when it is asked for, or with what shares work with it.
-Tensor as_leaf(const Tensor& tensor, bool needs_grad);
+// The same value as a leaf: without history, computed when it is asked for, or with what shares work with it. Of a
+// parameter, not the leaf that is another parameter's value: gradients by the two would be one.
+Tensor as_leaf(const Tensor& tensor, bool needs_grad, const ParameterStorage* of = nullptr);
 // A handle on a value.
 Tensor tensor_of(ir::Value value, bool needs_grad, int depth, std::optional<Device> device);
 Tensor tensor_of(runtime::Buffer buffer);

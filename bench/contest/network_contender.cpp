@@ -56,7 +56,11 @@ int contend(Net net, const contest::Flags& flags, const fj::Shape& image, double
 
 int contend(const contest::Flags& flags) {
   const double held_before = contest::resident_mib("VmRSS");
-  fj::set_options({.threads = flags.number("threads", 2), .winograd = flags.text("winograd", "off")});
+  fj::Options options = fj::options();
+  options.threads = flags.number("threads", 2);
+  options.winograd = flags.text("winograd", "off");
+  options.memory_limit = flags.text("memory-limit", "none");
+  fj::set_options(options);
   fj::manual_seed(1);
   const std::string net = flags.text("net", "resnet50");
   const std::int64_t size = flags.number("size", 224);

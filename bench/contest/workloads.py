@@ -112,6 +112,8 @@ def own(workload, programs, threads):
     contenders = [Contender("fusejit", command, peer=False)]
     if workload.dtype == "f32":
         contenders.append(Contender("fusejit, Winograd", (*command, "--winograd", "auto"), peer=False))
+    if workload.key == "resnet50-train-f32":  # how little memory, and what that costs
+        contenders.append(Contender("fusejit, least memory", (*command, "--memory-limit", "least"), peer=False))
     return contenders
 
 

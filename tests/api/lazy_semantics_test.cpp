@@ -10,10 +10,10 @@
 namespace fusejit {
 namespace {
 
-class LazySemantics : public ::testing::Test {
+class LazySemantics : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    set_options({.engine = "graph_interpreter"});
+    set_options({.engine = GetParam()});
     set_log([this](std::string_view line) { log.emplace_back(line); });
     manual_seed(1);
   }
@@ -37,7 +37,7 @@ struct Scale : nn::ModuleOf<Scale> {
 };
 
 // Row 1: capture happens when a value is asked for, and takes module state along.
-TEST_F(LazySemantics, CaptureHappensWhenAValueIsAskedFor) {
+TEST_P(LazySemantics, CaptureHappensWhenAValueIsAskedFor) {
   const Tensor x = tensor<float>({1, 2, 3});
   const Tensor y = x * x;
   EXPECT_FALSE(y.evaluated());
@@ -54,7 +54,7 @@ TEST_F(LazySemantics, CaptureHappensWhenAValueIsAskedFor) {
   EXPECT_EQ(copied[2], 8);
 }
 
-TEST_F(LazySemantics, RunningStatisticsAreComputedWithTheLoss) {
+TEST_P(LazySemantics, RunningStatisticsAreComputedWithTheLoss) {
   nn::BatchNorm2d norm(2);
   const Tensor x = from_host(std::vector<float>{1, 3, 2, 6}, {2, 2, 1, 1});
   const Tensor loss = sum(square(norm(x)));
@@ -70,7 +70,7 @@ TEST_F(LazySemantics, RunningStatisticsAreComputedWithTheLoss) {
 
 // Row 2: a live handle on an inner value is recomputed when it is read; what it needs is not donated, and a line says
 // so.
-TEST_F(LazySemantics, ALiveHandleOnAnInnerValueKeepsItsInputs) {
+TEST_P(LazySemantics, ALiveHandleOnAnInnerValueKeepsItsInputs) {
   Scale net(3);
   optim::SGD opt(net.parameters(), {.lr = 0.5});
   Tensor inner;
@@ -90,7 +90,7 @@ TEST_F(LazySemantics, ALiveHandleOnAnInnerValueKeepsItsInputs) {
 }
 
 // Row 3: host scalars are arguments of the trace, except 0, +-1, 1/2, 2.
-TEST_F(LazySemantics, HostScalarsAreArguments) {
+TEST_P(LazySemantics, HostScalarsAreArguments) {
   const Tensor x = tensor<float>({1, 2});
   for (const double factor : {0.1, 0.2, 0.3}) {
     EXPECT_FLOAT_EQ((x * factor).to_vector<float>()[1], static_cast<float>(2 * factor));
@@ -111,7 +111,7 @@ TEST_F(LazySemantics, HostScalarsAreArguments) {
 }
 
 // Row 4: a new shape, train()/eval() and C++ control flow record another graph, each planned once.
-TEST_F(LazySemantics, OtherShapesAndModesAreOtherGraphs) {
+TEST_P(LazySemantics, OtherShapesAndModesAreOtherGraphs) {
   nn::Sequential net(nn::Dropout(0.5), nn::ReLU());
   const auto run = [&](std::int64_t n) { net(ones({n})).eval(); };
   run(3), run(3);
@@ -128,7 +128,7 @@ TEST_F(LazySemantics, OtherShapesAndModesAreOtherGraphs) {
 }
 
 // Row 5: asking for a value inside a step function splits the step there: right result, one line.
-TEST_F(LazySemantics, ItemInsideAStepSplitsIt) {
+TEST_P(LazySemantics, ItemInsideAStepSplitsIt) {
   Scale net(3);
   optim::SGD opt(net.parameters(), {.lr = 1.0});
   double seen = 0;
@@ -144,7 +144,7 @@ TEST_F(LazySemantics, ItemInsideAStepSplitsIt) {
 }
 
 // Row 6: history stays while the handle lives; evaluated values become arguments; one line.
-TEST_F(LazySemantics, GradientAfterEvaluation) {
+TEST_P(LazySemantics, GradientAfterEvaluation) {
   const Tensor x = tensor<float>({1, 2, 3}).requires_grad();
   const Tensor y = exp(x * 0.5);
   const Tensor loss = sum(y * y);
@@ -160,7 +160,7 @@ TEST_F(LazySemantics, GradientAfterEvaluation) {
 }
 
 // Row 7: an update is a new value under the same parameter; old handles keep the old value.
-TEST_F(LazySemantics, OldHandlesKeepTheOldParameter) {
+TEST_P(LazySemantics, OldHandlesKeepTheOldParameter) {
   Scale net(3);
   optim::SGD opt(net.parameters(), {.lr = 1.0});
   const Tensor old = net.w.value();
@@ -172,7 +172,7 @@ TEST_F(LazySemantics, OldHandlesKeepTheOldParameter) {
 }
 
 // Row 8: the same seed gives the same bits; every step draws anew.
-TEST_F(LazySemantics, RandomnessIsCounterBased) {
+TEST_P(LazySemantics, RandomnessIsCounterBased) {
   const auto draws = [] {
     manual_seed(7);
     std::vector<std::vector<float>> all;
@@ -198,7 +198,7 @@ TEST_F(LazySemantics, RandomnessIsCounterBased) {
 }
 
 // Row 9: an exception while recording leaves every tensor as it was.
-TEST_F(LazySemantics, ExceptionsLeaveEverythingUsable) {
+TEST_P(LazySemantics, ExceptionsLeaveEverythingUsable) {
   struct Net : nn::ModuleOf<Net> {
     Tensor forward(const Tensor& x) override { return norm(x); }
     nn::BatchNorm2d norm = add("norm", nn::BatchNorm2d(1));
@@ -223,7 +223,7 @@ TEST_F(LazySemantics, ExceptionsLeaveEverythingUsable) {
 }
 
 // Row 10: recording and evaluating from several threads is safe; steps on one module run one after another.
-TEST_F(LazySemantics, ThreadsRecordAndEvaluate) {
+TEST_P(LazySemantics, ThreadsRecordAndEvaluate) {
   const Tensor shared = tensor<float>({1, 2, 3});
   const Tensor lazy = exp(shared) + 1;
   Scale net(0);
@@ -246,7 +246,7 @@ TEST_F(LazySemantics, ThreadsRecordAndEvaluate) {
 }
 
 // Row 11: a loop that never asks for a value is evaluated at a bound, and says so.
-TEST_F(LazySemantics, AnEndlessLoopIsCutAtABound) {
+TEST_P(LazySemantics, AnEndlessLoopIsCutAtABound) {
   set_trace_limit(100);
   Tensor x = zeros({4});
   for (int i = 0; i < 1000; ++i) x = x + 1;
@@ -256,7 +256,7 @@ TEST_F(LazySemantics, AnEndlessLoopIsCutAtABound) {
 }
 
 // Row 12: borrowed memory is used in place, given back, never overwritten, and checked.
-TEST_F(LazySemantics, BorrowedMemoryIsCheckedAndGivenBack) {
+TEST_P(LazySemantics, BorrowedMemoryIsCheckedAndGivenBack) {
   check_borrowed(true);
   std::vector<float> owner{1, 2, 3};
   int returned = 0;
@@ -274,6 +274,10 @@ TEST_F(LazySemantics, BorrowedMemoryIsCheckedAndGivenBack) {
   }
   EXPECT_EQ(returned, 1);
 }
+
+// Where kernels are fused as well.
+INSTANTIATE_TEST_SUITE_P(Engines, LazySemantics, ::testing::Values("graph_interpreter", "compiled"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace fusejit

@@ -29,7 +29,8 @@ struct ParameterStorage;  // frontend/parameter_storage.h
 
 namespace nn {
 
-// A place that holds a tensor: what is trained, or state. A handle: copies name the same place.
+// A place that holds a tensor: what is trained, or state. A handle: copies name the same place. One tensor that two
+// places are given is a value of each: it has a gradient by each, and an update of one leaves the other as it is.
 class Parameter {
  public:
   // trainable: the optimiser updates it, and it asks for gradients; else it is state, such as running statistics.
