@@ -100,7 +100,9 @@ std::string random_anchor(Random& random, const std::string& dtype) {
   return random.chance(40) ? with_prologue(random, graph) : graph;
 }
 
-std::string random_convolution_3x3(Random& random) {
+namespace {
+
+std::string convolution_3x3(Random& random) {
   const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(2, 17),
                      w = random.from(2, 17), top = random.from(h < 3 ? 1 : 0, 2), left = random.from(w < 3 ? 1 : 0, 2),
                      bottom = random.from(0, 2), right = random.from(0, 2);
@@ -123,6 +125,19 @@ std::string random_convolution_3x3(Random& random) {
   return graph(y, x, c) +
          fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
          finish(random, "f32", x, c, true);
+}
+
+}  // namespace
+
+std::string random_convolution_3x3(Random& random) {
+  std::string graph = convolution_3x3(random);
+  if (random.chance(40)) graph = with_prologue(random, graph);
+  // A weight gradient's second operand is an image too.
+  const std::size_t b = graph.find(", %b) {kernel_size"), anchor = graph.find("  %0 = ");
+  if (b == std::string::npos || !random.chance(30)) return graph;
+  const std::size_t type = graph.find("%b: ") + 4, type_end = graph.find(", %side: ");
+  return graph.substr(0, anchor) + "  %computed_b = relu(%b) : " + graph.substr(type, type_end - type) + "\n" +
+         graph.substr(anchor, b - anchor) + ", %computed_b" + graph.substr(b + 4);
 }
 
 std::string random_product_of_images(Random& random, const std::string& dtype) {
