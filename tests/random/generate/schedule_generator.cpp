@@ -43,11 +43,17 @@ std::string anchor_alone(Random& random, const std::string& dtype) {
                      c = groups == 20 ? 1 : random.from(1, 9),
                      k = groups == 20 ? 1 : random.from(1, 40) / (groups > 1 ? 4 : 1) + 1, kernel = random.from(1, 4),
                      width = random.from(1, 3), stride = random.from(1, 2), dilation = random.from(1, 2),
-                     pad = random.from(0, 2), h = random.from(7, 10), w = random.from(7, 17);
-  const std::int64_t p = (h + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1,
-                     q = (w + 2 * pad - dilation * (width - 1) - 1) / stride + 1;
-  const std::string attrs = fmt::format("stride=[{0},{0}], padding=[{1},{1},{1},{1}], dilation=[{2},{2}], groups={3}",
-                                        stride, pad, dilation, groups);
+                     top = random.from(0, 2), h = random.from(7, 10), w = random.from(7, 17);
+  const bool alike = random.chance(50);  // on all sides, and along both axes
+  const auto or_other = [&](std::int64_t same, std::int64_t low, std::int64_t high) {
+    return alike ? same : random.from(low, high);
+  };
+  const std::int64_t along = or_other(stride, 1, 3), apart = or_other(dilation, 1, 3), left = or_other(top, 0, 2),
+                     bottom = or_other(top, 0, 2), right = or_other(top, 0, 2);
+  const std::int64_t p = (h + top + bottom - dilation * (kernel - 1) - 1) / stride + 1,
+                     q = (w + left + right - apart * (width - 1) - 1) / along + 1;
+  const std::string attrs = fmt::format("stride=[{},{}], padding=[{},{},{},{}], dilation=[{},{}], groups={}", stride,
+                                        along, top, left, bottom, right, dilation, apart, groups);
   const std::string x = fmt::format("{}[{},{},{},{}]{}", dtype, n, c * groups, h, w, layout(random)),
                     y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k * groups, p, q, layout(random)),
                     weight = fmt::format("{}[{},{},{},{}]{}", dtype, k * groups, c, kernel, width, layout(random));
@@ -93,11 +99,20 @@ std::string with_prologue(Random& random, const std::string& graph) {
          graph.substr(anchor, read - anchor) + "(%computed, " + graph.substr(read + 5);
 }
 
+// A weight gradient's second operand is an image too, and may be computed.
+std::string with_computed_image(Random& random, const std::string& graph) {
+  const std::size_t b = graph.find(", %b) {kernel_size"), anchor = graph.find("  %0 = ");
+  if (b == std::string::npos || !random.chance(30)) return graph;
+  const std::size_t type = graph.find("%b: ") + 4, type_end = graph.find(", %side: ");
+  return graph.substr(0, anchor) + "  %computed_b = relu(%b) : " + graph.substr(type, type_end - type) + "\n" +
+         graph.substr(anchor, b - anchor) + ", %computed_b" + graph.substr(b + 4);
+}
+
 }  // namespace
 
 std::string random_anchor(Random& random, const std::string& dtype) {
-  std::string graph = anchor_alone(random, dtype);
-  return random.chance(40) ? with_prologue(random, graph) : graph;
+  const std::string graph = anchor_alone(random, dtype);
+  return with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
 }
 
 namespace {
@@ -130,14 +145,8 @@ std::string convolution_3x3(Random& random) {
 }  // namespace
 
 std::string random_convolution_3x3(Random& random) {
-  std::string graph = convolution_3x3(random);
-  if (random.chance(40)) graph = with_prologue(random, graph);
-  // A weight gradient's second operand is an image too.
-  const std::size_t b = graph.find(", %b) {kernel_size"), anchor = graph.find("  %0 = ");
-  if (b == std::string::npos || !random.chance(30)) return graph;
-  const std::size_t type = graph.find("%b: ") + 4, type_end = graph.find(", %side: ");
-  return graph.substr(0, anchor) + "  %computed_b = relu(%b) : " + graph.substr(type, type_end - type) + "\n" +
-         graph.substr(anchor, b - anchor) + ", %computed_b" + graph.substr(b + 4);
+  const std::string graph = convolution_3x3(random);
+  return with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
 }
 
 std::string random_product_of_images(Random& random, const std::string& dtype) {

@@ -32,10 +32,10 @@ class Random {
   std::mt19937_64 bits_;
 };
 
-// The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`; some compute their first operand.
+// The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`; some compute their first operand, weight
+// gradients either or both.
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
-// The same: a convolution of 3 x 3 taps and stride 1, or a gradient of it, f32, by itself or with what may follow it;
-// a weight gradient may compute its second operand too.
+// The same: a convolution of 3 x 3 taps and stride 1, or a gradient of it, f32, by itself or with what may follow it.
 std::string random_convolution_3x3(Random& random);
 // The same: a weight gradient of 1 x 1 taps and stride 1, whose operands may be exchanged.
 std::string random_product_of_images(Random& random, const std::string& dtype);
