@@ -30,16 +30,17 @@ ir::Value leaf(ir::Scalar number) {
   return value;
 }
 
-Tensor as_leaf(const Tensor& tensor, bool needs_grad, const ParameterStorage* of) {
+Tensor as_leaf(const Tensor& tensor, bool needs_grad, const std::shared_ptr<ParameterStorage>& of) {
   const TensorState& state = *tensor.state();
   ir::Value value = value_of(tensor);
   std::shared_ptr<ParameterStorage> owner;  // released after the lock
   std::unique_lock lock(context().graph_mutex);
-  const Attachment* known = attachment(value.get());
+  Attachment* known = attachment(value.get());
   const bool has_history = value->op != ir::Op::parameter || (known && known->custom);
   if (of && known) owner = known->owner.lock();
+  if (of && known && !has_history && !owner) known->owner = of;
   lock.unlock();
-  if (has_history || (owner && owner.get() != of)) {
+  if (has_history || (owner && owner != of)) {
     const ir::Value given = std::exchange(value, ir::parameter(value.type()));
     auto note = std::make_shared<Attachment>();
     lock.lock();
@@ -47,9 +48,7 @@ Tensor as_leaf(const Tensor& tensor, bool needs_grad, const ParameterStorage* of
       const Attachment& had = *attachment(given.get());
       note->buffer = had.buffer, note->number = had.number;
       note->borrowed = had.borrowed, note->checksum = had.checksum;
-    } else if (deferred(given.get())) {
-      note->source = attachment(given.get())->source, note->call = attachment(given.get())->call;
-    } else if (given->op != ir::Op::parameter) {
+    } else if (given->op != ir::Op::parameter || deferred(given.get())) {
       note->source = given;
     }
     value->attachment = std::move(note);

@@ -27,7 +27,7 @@ Parameter::Parameter(std::string name, Tensor value, bool trainable) : storage_(
   FJ_CHECK(!trainable || is_float(value.dtype()), "parameter '{}' is {}, only float tensors can be trained",
            storage_->name, value.type().str());
   storage_->family = std::make_shared<Family>();
-  storage_->value = as_leaf(value, trainable, storage_.get());
+  storage_->value = as_leaf(value, trainable, storage_);
   note_owner(*this);
 }
 
@@ -48,7 +48,7 @@ void Parameter::set(const Tensor& value) const {
     throw UserError(fmt::format("parameter '{}' is {} on {}, the new value {} is on {}", storage_->name,
                                 this->value().type().str(), home.str(), value.type().str(), value.device().str()));
   }
-  const Tensor replacement = as_leaf(value, storage_->trainable, storage_.get());
+  const Tensor replacement = as_leaf(value, storage_->trainable, storage_);
   // Noted before it is done: where there is no memory for the note, nothing is done.
   if (Recording* recording = thread_state().recording; recording && !recording->frozen) {
     const bool known = std::any_of(recording->before.begin(), recording->before.end(),

@@ -1,5 +1,4 @@
 #include "scheduler/choose/roles.h"
-#include "scheduler/schedule/check_matrix.h"
 #include "scheduler/schedule/check_panels.h"
 
 namespace fusejit::scheduler {
@@ -25,8 +24,7 @@ std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const T
   std::vector<Schedule> list{with_panels_that_fit(
       contraction, (contraction.b.weights ? x86_pixels : x86_weights)(contraction, target, fused))};
   const std::optional<Schedule> matrix = x86_matrix(contraction, target, fused);
-  if (matrix && check_panels(contraction, *matrix).empty() && check_matrix(contraction, *matrix, target).empty())
-    list.insert(list.begin(), *matrix);
+  if (matrix && check(contraction, *matrix, target, fused.sums).empty()) list.insert(list.begin(), *matrix);
   if (const std::optional<WinogradCandidate> winograd = x86_winograd(contraction, target, fused))
     list.insert(winograd->pays ? list.begin() : list.end(), winograd->schedule);
   return list;

@@ -272,11 +272,20 @@ class RowsOfChannels : X86Chooser {
                  std::max(tuning::kSharesOfMatrix, large_tasks(target_)) &&
              channels_ * outputs_ * taps * bytes(DType::f32) <= most;
     };
-    while (!is_enough() && outputs_ > tuning::kOutputsOfMatrix && halve(outputs_, s_.block())) {
+    // A loop of tasks for each dim that is cut, of which there are no more than so many.
+    const auto may_cut = [&](std::int64_t size, std::int64_t whole) {
+      const std::size_t cut = static_cast<std::size_t>(images_ < images) + static_cast<std::size_t>(rows_ < rows) +
+                              static_cast<std::size_t>(channels_ < channels) +
+                              static_cast<std::size_t>(outputs_ < outputs);
+      return size < whole || cut < kMostTaskLoops;
+    };
+    const auto halve_outputs = [&] { return may_cut(outputs_, outputs) && halve(outputs_, s_.block()); };
+    while (!is_enough() && outputs_ > tuning::kOutputsOfMatrix && halve_outputs()) {
     }
-    while (!is_enough() && channels_ > tuning::kChannelsOfMatrix && halve(channels_, s_.tile[0].count)) {
+    while (!is_enough() && channels_ > tuning::kChannelsOfMatrix && may_cut(channels_, channels) &&
+           halve(channels_, s_.tile[0].count)) {
     }
-    while (!is_enough() && halve(outputs_, s_.block())) {
+    while (!is_enough() && halve_outputs()) {
     }
   }
 

@@ -79,14 +79,7 @@ class TilesOfWeights : X86Chooser {
     } else if (parts.chunk == at_once && product(planes) == 1 && !shares && s_.tasks.size() < kMostTaskLoops) {
       parts_of_rows = std::min(few_parts / parts.chunks, extent(p) * extent(q) / tuning::kLeastPixelsOfPart);
     }
-    const Split rows_apart = of_one_size(split(extent(p), parts_of_rows)),
-                columns_apart = of_one_size(split(extent(q), extent(p) > 1 ? 1 : parts_of_rows));
-    const std::int64_t rows_of_task = rows_apart.chunk, columns_of_task = columns_apart.chunk;
-    if (rows_apart.chunks > 1) add(s_.tasks, name(p), rows_of_task);
-    if (columns_apart.chunks > 1) add(s_.tasks, name(q), columns_of_task);
-    const std::int64_t channels_of_task = shares ? shares->channels : channels;
-    if (channels_of_task < channels) add(s_.tasks, name(channel), channels_of_task);
-
+    parts_of_rows = std::max<std::int64_t>(1, parts_of_rows);
     // What passes by before the next tile has its turn: pixels of which the second operand's block, copied side by
     // side, stays in L1 beside the first operand; rows, or several images where one is small. Enough that reading and
     // writing the tile is little beside it.
@@ -95,17 +88,28 @@ class TilesOfWeights : X86Chooser {
     const auto pixels_of = [&](std::int64_t outputs) {
       return std::max<std::int64_t>(1, in_l1 / (outputs * (dot ? 2 : bytes(fused_.compute))));
     };
-    const std::int64_t columns =
-        fused_.beside_gradient  // whole rows meet those of the other
-            ? extent(q)
-            : columns_at_once(columns_of_task, tiles ? tuning::kMostPixelsOfTile : pixels_of(two_vectors),
-                              columns_apart.chunks > 1);
+    // A task has whole blocks of them.
+    const auto blocks_of = [](std::int64_t chunk, std::int64_t block, std::int64_t all) {
+      return std::min(all, ir::ceil_divide(chunk, block) * block);
+    };
+    const std::int64_t part_of_columns = split(extent(q), extent(p) > 1 ? 1 : parts_of_rows).chunk,
+                       columns = fused_.beside_gradient  // whole rows meet those of the other
+                                     ? extent(q)
+                                     : columns_at_once(part_of_columns,
+                                                       tiles ? tuning::kMostPixelsOfTile : pixels_of(two_vectors)),
+                       columns_of_task = blocks_of(part_of_columns, columns, extent(q));
     const std::int64_t least =
                            few && in_panel && !taps.empty() ? extent(taps[0]) : 1,  // else most rows are copied again
         wanted = tiles ? rows_of_tiles(p, q, columns, channels, product(taps))
                        : std::max<std::int64_t>(least, pixels_of(few ? s_.block() : two_vectors) / columns);
-    const bool shares_rows = rows_apart.chunks > 1;  // then blocks of them fill those of a task
-    const std::int64_t rows_at_once = shares_rows ? divisor_up_to(rows_of_task, wanted) : evenly(rows_of_task, wanted);
+    const std::int64_t part_of_rows = split(extent(p), parts_of_rows).chunk,
+                       rows_at_once = evenly(part_of_rows, wanted),
+                       rows_of_task = blocks_of(part_of_rows, rows_at_once, extent(p));
+    const bool shares_rows = rows_of_task < extent(p);
+    if (shares_rows) add(s_.tasks, name(p), rows_of_task);
+    if (columns_of_task < extent(q)) add(s_.tasks, name(q), columns_of_task);
+    const std::int64_t channels_of_task = shares ? shares->channels : channels;
+    if (channels_of_task < channels) add(s_.tasks, name(channel), channels_of_task);
     const Split row_blocks = split(rows_of_task, ir::ceil_divide(rows_of_task, rows_at_once));
     std::int64_t images = at_once;  // that pass by
     const bool cuts_columns = columns < columns_of_task;
@@ -191,14 +195,13 @@ class TilesOfWeights : X86Chooser {
                          std::max<std::int64_t>(1, part_of_l2(tuning::kSumsOfTilesInL2) / sums));
   }
   // Pixels of a row that pass by at once: all, unless those are many times what L1 has room for.
-  static std::int64_t columns_at_once(std::int64_t columns, std::int64_t room, bool of_a_part) {
-    if (columns <= tuning::kRoomsOfRow * room) return std::max<std::int64_t>(1, columns);
-    return of_a_part ? divisor_up_to(columns, room) : evenly(columns, room);
+  static std::int64_t columns_at_once(std::int64_t columns, std::int64_t room) {
+    return columns <= tuning::kRoomsOfRow * room ? std::max<std::int64_t>(1, columns) : evenly(columns, room);
   }
   // Rows of so many pixels that a panel of tiles is for.
   std::int64_t rows_of_tiles(int p, int q, std::int64_t columns, std::int64_t channels, std::int64_t taps) const {
     if (taps == 1) return ir::ceil_divide(tuning::kPixelsOfTile, columns);
-    const std::int64_t row = (columns + window_of(q).in - extent(q)) * channels * bytes(fused_.compute),
+    const std::int64_t row = std::max<std::int64_t>(1, read_by(q, columns) * channels * bytes(fused_.compute)),
                        around = window_of(p).span - 1, fit = part_of_l2(tuning::kPanelOfTilesInL2) / row - around;
     return std::clamp<std::int64_t>(fit, 1, std::max<std::int64_t>(1, tuning::kMostPixelsOfTile / columns));
   }

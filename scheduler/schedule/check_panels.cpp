@@ -8,8 +8,8 @@
 namespace fusejit::scheduler {
 namespace {
 
-// Of the 16 MiB that a task has; sums and staged rows take the rest.
-constexpr std::int64_t kMostPanelBytes = std::int64_t{12} << 20;
+// Of the 16 MiB that a task has; partial results take the rest, and as many sums of a matrix unit as it may have.
+constexpr std::int64_t kMostPanelBytes = std::int64_t{12} << 20, kMostBesideMatrix = std::int64_t{8} << 20;
 constexpr std::int64_t kWordsOfLine = 16;
 
 class Check {
@@ -27,9 +27,8 @@ class Check {
         return fmt::format("a panel is built in every task or inside of an outer loop, and none is over {}", *after);
     }
     if (std::string broken = s_.tiles_a ? tiles_of_panel() : ""; !broken.empty()) return broken;
-    const std::int64_t all = bytes();
-    return all <= kMostPanelBytes ? ""
-                                  : fmt::format("panels take up to {} bytes a task; at most {}", all, kMostPanelBytes);
+    const std::int64_t all = bytes(), most = s_.matrix > 0 ? kMostBesideMatrix : kMostPanelBytes;
+    return all <= most ? "" : fmt::format("panels take up to {} bytes a task; at most {}", all, most);
   }
 
  private:
@@ -63,8 +62,13 @@ class Check {
   std::int64_t bytes_of(const ir::ContractionOperand& operand, const std::string& built_in) const {
     std::vector<std::int64_t> extents;
     std::int64_t elements = 1;
+    const int tiled = &operand == &c_.a && s_.tiles_a ? c_.find(s_.tile[0].dims[0]) : -1;
     for (const ir::DimSum& sum : operand.index) {
       extents.push_back(extent(sum, built_in));
+      if (tiled >= 0 && sum.coefficient_of(tiled) != 0) {  // whole tiles
+        const std::int64_t tile = s_.tile[0].count;
+        extents.back() = (extents.back() + tile - 1) / tile * tile;
+      }
       elements *= extents.back();
     }
     double most = 1;

@@ -14,13 +14,9 @@ namespace {
 
 using namespace ir;
 
-constexpr const char* kTargets[] = {"x86:avx512,fma=2,l2=2m",
-                                    "x86:avx512bf16,dot2=1,l2=1m",
-                                    "x86:avx512,winograd=1",
-                                    "x86:amx,l2=2m",
-                                    "x86:avx2,l2=256k,l3=3m,tasks=4",
-                                    "x86:v2,tasks=64",
-                                    "cuda:sm_90"};
+constexpr const char* kTargets[] = {
+    "x86:avx512,fma=2,l2=2m",         "x86:avx512bf16,dot2=1,l2=1m",    "x86:avx512,winograd=1", "x86:amx,l2=2m",
+    "x86:amx,l2=2m,l3=64m,tasks=512", "x86:avx2,l2=256k,l3=3m,tasks=4", "x86:v2,tasks=64",       "cuda:sm_90"};
 
 struct Shapes {
   std::int64_t n, c, h, w, k, r, s, stride_h, stride_w, dilation, groups, top, left, bottom, right;

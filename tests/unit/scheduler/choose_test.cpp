@@ -341,11 +341,34 @@ TEST(Chosen, WeightGradientsCutLongRows) {
                                           {{"kernel_size", Numbers{1, 9}}, {"padding", Numbers{0, 4, 0, 4}}}))[0];
   };
   expect(signal(1, 65536), kZen4, "task k, q/8192"), expect(signal(1, 65536), kZen4, "outer q/64, s, c");
+  // Samples that have no divisor near what L1 has room for.
+  expect(signal(1, 15992), kZen4, "task k, q/2001"), expect(signal(1, 15992), kZen4, "outer q/69, s, c");
   expect(signal(16, 4000), kZen5, "outer q/400, k, c, s"), expect(signal(16, 4000), kZen5, "panel a q tiles");
   const Target amx = Target::parse("x86:amx,l1=48k,l2=2m,l3=64m,fma=2,tasks=64");
   FusedWork channels_last;
   channels_last.innermost_of_a = channels_last.innermost_of_b = 1;
   expect(signal(16, 16384, DType::bf16), amx, "panel a q, b q", channels_last);
+}
+
+// A loop of tasks for every dim would be four, where there are processors enough for that.
+TEST(Chosen, MatrixUnitsShareOutThreeDimsAtMost) {
+  const Target amx = Target::parse("x86:amx,l1=48k,l2=2m,l3=64m,fma=2,tasks=512");
+  FusedWork channels_last;
+  channels_last.innermost_of_a = channels_last.innermost_of_b = 1;
+  const ir::Contraction weights = Layer{16, 128, 28, 256, 1, 1, 1, DType::bf16}.weight_grad();
+  const Schedule chosen = candidates(weights, amx, channels_last).front();
+  EXPECT_GT(chosen.matrix, 0) << print(chosen);
+  EXPECT_EQ(check(weights, chosen, amx, false), "") << print(chosen);
+}
+
+// The gap between taps is longer than what a block of columns reads of a row.
+TEST(Chosen, WeightGradientsOfTapsFarApartHaveASchedule) {
+  const ir::Value x = ir::parameter({DType::f32, {16, 64, 200, 750}, Layout::nhwc}),
+                  dy = ir::parameter({DType::f32, {16, 64, 450, 1000}, Layout::nhwc});
+  const ir::Contraction weights = ir::contractions_of(*ir::build(
+      ir::Op::conv2d_weight_grad, {x, dy},
+      {{"kernel_size", Numbers{3, 3}}, {"padding", Numbers{250, 250, 250, 250}}, {"dilation", Numbers{125, 125}}}))[0];
+  EXPECT_EQ(check(weights, candidates(weights, kSapphireRapids, {}).front(), kSapphireRapids, false), "");
 }
 
 // Taps far apart, of thousands of channels: no panel is chosen that a task has no scratch for.
