@@ -1,0 +1,182 @@
+// Anchors with what may stand in front of them and follow them, as texts.
+#include <fmt/format.h>
+
+#include "tests/random/generate/schedule_generator.h"
+
+namespace fusejit::testing {
+
+namespace {
+
+// What follows an anchor whose result is %0 of `type`: a bias, a residual, a relu, sums over everything but channels.
+std::string finish(Random& random, const std::string& dtype, const std::string& type, std::int64_t channels,
+                   bool image) {
+  std::string text, last = "%0";
+  int next = 1;
+  const auto op = [&](const std::string& call, const std::string& of_type) {
+    text += fmt::format("  %{} = {} : {}\n", next, call, of_type);
+    return "%" + std::to_string(next++);
+  };
+  if (image && random.chance(40)) last = op(fmt::format("bias_add({}, %bias)", last), type);
+  if (random.chance(40)) last = op(fmt::format("add({}, %side)", last), type);
+  if (random.chance(40)) last = op(fmt::format("relu({})", last), type);
+  std::string results = last;
+  if (image && random.chance(40)) {
+    const std::string sum = op(fmt::format("sum({}) {{dim=[0,2,3]}}", last), fmt::format("{}[{}]", dtype, channels));
+    results += ", " + sum;
+  }
+  return text + "  return " + results + "\n}";
+}
+
+std::string layout(Random& random) { return random.chance(60) ? ":nhwc" : ""; }
+
+}  // namespace
+
+namespace {
+
+std::string anchor_alone(Random& random, const std::string& dtype) {
+  const std::int64_t n = random.from(1, 3), groups = random.of<std::int64_t>({1, 1, 2, 3, 20}),
+                     c = groups == 20 ? 1 : random.from(1, 9),
+                     k = groups == 20 ? 1 : random.from(1, 40) / (groups > 1 ? 4 : 1) + 1, kernel = random.from(1, 4),
+                     width = random.from(1, 3), stride = random.from(1, 2), dilation = random.from(1, 2),
+                     top = random.from(0, 2), h = random.from(7, 10), w = random.from(7, 17);
+  const bool alike = random.chance(50);  // on all sides, and along both axes
+  const auto or_other = [&](std::int64_t same, std::int64_t low, std::int64_t high) {
+    return alike ? same : random.from(low, high);
+  };
+  const std::int64_t along = or_other(stride, 1, 3), apart = or_other(dilation, 1, 3), left = or_other(top, 0, 2),
+                     bottom = or_other(top, 0, 2), right = or_other(top, 0, 2);
+  const std::int64_t p = (h + top + bottom - dilation * (kernel - 1) - 1) / stride + 1,
+                     q = (w + left + right - apart * (width - 1) - 1) / along + 1;
+  const std::string attrs = fmt::format("stride=[{},{}], padding=[{},{},{},{}], dilation=[{},{}], groups={}", stride,
+                                        along, top, left, bottom, right, dilation, apart, groups);
+  const std::string x = fmt::format("{}[{},{},{},{}]{}", dtype, n, c * groups, h, w, layout(random)),
+                    y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k * groups, p, q, layout(random)),
+                    weight = fmt::format("{}[{},{},{},{}]{}", dtype, k * groups, c, kernel, width, layout(random));
+  const auto graph = [&](const std::string& a, const std::string& b, const std::string& result, std::int64_t channels) {
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[{}]) {{\n", a, b, result, dtype, channels);
+  };
+  switch (random.from(0, 4)) {
+    case 0:
+      return graph(x, weight, y, k * groups) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
+             finish(random, dtype, y, k * groups, true);
+    case 1:
+      return graph(y, weight, x, c * groups) +
+             fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
+             finish(random, dtype, x, c * groups, true);
+    case 2:
+      return graph(x, y, weight, 1) +
+             fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], {}}} : {}\n", kernel, width, attrs,
+                         weight) +
+             finish(random, dtype, weight, 1, false);
+    case 3: {
+      const std::string a = fmt::format("{}[{},{},{}]", dtype, n, h, c), b = fmt::format("{}[{},{}]", dtype, k, c),
+                        result = fmt::format("{}[{},{},{}]", dtype, n, h, k);
+      return graph(a, b, result, 1) + fmt::format("  %0 = linear(%a, %b) : {}\n", result) +
+             finish(random, dtype, result, 1, false);
+    }
+    default: {
+      const std::string batch = random.chance(50) ? fmt::format("{},", n) : "";
+      const std::string a = fmt::format("{}[{},{},{}]", dtype, n, h, c),
+                        b = fmt::format("{}[{}{},{}]", dtype, batch, c, k),
+                        result = fmt::format("{}[{},{},{}]", dtype, n, h, k);
+      return graph(a, b, result, 1) + fmt::format("  %0 = matmul(%a, %b) : {}\n", result) +
+             finish(random, dtype, result, 1, false);
+    }
+  }
+}
+
+// The first operand is computed; where it is read outside of its bounds it is 0 all the same.
+std::string with_prologue(Random& random, const std::string& graph) {
+  const std::size_t a = graph.find("%a: ") + 4, type_end = graph.find(", %b: "), anchor = graph.find("  %0 = "),
+                    read = graph.find("(%a, ", anchor);
+  const std::string computed = random.of<std::string>({"relu(%a)", "sub(1, %a)"});
+  return graph.substr(0, anchor) + "  %computed = " + computed + " : " + graph.substr(a, type_end - a) + "\n" +
+         graph.substr(anchor, read - anchor) + "(%computed, " + graph.substr(read + 5);
+}
+
+// A weight gradient's second operand is an image too, and may be computed.
+std::string with_computed_image(Random& random, const std::string& graph) {
+  const std::size_t b = graph.find(", %b) {kernel_size"), anchor = graph.find("  %0 = ");
+  if (b == std::string::npos || !random.chance(30)) return graph;
+  const std::size_t type = graph.find("%b: ") + 4, type_end = graph.find(", %side: ");
+  return graph.substr(0, anchor) + "  %computed_b = relu(%b) : " + graph.substr(type, type_end - type) + "\n" +
+         graph.substr(anchor, b - anchor) + ", %computed_b" + graph.substr(b + 4);
+}
+
+}  // namespace
+
+std::string random_anchor(Random& random, const std::string& dtype) {
+  const std::string graph = anchor_alone(random, dtype);
+  return with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
+}
+
+namespace {
+
+std::string convolution_3x3(Random& random) {
+  const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(2, 17),
+                     w = random.from(2, 17), top = random.from(h < 3 ? 1 : 0, 2), left = random.from(w < 3 ? 1 : 0, 2),
+                     bottom = random.from(0, 2), right = random.from(0, 2);
+  const std::string x = fmt::format("f32[{},{},{},{}]{}", n, c, h, w, layout(random)),
+                    y = fmt::format("f32[{},{},{},{}]{}", n, k, h + top + bottom - 2, w + left + right - 2,
+                                    layout(random)),
+                    weight = fmt::format("f32[{},{},3,3]", k, c),
+                    attrs = fmt::format("stride=[1,1], padding=[{},{},{},{}], dilation=[1,1], groups=1", top, left,
+                                        bottom, right);
+  const auto graph = [&](const std::string& a, const std::string& result, std::int64_t channels) {
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[{}]) {{\n", a, weight, result, channels);
+  };
+  if (random.chance(40))
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[1]) {{\n", x, y, weight) +
+           fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[3,3], {}}} : {}\n", attrs, weight) +
+           finish(random, "f32", weight, 1, false);
+  if (random.chance(50))
+    return graph(x, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
+           finish(random, "f32", y, k, true);
+  return graph(y, x, c) +
+         fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
+         finish(random, "f32", x, c, true);
+}
+
+}  // namespace
+
+std::string random_convolution_3x3(Random& random) {
+  const std::string graph = convolution_3x3(random);
+  return with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
+}
+
+std::string random_product_of_images(Random& random, const std::string& dtype) {
+  const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(1, 9),
+                     w = random.from(1, 9);
+  const auto image = [&](std::int64_t channels) {
+    return fmt::format("{}[{},{},{},{}]{}", dtype, n, channels, h, w, layout(random));
+  };
+  const std::string weight = fmt::format("{}[{},{},1,1]", dtype, k, c);
+  const std::string graph =
+      fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[1]) {{\n", image(c), image(k), weight, dtype) +
+      "  %0 = conv2d_weight_grad(%a, %b) {kernel_size=[1,1], stride=[1,1], padding=[0,0,0,0], dilation=[1,1], "
+      "groups=1} : " +
+      weight + "\n" + finish(random, dtype, weight, 1, false);
+  return random.chance(40) ? with_prologue(random, graph) : graph;
+}
+
+std::string random_weight_gradient_of_tiles(Random& random) {
+  const std::int64_t n = 2 * random.from(1, 4), c = 16 * random.from(1, 4), k = 16 * random.from(1, 6),
+                     r = random.from(1, 3), s = random.from(1, 3), stride = random.from(1, 2), top = random.from(0, 1),
+                     left = random.from(0, 1), p = random.from(1, 6), q = random.from(1, 6),
+                     h = (p - 1) * stride + r - top, w = (q - 1) * stride + s - left;
+  if (h < 1 || w < 1) return random_weight_gradient_of_tiles(random);
+  const auto image = [&](std::int64_t channels, std::int64_t rows, std::int64_t columns) {
+    return fmt::format("bf16[{},{},{},{}]{}", n, channels, rows, columns, random.chance(90) ? ":nhwc" : "");
+  };
+  const std::string weight = fmt::format("bf16[{},{},{},{}]{}", k, c, r, s, layout(random));
+  const std::string graph =
+      fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: bf16[1]) {{\n", image(c, h, w), image(k, p, q), weight) +
+      fmt::format(
+          "  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], stride=[{},{}], padding=[{},{},0,0], "
+          "dilation=[1,1], groups=1}} : {}\n",
+          r, s, stride, stride, top, left, weight) +
+      finish(random, "bf16", weight, 1, false);
+  return random.chance(40) ? with_prologue(random, graph) : graph;
+}
+
+}  // namespace fusejit::testing
