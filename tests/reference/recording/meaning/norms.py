@@ -29,8 +29,10 @@ def _batch_norm_train(x, weight, bias, eps, correction, eps_outside):
     values = x.numel() // x.shape[1]
     channels = x.shape[1]
     if correction == 0 and not eps_outside and values > 1:
+        # PyTorch 2.15 reads the gradient of one image wrongly where its strides are NHWC's but the first, or the image's are.
+        x = x.contiguous()
         y = F.batch_norm(x, None, None, _vector(weight, channels), _vector(bias, channels), True, 0.0, eps)
-        if y.requires_grad:  # PyTorch 2.15 reads the gradient of one image wrongly where its strides are NHWC's but the first
+        if y.requires_grad:
             y.register_hook(lambda g: g.contiguous())
         return y
     dims = [d for d in range(x.dim()) if d != 1]
