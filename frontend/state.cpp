@@ -51,6 +51,7 @@ Tensor as_leaf(const Tensor& tensor, bool needs_grad, const std::shared_ptr<Para
     } else if (given->op != ir::Op::parameter || deferred(given.get())) {
       note->source = given;
     }
+    if (of) note->owner = of;
     value->attachment = std::move(note);
     lock.unlock();
   }

@@ -79,7 +79,7 @@ const TensorState& state_of(const std::shared_ptr<TensorState>& state);
 ir::Value leaf(runtime::Buffer buffer, std::string name = "");
 ir::Value leaf(ir::Scalar number);
 // The same value as a leaf: without history, computed when it is asked for, or with what shares work with it. Of a
-// parameter, not the leaf that is another parameter's value: gradients by the two would be one.
+// parameter, which owns it then, not the leaf that is another parameter's value: gradients by the two would be one.
 Tensor as_leaf(const Tensor& tensor, bool needs_grad, const std::shared_ptr<ParameterStorage>& of = nullptr);
 // A handle on a value.
 Tensor tensor_of(ir::Value value, bool needs_grad, int depth, std::optional<Device> device);

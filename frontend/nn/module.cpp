@@ -28,7 +28,6 @@ Parameter::Parameter(std::string name, Tensor value, bool trainable) : storage_(
            storage_->name, value.type().str());
   storage_->family = std::make_shared<Family>();
   storage_->value = as_leaf(value, trainable, storage_);
-  note_owner(*this);
 }
 
 const std::string& Parameter::name() const { return storage_->name; }
@@ -63,7 +62,6 @@ void Parameter::set(const Tensor& value) const {
              storage_->name, old.type().str(), value.type().str());
     storage_->value = replacement;
   }
-  note_owner(*this);
 }
 
 // A module that is being called on this thread, and where it stands in the outermost one: "layer1.0.conv2".

@@ -10,19 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "frontend/io/graph_file.h"
-#include "runtime/arrays.h"
-#include "runtime/session.h"
+#include "tests/conformance/recorded.h"
 
 namespace fusejit {
 namespace {
-
-struct Recorded {
-  io::GraphFile file;
-  std::vector<ir::Array> arguments;
-  std::vector<io::NamedArray> expected;
-  io::Tolerance tolerance;
-};
 
 Recorded load(const std::string& stem) {
   Recorded out;
@@ -48,16 +39,6 @@ Recorded load(const std::string& stem) {
   return out;
 }
 
-std::vector<ir::Array> run(const Recorded& recorded, scheduler::Rules rules) {
-  runtime::Session session({.rules = rules, .threads = 2});
-  std::vector<runtime::Buffer> arguments;
-  for (const ir::Array& argument : recorded.arguments) arguments.push_back(runtime::to_buffer(argument));
-  std::vector<ir::Array> got;
-  for (const runtime::Buffer& result : session.run(recorded.file.graph, arguments))
-    got.push_back(runtime::to_array(result));
-  return got;
-}
-
 TEST(RecordedNetworks, AgreeWithPyTorch) {
   static constexpr const char* kLeftOut[] = {"-R1", "-R2", "-R3", "-R4", "-R5", "-R6", "-R7", "-R8", "-R9", "inductor"};
   const std::filesystem::path folder = std::string(FUSEJIT_SOURCE_DIR) + "/tests/reference/random_networks";
@@ -73,8 +54,10 @@ TEST(RecordedNetworks, AgreeWithPyTorch) {
       EXPECT_TRUE(found.empty()) << graphs[i].filename() << ", " << engine << ": " << found.front();
     };
     expect(ir::interpret(recorded.file.graph, recorded.arguments), "graph interpreter");
-    for (const char* rules : {"all", "none", kLeftOut[i % std::size(kLeftOut)]})
-      expect(run(recorded, scheduler::parse_rules(rules)), std::string("rules=") + rules);
+    for (const char* rules : {"all", "none", kLeftOut[i % std::size(kLeftOut)]}) {
+      runtime::Session session({.rules = scheduler::parse_rules(rules), .threads = 2});
+      expect(results_of(session, recorded), std::string("rules=") + rules);
+    }
   }
 }
 

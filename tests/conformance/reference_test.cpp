@@ -8,11 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "frontend/io/graph_file.h"
 #include "fusejit/target.h"
 #include "ir/passes/passes.h"
-#include "runtime/arrays.h"
-#include "runtime/session.h"
+#include "tests/conformance/recorded.h"
 
 namespace fusejit {
 namespace {
@@ -28,15 +26,8 @@ const std::vector<nlohmann::json>& cases() {
   return all;
 }
 
-struct Loaded {
-  io::GraphFile file;
-  std::vector<ir::Array> arguments;
-  std::vector<io::NamedArray> expected;
-  io::Tolerance tolerance;
-};
-
-Loaded load(const nlohmann::json& c) {
-  Loaded out;
+Recorded load(const nlohmann::json& c) {
+  Recorded out;
   out.file = io::open_graph(io::read_graph(kFolder + c.at("graph").get<std::string>()),
                             c.at("grad").get<std::vector<std::string>>());
   std::vector<io::NamedArray> inputs;
@@ -63,7 +54,7 @@ TEST_P(Reference, AgreesWithPyTorch) {
     if (!graph.starts_with(GetParam() + "/")) continue;
     ++count;
     try {
-      const Loaded loaded = load(c);
+      const Recorded loaded = load(c);
       ir::verify(loaded.file.graph);
       EXPECT_EQ(ir::parse_graph(ir::print(loaded.file.graph)), loaded.file.graph) << graph;
       const auto got = ir::interpret(loaded.file.graph, loaded.arguments);
@@ -88,12 +79,8 @@ TEST_P(Reference, CompiledAgreesWithPyTorch) {
     const std::string graph = c.at("graph");
     if (!graph.starts_with(GetParam() + "/")) continue;
     try {
-      const Loaded loaded = load(c);
-      std::vector<runtime::Buffer> arguments;
-      for (const ir::Array& argument : loaded.arguments) arguments.push_back(runtime::to_buffer(argument));
-      std::vector<ir::Array> got;
-      for (const runtime::Buffer& result : session.run(loaded.file.graph, arguments))
-        got.push_back(runtime::to_array(result));
+      const Recorded loaded = load(c);
+      const std::vector<ir::Array> got = results_of(session, loaded);
       const auto found = io::differences(loaded.file, got, loaded.expected, loaded.tolerance, "expected");
       EXPECT_TRUE(found.empty()) << graph << " compiled" << joined(found);
     } catch (const std::exception& error) {
@@ -107,18 +94,14 @@ TEST(ReferenceOnDevices, PlansOfBlocksAgreeWithPyTorch) {
   for (const nlohmann::json& c : cases()) {
     const std::string graph = c.at("graph");
     if (!graph.starts_with("blocks/")) continue;
-    const Loaded loaded = load(c);
-    std::vector<runtime::Buffer> arguments;
-    for (const ir::Array& argument : loaded.arguments) arguments.push_back(runtime::to_buffer(argument));
+    const Recorded loaded = load(c);
     for (const char* target : {"cuda:sm_90", "cuda:sm_90,cudnn=1"}) {
       for (const scheduler::Rules rules : {scheduler::Rules::all, scheduler::Rules::none}) {
         runtime::Session session({.target = Target::parse(target),
                                   .engine = runtime::Engine::kernel_interpreter,
                                   .rules = rules,
                                   .threads = 1});
-        std::vector<ir::Array> got;
-        for (const runtime::Buffer& result : session.run(loaded.file.graph, arguments))
-          got.push_back(runtime::to_array(result));
+        const std::vector<ir::Array> got = results_of(session, loaded);
         const auto found = io::differences(loaded.file, got, loaded.expected, loaded.tolerance, "expected");
         EXPECT_TRUE(found.empty()) << graph << " on " << target << " rules=" << scheduler::name(rules) << joined(found);
       }
