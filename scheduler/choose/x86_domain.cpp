@@ -127,6 +127,8 @@ class Chooser {
     if (lanes_kept())
       s_.vectors = static_cast<int>(std::clamp<std::int64_t>(whole_vectors(), 1, tuning::kColumnsTogether));
     Split parts = cut();
+    if (lanes_kept() && parts.chunks > 1 && whole_vectors() >= 2 * tuning::kColumnsOfParts)
+      s_.vectors = tuning::kColumnsOfParts;
     const bool in_columns = lanes_kept() && by_kept_ && (kept_.empty() || by_columns_);
     std::int64_t tasks = by_kept_ ? target_.tasks : 1;
     for (const DomainAxis* axis : kept_) {
@@ -147,7 +149,7 @@ class Chooser {
     fetch_windows(rows_of_windows(d_, s_));
     if (!reduced_.empty() && s_.unroll.empty() && s_.panel_maxima.empty())
       s_.fetch = {{reduced_.back()->name},
-                  std::max<std::int64_t>(1, tuning::kElementsAhead / std::max<std::int64_t>(1, last().extent))};
+                  std::max(tuning::kRowsAhead, tuning::kElementsAhead / std::max<std::int64_t>(1, last().extent))};
   }
 
   // The first reduced axis, or the vectors of a row, in parts where what is kept gives too few tasks.
@@ -163,9 +165,10 @@ class Chooser {
                   kept_.front()->extent * (last().extent / s_.block()) * 2 > tasks_;
     by_kept_ = by_kept_ || by_columns_;
     const std::int64_t units = !reduced_.empty() ? reduced_[0]->extent : lanes_kept() ? 1 : whole_vectors();
-    const std::int64_t parts = by_kept_ ? 1 : ir::ceil_divide(tasks_, std::max<std::int64_t>(1, kept));
-    return split(units,
-                 std::min({parts, units, std::max<std::int64_t>(1, units * in_unit / tuning::kLeastTermsOfTask)}));
+    // Each part leaves a state of every sum, which is written and read: a part of a column is worth it if it is long.
+    const std::int64_t least = lanes_kept() ? tuning::kLeastRowsOfWord * words_of_state() : tuning::kLeastTermsOfTask;
+    const std::int64_t parts = by_kept_ ? 1 : std::min({tasks_, units, units * in_unit / least});
+    return split(units, std::max<std::int64_t>(1, parts));
   }
 
   // Several independent accumulators a trip; blocks of long sums.
@@ -187,6 +190,13 @@ class Chooser {
     if (!trips) return;
     if (const std::int64_t turns = tuning::kVectorsOfTrip / s_.vectors; turns > 1) s_.unroll = {{{last().name}, turns}};
     s_.fetch = {{last().name}, tuning::kElementsAhead};
+  }
+  // What one column leaves, in words of 32 bits.
+  std::int64_t words_of_state() const {
+    std::int64_t words = 0;
+    for (const Domain::Sum& sum : d_.sums)
+      words += (sum.combiner == ir::Combiner::welford ? 3 : sum.is_position() ? 2 : 1) * bits(sum.type) / 32;
+    return std::max<std::int64_t>(1, words);
   }
   // Vectors of half of the registers, lanes of 64 bits in two each.
   int accumulators(bool is_long) const {

@@ -44,7 +44,23 @@ TEST(Domain, SaysWhatIsSummedUp) {
 })";
   EXPECT_EQ(scheduled(moments, "x86:avx2,tasks=64,l3=8m"),
             "[nhw, c]; c 64 | nhw 50176; sums welford f64\n"
-            "schedule { vector c 8 x 4 task nhw/1568 outer c inner nhw fetch nhw 32 }\n");
+            "schedule { vector c 8 x 4 task nhw/784 outer c inner nhw fetch nhw 32 }\n");
+  // Of wide rows there are as many parts, and several lines of memory of each row; a state of f64 asks for long parts.
+  const char* const wide = R"(graph @g(%x: f32[16,1024,14,14]:nhwc) {
+  %0 = sum(%x) {dim=[0,2,3]} : f32[1024]
+  return %0
+})";
+  EXPECT_EQ(scheduled(wide, "x86:avx512,tasks=64"),
+            "[nhw, c]; c 1024 | nhw 3136; sums add f32\n"
+            "schedule { vector c 16 x 8 task nhw/49 outer c inner nhw fetch nhw 4 }\n");
+  const char* const wide_moments = R"(graph @g(%x: f32[16,1024,14,14]:nhwc) {
+  %0 = mean(%x) {dim=[0,2,3]} : f32[1024]
+  %1 = var(%x) {dim=[0,2,3]} : f32[1024]
+  return %0, %1
+})";
+  EXPECT_EQ(scheduled(wide_moments, "x86:avx512,tasks=64"),
+            "[nhw, c]; c 1024 | nhw 3136; sums welford f64\n"
+            "schedule { vector c 16 x 8 task nhw/98 outer c inner nhw fetch nhw 4 }\n");
   const char* const rows = R"(graph @g(%x: f32[100,5000]) {
   %0 = sum(%x) {dim=[1]} : f32[100]
   %1 = amax(%x) {dim=[1]} : f32[100]
