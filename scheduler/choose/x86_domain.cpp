@@ -127,8 +127,8 @@ class Chooser {
     if (lanes_kept())
       s_.vectors = static_cast<int>(std::clamp<std::int64_t>(whole_vectors(), 1, tuning::kColumnsTogether));
     Split parts = cut();
-    if (lanes_kept() && parts.chunks > 1 && whole_vectors() >= 2 * tuning::kColumnsOfParts)
-      s_.vectors = tuning::kColumnsOfParts;
+    if (lanes_kept() && parts.chunks > 1 && last().extent >= 2 * tuning::kColumnsOfParts)
+      s_.vectors = static_cast<int>(std::max<std::int64_t>(1, tuning::kColumnsOfParts / s_.lanes));
     const bool in_columns = lanes_kept() && by_kept_ && (kept_.empty() || by_columns_);
     std::int64_t tasks = by_kept_ ? target_.tasks : 1;
     for (const DomainAxis* axis : kept_) {
