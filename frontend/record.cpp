@@ -5,7 +5,7 @@
 
 #include "frontend/context.h"
 #include "frontend/evaluation/evaluation.h"
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 #include "ir/base/check.h"
 
 namespace fusejit {

@@ -1,7 +1,7 @@
 // Losses of classes (fusejit/ops.h): the ops of these names, and, with weights of classes or targets that are
 // probabilities, what those are composed of.
-#include "frontend/axis.h"
 #include "frontend/context.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"

@@ -1,8 +1,8 @@
 // The sequences and the *_like functions of fusejit/tensor.h.
 #include <cmath>
 
-#include "frontend/axis.h"
-#include "frontend/random.h"
+#include "frontend/ops/axis.h"
+#include "frontend/ops/random.h"
 #include "frontend/record.h"
 #include "ir/base/check.h"
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/composed.h"
 #include "ir/base/check.h"

@@ -1,7 +1,7 @@
 // What fusejit/composed.h has for images and sequences.
 #include <cmath>
 
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/composed.h"
 #include "ir/base/check.h"

@@ -1,10 +1,10 @@
 // The distributions of fusejit/random.h, made of uniform draws.
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 
 #include <numbers>
 
-#include "frontend/axis.h"
 #include "frontend/context.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"

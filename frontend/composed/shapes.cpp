@@ -1,7 +1,7 @@
 // What joins tensors, takes them apart and moves their elements (fusejit/composed.h).
 #include <algorithm>
 
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/composed.h"
 #include "ir/base/check.h"

@@ -8,7 +8,7 @@
 // the same on every engine.
 #include <cmath>
 
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/composed.h"
 #include "fusejit/grad.h"

@@ -1,7 +1,7 @@
 // The reductions, sums and products of vectors of fusejit/composed.h.
 #include <cmath>
 
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/composed.h"
 #include "ir/base/check.h"

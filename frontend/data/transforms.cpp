@@ -1,10 +1,10 @@
 // Sizes, places and chances as in torchvision.transforms; numbers from Philox words of their own.
-#include "fusejit/transforms.h"
+#include "fusejit/data/transforms.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
 

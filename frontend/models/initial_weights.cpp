@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "frontend/nn/shapes_only.h"
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 
 namespace fusejit::models {
 namespace {

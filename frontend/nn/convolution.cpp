@@ -3,8 +3,8 @@
 #include "frontend/nn/initial_values.h"
 #include "frontend/nn/padding.h"
 #include "frontend/nn/running_statistics.h"
+#include "frontend/ops/window.h"
 #include "frontend/record.h"
-#include "frontend/window.h"
 #include "fusejit/grad.h"
 #include "ir/base/check.h"
 

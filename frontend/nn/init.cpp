@@ -9,7 +9,7 @@
 
 #include "frontend/evaluation/evaluation.h"
 #include "frontend/nn/shapes_only.h"
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 #include "ir/base/check.h"
 
 namespace fusejit::nn::init {

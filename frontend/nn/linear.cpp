@@ -6,7 +6,7 @@
 
 #include "frontend/nn/initial_values.h"
 #include "frontend/nn/shapes_only.h"
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 #include "frontend/record.h"
 #include "fusejit/nn/init.h"
 #include "ir/base/check.h"

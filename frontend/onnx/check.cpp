@@ -148,22 +148,36 @@ std::string printable(const std::string& name) {
 }
 
 void Problems::add(const Node& node, const std::string& reason, bool wrong) {
+  wrong_ |= wrong;
+  const std::string op = printable(node.op);
+  const auto same = std::find_if(problems_.begin(), problems_.end(),
+                                 [&](const Problem& p) { return p.op == op && p.reason == reason; });
+  if (same != problems_.end()) {
+    ++same->more;
+    return;
+  }
   const std::string name = node.name.empty() ? "a node without a name" : printable(node.name);
-  add(fmt::format("{} ({})", name, printable(node.op)), reason, wrong);
+  problems_.push_back({fmt::format("{} ({})", name, op), op, reason});
 }
 
 void Problems::add(const std::string& what, const std::string& reason, bool wrong) {
-  sentences_.push_back(fmt::format("{}: {}", what, reason));
+  problems_.push_back({what, "", reason});
   wrong_ |= wrong;
 }
 
 void Problems::throw_if_any() const {
-  if (sentences_.empty()) return;
-  const std::size_t listed = std::min(sentences_.size(), kMostListed);
+  if (problems_.empty()) return;
+  std::size_t parts = problems_.size();
+  for (const Problem& p : problems_) parts += p.more;
+  const std::size_t listed = std::min(problems_.size(), kMostListed);
   std::string text = fmt::format("{}: {} of the model cannot be meant: ", graph_.source,
-                                 sentences_.size() == 1 ? "one part" : fmt::format("{} parts", sentences_.size()));
-  for (std::size_t i = 0; i < listed; ++i) text += (i > 0 ? "; " : "") + sentences_[i];
-  if (listed < sentences_.size()) text += fmt::format("; and {} more", sentences_.size() - listed);
+                                 parts == 1 ? "one part" : fmt::format("{} parts", parts));
+  for (std::size_t i = 0; i < listed; ++i) {
+    const Problem& p = problems_[i];
+    text += fmt::format("{}{}{}: {}", i > 0 ? "; " : "", p.what,
+                        p.more > 0 ? fmt::format(" and {} more of this op", p.more) : "", p.reason);
+  }
+  if (listed < problems_.size()) text += fmt::format("; and {} more reasons", problems_.size() - listed);
   if (wrong_) throw UserError(text);
   throw UnsupportedError(text);
 }

@@ -70,20 +70,25 @@ struct Graph {
 // Nodes are as in the file, without rows. frontend/onnx/wire, or what says that this build has none of it.
 Graph read_model(const std::string& path);
 
-// What cannot be meant: of each node one reason.
+// What cannot be meant: of each node one reason. Nodes of one op that have the same reason are named once, by the
+// first.
 class Problems {
  public:
   explicit Problems(const Graph& graph) : graph_(graph) {}
   // wrong: the file or the caller is; else it is right, but not possible yet.
   void add(const Node& node, const std::string& reason, bool wrong);
   void add(const std::string& what, const std::string& reason, bool wrong);
-  bool empty() const { return sentences_.empty(); }
+  bool empty() const { return problems_.empty(); }
   // Throws one UserError, or UnsupportedError if nothing is wrong, that lists them.
   void throw_if_any() const;
 
  private:
+  struct Problem {
+    std::string what, op, reason;  // op: "" if it is no node
+    std::size_t more = 0;          // nodes of this op with this reason, besides the first
+  };
   const Graph& graph_;
-  std::vector<std::string> sentences_;
+  std::vector<Problem> problems_;
   bool wrong_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "fusejit/averaged_model.h"
+#include "fusejit/optim/averaged_model.h"
 
 #include <map>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "fusejit/grad_scaler.h"
+#include "fusejit/optim/grad_scaler.h"
 
 #include <algorithm>
 #include <cmath>

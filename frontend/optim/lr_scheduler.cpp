@@ -1,6 +1,6 @@
 // Schedules: each is a function of t and a base; those that hold others call their functions, so that a schedule's
 // whole state is t and the bases.
-#include "fusejit/lr_scheduler.h"
+#include "fusejit/optim/lr_scheduler.h"
 
 #include <algorithm>
 #include <cmath>

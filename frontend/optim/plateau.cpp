@@ -6,7 +6,7 @@
 
 #include "frontend/nn/check_state.h"
 #include "frontend/optim/settings.h"
-#include "fusejit/lr_scheduler.h"
+#include "fusejit/optim/lr_scheduler.h"
 #include "ir/base/check.h"
 
 namespace fusejit::optim {

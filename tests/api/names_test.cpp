@@ -1,5 +1,5 @@
 // What a user's program is called in what people read: FUSEJIT_DUMP, the recorded nodes. Names of plans:
-// tests/unit/scheduler/naming_test.cpp.
+// tests/unit/scheduler/names/naming_test.cpp.
 #include <gtest/gtest.h>
 
 #include <regex>

@@ -5,7 +5,7 @@
 #include "frontend/io/files.h"
 #include "frontend/io/npy.h"
 #include "frontend/record.h"
-#include "fusejit/dataset.h"
+#include "fusejit/data/dataset.h"
 #include "ir/base/check.h"
 
 namespace fusejit::data {

@@ -1,7 +1,7 @@
 // The binary version of https://www.cs.toronto.edu/~kriz/cifar.html: labels of a byte each, then 1024 bytes of red, of
 // green and of blue, row by row.
 #include "frontend/io/files.h"
-#include "fusejit/dataset.h"
+#include "fusejit/data/dataset.h"
 #include "ir/base/check.h"
 
 namespace fusejit::data {

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <tuple>
 
-#include "fusejit/dataset.h"
+#include "fusejit/data/dataset.h"
 #include "ir/base/check.h"
 
 namespace fusejit::data {

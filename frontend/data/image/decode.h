@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "fusejit/image.h"
+#include "fusejit/data/image.h"
 
 namespace fusejit::data {
 

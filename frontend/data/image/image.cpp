@@ -1,5 +1,5 @@
 // Which decoder, what a header may claim, and the channels that are asked for.
-#include "fusejit/image.h"
+#include "fusejit/data/image.h"
 
 #include <cstring>
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fusejit/image.h"
+#include "fusejit/data/image.h"
 #include "ir/base/check.h"
 
 namespace fusejit::data {

@@ -6,7 +6,7 @@
 #include "frontend/context.h"
 #include "frontend/data/loader/prefetch.h"
 #include "frontend/evaluation/evaluation.h"
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 #include "frontend/record.h"
 #include "frontend/state.h"
 #include "fusejit/data.h"

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "fusejit/dataset.h"
+#include "fusejit/data/dataset.h"
+#include "fusejit/data/transforms.h"
 #include "fusejit/tensor.h"
-#include "fusejit/transforms.h"
 
 namespace fusejit::data {
 

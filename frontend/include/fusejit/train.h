@@ -31,9 +31,9 @@
 #include <utility>
 #include <vector>
 
-#include "fusejit/grad_scaler.h"
 #include "fusejit/module.h"
 #include "fusejit/optim.h"
+#include "fusejit/optim/grad_scaler.h"
 
 namespace fusejit {
 

@@ -1,5 +1,5 @@
 // Scaled losses: the same updates where nothing overflows, none at all where something does, and the scale's way.
-#include "fusejit/grad_scaler.h"
+#include "fusejit/optim/grad_scaler.h"
 
 #include <gtest/gtest.h>
 

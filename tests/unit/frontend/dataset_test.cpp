@@ -1,5 +1,5 @@
 // Datasets: folders of images, CIFAR's records, IDX, NumPy arrays and tensors, and parts of others.
-#include "fusejit/dataset.h"
+#include "fusejit/data/dataset.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // Decoded and resized pixels beside Pillow's (tests/reference/recording/images.py), and damaged, lying and foreign
 // files.
-#include "fusejit/image.h"
+#include "fusejit/data/image.h"
 
 // jpeglib.h needs <cstdio> in front of it.
 // clang-format off

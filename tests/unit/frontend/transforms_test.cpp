@@ -1,5 +1,5 @@
 // Transforms: what they make of images by hand, and that what they draw depends on (seed, epoch, example) alone.
-#include "fusejit/transforms.h"
+#include "fusejit/data/transforms.h"
 
 #include <gtest/gtest.h>
 

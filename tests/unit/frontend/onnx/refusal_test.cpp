@@ -61,6 +61,16 @@ TEST_F(OnnxRefusals, ListAllNodesAtOnce) {
       << text;
 }
 
+TEST_F(OnnxRefusals, NameOneNodeOfEachOpAndReason) {
+  const std::string text = refusal<UnsupportedError>(
+      model(graph(all(node("Loop", {"x"}, {"a"}, "", "/first/Loop"), node("Scan", {"a"}, {"b"}, "", "/Scan"),
+                      node("Loop", {"b"}, {"c"}, "", "/second/Loop"), node("Loop", {"c"}, {"y"}, "", "/third/Loop")))));
+  EXPECT_TRUE(holds(text,
+                    "4 parts of the model cannot be meant: /first/Loop (Loop) and 2 more of this op: there is no such "
+                    "op here; /Scan (Scan): there is no such op here"))
+      << text;
+}
+
 TEST_F(OnnxRefusals, SayWhatShapesDoNotFit) {
   const std::string weight = initializer("w", {3, 2}, kFloat, std::string(24, '\0'));
   const std::string text =

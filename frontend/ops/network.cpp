@@ -1,8 +1,8 @@
 // The convolutions, products, pools, norms and losses of fusejit/ops.h.
 #include <string_view>
 
+#include "frontend/ops/window.h"
 #include "frontend/record.h"
-#include "frontend/window.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"
 

@@ -1,4 +1,4 @@
-#include "frontend/random.h"
+#include "frontend/ops/random.h"
 
 #include <cmath>
 #include <numbers>

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "fusejit/image.h"
+#include "fusejit/data/image.h"
 #include "fusejit/tensor.h"
 
 namespace fusejit::data {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 #include "frontend/record.h"
 #include "fusejit/ops.h"
 #include "ir/base/check.h"

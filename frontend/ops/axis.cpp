@@ -1,4 +1,4 @@
-#include "frontend/axis.h"
+#include "frontend/ops/axis.h"
 
 #include <algorithm>
 #include <numeric>
