@@ -71,11 +71,13 @@ struct Planned {
   Plan plan;
   ir::Graph graph;
 };
-Planned plan_with_less(const ir::Graph& ready, const ir::Graph& recorded, const PlanOptions& options) {
+Planned plan_with_less(const ir::Graph& ready, const ir::Graph& recorded, const PlanOptions& asked) {
   constexpr int kTries = 6;
-  const std::int64_t limit = options.memory_limit.bytes;
-  const bool least = options.memory_limit.is_least();
-  Planned smallest{plan_of(ready, recorded, options), ready};
+  const std::int64_t limit = asked.memory_limit.bytes;
+  const bool least = asked.memory_limit.is_least();
+  PlanOptions options = asked;
+  options.concat_in_place = false;
+  Planned smallest{plan_of(ready, recorded, asked), ready};
   std::int64_t smallest_bytes = memory_use(smallest.plan).total();
   if (!least && smallest_bytes <= limit) return smallest;
   const Activations activations(ready, options.target,

@@ -20,6 +20,9 @@ struct PlanOptions {
   // What a run needs at once (report/memory.h) is no more than this, by computing values of the forward pass again for
   // the backward pass: as few as it takes. UserError where that is not enough, with the least that is. Only with rules.
   MemoryLimit memory_limit = {};
+  // What is computed for a concatenation is stored in its memory, where that can be. Never under a memory limit that
+  // values have to be computed again for, whose model knows values with memory of their own.
+  bool concat_in_place = true;
   // A group whose kernel cannot be made is made from its parts (Plan::fallbacks). Never in strict mode, nor with a
   // `reschedule`.
   bool fall_back = true;

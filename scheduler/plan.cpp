@@ -23,7 +23,8 @@ bool Plan::is_derivation(int s) const {
 std::int64_t live_arena_bytes_after(const Plan& plan, int step) {
   std::int64_t total = 0;
   for (const PlanValue& value : plan.values) {
-    if (value.storage == Storage::arena && value.first_step <= step && value.last_step > step) total += value.bytes;
+    if (value.storage == Storage::arena && value.inside < 0 && value.first_step <= step && value.last_step > step)
+      total += value.bytes;
   }
   return total;
 }

@@ -37,6 +37,7 @@ struct PlanValue {
   std::int64_t offset = -1;             // arena
   std::vector<std::byte> data;          // constant
   int first_step = -1, last_step = -1;  // written by (-1: before the plan), last used by
+  int inside = -1;                      // arena: the value in whose memory it lies, with gaps
 };
 
 // What a library may do in one call, in place of the kernel that says what it means.

@@ -145,6 +145,7 @@ class PlanParser {
     value.offset = number(kMaxBytes);
     if (nowhere && value.offset != 1) Lexer::fail(place, "an offset is a number, or -1: none");
     if (nowhere) value.offset = -1;
+    if (tokens_.accept("in")) value.inside = static_cast<int>(number(std::numeric_limits<int>::max()));
   }
 
   void constant(PlanValue& value) {

@@ -9,7 +9,8 @@
 //             | "parameters" [n {"," n}] | "return" [n {"," n}]
 //             | "parts" "@"name "group" ":" "sentence"
 //             | "refused" code "producer" "->" "consumer" "," n "bytes" ":" "sentence"
-//   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n | "constant" "[" literals "]"
+//   storage  := "argument" n | "donated" n | "result" n | "derived" n | "arena" n ["in" n]
+//             | "constant" "[" literals "]"
 //   life     := "unused" | "until" step | "steps" step ".." step
 //
 // A schedule is written as schedule/schedule.h says. A step's name is that of its layer, whose path is behind "in", and
@@ -57,7 +58,7 @@ std::string storage_text(const PlanValue& value) {
     case Storage::constant:
       return constant_text(value);
     case Storage::arena:
-      return fmt::format("arena {}", value.offset);
+      return fmt::format("arena {}{}", value.offset, value.inside < 0 ? "" : fmt::format(" in {}", value.inside));
   }
   return "";
 }

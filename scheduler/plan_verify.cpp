@@ -1,8 +1,10 @@
 // What every Plan obeys, whoever made it:
 //   P1 typed      a step has a value for every buffer of its kernel, of its dtype and size, and none twice
-//   P2 apart      arena values that are alive together do not overlap, work included, and lie inside the arena
-//   P3 order      a value is used between its first step and its last, and its first step only writes it, unless it
-//                 comes from outside
+//   P2 apart      arena values that are alive together do not overlap, work included, and lie inside the arena; what
+//   lies
+//                 in the memory of another begins in it, and lives while that does
+//   P3 order      a value is used between its first step and its last, and its first step only writes it, or a part of
+//                 it, unless it comes from outside
 //   P4 outside    arguments and constants are only read; a constant has its bytes
 //   P5 door       every parameter and result has storage of its own kind, with its number
 //   P6 library    what a library may do in place of a kernel is a graph with one result, on values of the step
@@ -90,7 +92,8 @@ class Verifier {
         value.storage == Storage::argument || value.storage == Storage::donated || value.storage == Storage::constant;
     if (s < value.first_step || s > value.last_step)
       fail("P3", "step {} @{} uses {} outside its life", s, step.kernel->name, value.label);
-    if (reads && !outside && s == value.first_step)
+    const bool part = value.inside >= 0 && (memory.kind == ir::MemKind::update || was_written_before(s, value));
+    if (reads && !part && !outside && s == value.first_step)
       fail("P3", "step {} @{} reads {} before it is written", s, step.kernel->name, value.label);
     if (writes && outside && value.storage != Storage::donated)
       fail("P4", "step {} @{} writes {}", s, step.kernel->name, value.label);
@@ -104,14 +107,23 @@ class Verifier {
     if (v.last_step >= 0 && v.last_step < v.first_step) fail("P3", "{} ends before it begins", v.label);
     const bool derived = v.storage == Storage::derived;
     const bool made = v.storage == Storage::result || derived || (v.storage == Storage::arena && v.last_step >= 0);
-    if (made && !is_used_by(v.first_step, id)) fail("P3", "nothing writes {}", v.label);
+    if (made && !is_used_by(v.first_step, id) && !holds_another(id)) fail("P3", "nothing writes {}", v.label);
     if (derived) check_derivation(v, id);
+    if (v.inside >= 0) check_inside(v, value(v.inside));
     if (v.storage == Storage::constant && static_cast<std::int64_t>(v.data.size()) != v.bytes)
       fail("P4", "{} has {} bytes of data", v.label, v.data.size());
     const bool takes = v.storage == Storage::argument || v.storage == Storage::donated;
     if (takes && !stands(plan_.parameters, v.index, id)) fail("P5", "{} is not parameter {}", v.label, v.index);
     if (v.storage == Storage::result && !stands(plan_.results, v.index, id))
       fail("P5", "{} is not result {}", v.label, v.index);
+  }
+  // Some of the memory that it lies in.
+  bool was_written_before(int s, const PlanValue& v) const { return value(v.inside).first_step < s; }
+  void check_inside(const PlanValue& v, const PlanValue& around) const {
+    const bool begins = v.offset >= around.offset && v.offset < around.offset + around.bytes;
+    const bool lives = v.first_step >= around.first_step && v.last_step <= around.last_step;
+    if (around.storage != Storage::arena || around.inside >= 0 || v.storage != Storage::arena || !begins || !lives)
+      fail("P2", "{} is not inside {}", v.label, around.label);
   }
   void check_derivation(const PlanValue& v, int id) const {
     for (const int other : plan_.steps[static_cast<std::size_t>(v.first_step)].values) {
@@ -120,6 +132,9 @@ class Verifier {
       if (other != id && !its_source && used.storage != Storage::constant)
         fail("P7", "{} depends on {}, not on parameter {} alone", v.label, used.label, v.index);
     }
+  }
+  bool holds_another(int id) const {
+    return std::any_of(plan_.values.begin(), plan_.values.end(), [&](const PlanValue& v) { return v.inside == id; });
   }
   bool is_used_by(int s, int id) const {
     if (s < 0 || s >= steps_) return false;
@@ -150,7 +165,7 @@ class Verifier {
     };
     std::vector<Range> ranges;
     for (const PlanValue& v : plan_.values) {
-      if (v.storage == Storage::arena && v.bytes > 0 && v.last_step >= 0)
+      if (v.storage == Storage::arena && v.bytes > 0 && v.last_step >= 0 && v.inside < 0)
         ranges.push_back({v.offset, v.bytes, v.first_step, v.last_step, v.label});
     }
     for (int s = 0; s < steps_; ++s) {

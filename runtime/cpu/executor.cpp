@@ -223,9 +223,9 @@ class Run {
 
   void poison_freed(int s) {
     for (std::size_t v = 0; v < plan_.values.size(); ++v) {
-      if (value(static_cast<int>(v)).storage == Storage::arena && value(static_cast<int>(v)).last_step == s) {
-        fill_nan(addresses_[v], value(static_cast<int>(v)).bytes);
-      }
+      const scheduler::PlanValue& freed = value(static_cast<int>(v));
+      if (freed.storage == Storage::arena && freed.inside < 0 && freed.last_step == s)
+        fill_nan(addresses_[v], freed.bytes);
     }
   }
 

@@ -15,6 +15,7 @@
 #include "scheduler/draft/both_gradients.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/fuse.h"
+#include "scheduler/fuse/homes.h"
 #include "scheduler/lower/lower.h"
 #include "scheduler/names/steps.h"
 
@@ -46,7 +47,8 @@ class FusedDraft {
         in_place_(in_place),
         alone_(alone),
         steps_(steps),
-        grouping_(make_groups(graph, options.target, options.supports, alone, options.rules)) {}
+        grouping_(make_groups(graph, options.target, options.supports, alone, options.rules,
+                              options.concat_in_place && options.target.isa != Isa::cuda)) {}
 
   Draft run() {
     drop_unread();
@@ -80,6 +82,7 @@ class FusedDraft {
           for (const Access& access : grouping_.accesses[at(node)]) {
             if (grouping_.group_of[at(access.node)] == g) continue;
             needed[at(access.node)] = true;
+            for (const int part : stored_parts(graph_, grouping_, access.node)) needed[at(part)] = true;
             readers_[at(access.node)].push_back({g, &access});
           }
         }
@@ -159,7 +162,8 @@ class FusedDraft {
     for (int v = 0; v < graph_.value_count(); ++v) {
       const ir::Node& node = *graph_.value(v);
       const bool parameter = node.op == ir::Op::parameter, constant = node.op == ir::Op::constant;
-      if (!parameter && !constant && grouping_.group_of[at(v)] < 0) continue;
+      const Home& home = grouping_.homes[at(v)];
+      if (!parameter && !constant && grouping_.group_of[at(v)] < 0 && home.root < 0) continue;
       DraftValue value{parameter  ? DraftKind::parameter
                        : constant ? DraftKind::constant
                                   : DraftKind::temporary,
@@ -173,9 +177,16 @@ class FusedDraft {
         ir::op_def(node.op).evaluate({node, {}, array});
         value.data = std::move(array.bytes);
       }
+      if (home.root >= 0) value.bytes = memory_bytes(graph_, grouping_, home.root);
       value_of_[at(v)] = static_cast<int>(draft_.values.size());
       plan_owned_[at(v)] = value.kind == DraftKind::temporary;
       draft_.values.push_back(std::move(value));
+    }
+    for (std::size_t v = 0; v < value_of_.size(); ++v) {
+      const Home& home = grouping_.homes[v];
+      if (home.root < 0 || home.root == static_cast<int>(v)) continue;
+      DraftValue& value = draft_.values[at(value_of_[v])];
+      value.inside = value_of_[at(home.root)], value.from = bytes(value.dtype, home.channel);
     }
   }
 
@@ -197,12 +208,13 @@ class FusedDraft {
 
   // A value that this group reads for the last time, element by element, and that `node` may overwrite.
   int overwritable(int g, int node, const std::map<int, int>& taken) const {
+    if (grouping_.homes[at(node)].root >= 0) return -1;
     const Type& type = graph_.value(node).type();
     if (seen_over(grouping_.groups[at(g)].domain, type) != type) return -1;  // it would be read at another index
     const bool is_result = is_result_[at(node)];
     for (const int candidate : last_read(g, node)) {
       const std::size_t v = at(candidate);
-      if (value_of_[v] < 0) continue;
+      if (value_of_[v] < 0 || grouping_.homes[v].root >= 0) continue;
       const bool donated = v < options_.donated.size() && options_.donated[v];
       const bool parameter = v < graph_.parameters().size();
       if (parameter ? !(donated && is_result) : is_result) continue;
@@ -256,6 +268,10 @@ class FusedDraft {
     for (const auto& [node, over] : context.in_place) {
       overwrites.push_back({value_of_[at(over)], label(graph_, node)});
       value_of_[at(node)] = value_of_[at(over)], plan_owned_[at(node)] = plan_owned_[at(over)];
+    }
+    for (const auto* list : {&group.stores, &group.copies}) {
+      for (const int node : *list)
+        if (grouping_.homes[at(node)].root >= 0) overwrites.push_back({value_of_[at(node)], label(graph_, node)});
     }
     const int first_extra = static_cast<int>(draft_.values.size());
     for (const ExtraValue& extra : lowered.extras) {

@@ -60,13 +60,20 @@ class Joiner {
     for_each_use(step, [&](int v, ir::MemKind kind) { readers_[at(v)] += kind == ir::MemKind::write ? 0 : by; });
   }
 
+  // Parts of a concatenation count as all of it.
+  int memory_of(int v) const {
+    const int around = draft_.values[at(v)].inside;
+    return around >= 0 ? around : v;
+  }
+
   // What step `s` leaves behind.
   void settle(int s) {
     bool fixed = true;
     for_each_use(step(s),
                  [&](int v, ir::MemKind kind) { fixed = fixed && (kind == ir::MemKind::write || is_fixed_[at(v)]); });
     for_each_use(step(s), [&](int v, ir::MemKind kind) {
-      if (kind != ir::MemKind::read) writer_[at(v)] = s, is_fixed_[at(v)] = fixed;
+      if (kind == ir::MemKind::read) return;
+      writer_[at(v)] = writer_[at(memory_of(v))] = s, is_fixed_[at(v)] = fixed;
     });
   }
 
@@ -74,7 +81,7 @@ class Joiner {
   int last_producer(int s) const {
     int last = -1;
     for_each_use(step(s), [&](int v, ir::MemKind kind) {
-      if (kind != ir::MemKind::write) last = std::max(last, writer_[at(v)]);
+      if (kind != ir::MemKind::write) last = std::max({last, writer_[at(v)], writer_[at(memory_of(v))]});
     });
     return last;
   }
@@ -93,11 +100,11 @@ class Joiner {
     if (std::all_of(made_of.begin(), made_of.end(), [&](int v) { return is_fixed_[at(v)]; })) return false;
     // b moves up to a: what it overwrites must not be read in between.
     std::set<int> overwritten;
-    for (const Overwritten& one : step(b).overwrites) overwritten.insert(one.value);
+    for (const Overwritten& one : step(b).overwrites) overwritten.insert(memory_of(one.value));
     for (int s = a + 1; s < b && !overwritten.empty(); ++s) {
       if (gone_[at(s)]) continue;
       for (const int v : step(s).values)
-        if (overwritten.contains(v)) return false;
+        if (overwritten.contains(memory_of(v))) return false;
     }
     return true;
   }

@@ -51,12 +51,15 @@ class Chooser {
       : graph_(graph),
         target_(target),
         rules_(rules),
+        homes_(grouping.homes),
         refusals_(grouping.refusals),
         stored_(static_cast<std::size_t>(graph.value_count())),
         is_result_(stored_.size()),
         costs_(stored_.size()),
         users_(stored_.size()) {
     std::copy(alone.begin(), alone.end(), stored_.begin());
+    for (std::size_t v = 0; v < grouping.homes.size(); ++v)
+      if (grouping.homes[v].root >= 0) stored_[v] = true;
   }
 
   void run(Grouping& grouping) {
@@ -241,6 +244,7 @@ class Chooser {
   // who read it in the backward pass.
   bool is_needed_before(int value, const std::set<int>& leaves) const {
     if (value < static_cast<int>(graph_.parameters().size()) || graph_.value(value)->region > 0) return true;
+    if (!homes_.empty() && homes_[at(value)].is_whole) return true;  // no kernel has all of its elements
     std::set<int> seen;
     std::vector<int> open(leaves.upper_bound(value), leaves.end());
     while (!open.empty() && seen.size() < kMostLookedAt) {
@@ -299,6 +303,7 @@ class Chooser {
   const ir::Graph& graph_;
   const Target& target_;
   const Rules rules_;
+  const std::vector<Home>& homes_;  // by node; empty: none
   std::vector<Refused>& refusals_;
   std::vector<bool> stored_, is_result_;
   std::vector<Cost> costs_;

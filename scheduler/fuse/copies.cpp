@@ -73,6 +73,8 @@ class Joiner {
   // Each element of what it stores is computed from others at the same place, and from vectors and numbers.
   bool is_chain(const Group& chain) const {
     if (chain.anchor >= 0 || !chain.reductions.empty() || !chain.finals.empty()) return false;
+    const auto has_home = [&](int v) { return grouping_.homes[at(v)].root >= 0; };
+    if (std::any_of(chain.stores.begin(), chain.stores.end(), has_home)) return false;  // others read the whole
     const std::vector<int> nodes = computed_nodes(graph_, grouping_.stored, chain);
     return std::all_of(nodes.begin(), nodes.end(), [&](int v) {
       const ir::Family family = ir::op_def(graph_.value(v)->op).family;

@@ -14,6 +14,7 @@
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
 #include "scheduler/fuse/copies.h"
+#include "scheduler/fuse/homes.h"
 #include "scheduler/fuse/links.h"
 #include "scheduler/fuse/masks.h"
 #include "scheduler/fuse/may_fuse.h"
@@ -28,8 +29,9 @@ std::size_t at(int i) { return static_cast<std::size_t>(i); }
 class Grower {
  public:
   Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone,
-         const Rules& rules)
+         const Rules& rules, std::vector<Home> homes)
       : graph_(graph), target_(target), supports_(supports), alone_(alone), rules_(rules), users_(users_of_nodes()) {
+    grouping_.homes = std::move(homes);
     choose_stored(graph, target, alone, rules, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
     grouping_.accesses.resize(at(graph.value_count()));
@@ -38,7 +40,7 @@ class Grower {
 
   Grouping run() {
     for (int v = static_cast<int>(graph_.parameters().size()); v < graph_.value_count(); ++v) {
-      if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant) place(v);
+      if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant && !grouping_.is_in_place(v)) place(v);
     }
     if (rules_.has(Rule::masks)) keep_masks(graph_, target_, users_, links_, grouping_);
     if (rules_.has(Rule::join)) store_in_copies(graph_, target_, alone_, links_, grouping_);
@@ -52,6 +54,8 @@ class Grower {
     const ir::Node& node = *graph_.value(v);
     const Type& domain = domain_of(node);
     const std::vector<Access>& accesses = grouping_.accesses[at(v)] = accesses_of(graph_, grouping_.stored, v, domain);
+    for (const Access& access : accesses)
+      if (grouping_.is_in_place(access.node)) refuse_parts(access.node, v);
     const Candidate candidate{v, domain, accesses};
     std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
     for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);
@@ -86,6 +90,18 @@ class Grower {
       if (i < producers) refuse(group, candidate, verdict);
     }
     open(candidate);
+  }
+
+  // What reads a concatenation in place waits for all who store parts of it.
+  void refuse_parts(int whole, int reader) {
+    for (const int part : stored_parts(graph_, grouping_, whole)) {
+      grouping_.refusals.push_back({part,
+                                    reader,
+                                    {RefusalCode::concatenated, label(graph_, part), label(graph_, reader),
+                                     fmt::format("{} reads all of {}, in whose memory {} is stored",
+                                                 label(graph_, reader), label(graph_, whole), label(graph_, part)),
+                                     graph_.value(part).type().bytes()}});
+    }
   }
 
   // What follows an anchor through a reshape, such as the bias behind a squeeze, can be computed over the anchor's own
@@ -270,18 +286,24 @@ class Grower {
       for (const int view : views_reduced_by(candidate.node)) add_reader(view, group_id);
     }
     for (const Access& access : candidate.accesses) {
-      const int producer = grouping_.group_of[at(access.node)];
-      if (producer >= 0 && producer != group_id) links_.add_producer(group_id, producer);
+      for (const int part : stored_parts(graph_, grouping_, access.node)) {
+        const int producer = grouping_.group_of[at(part)];
+        if (producer >= 0 && producer != group_id) links_.add_producer(group_id, producer);
+      }
       if (as != JoinAs::final) add_reader(access.node, group_id);
     }
   }
 
-  // True if one of the accessed groups other than `group` depends on it.
+  // True if one of the accessed groups other than `group` depends on it, or if what is accessed is whole only when
+  // `group` has stored its part of it.
   bool makes_cycle(int group, const std::vector<Access>& accesses) {
     std::vector<int> accessed;
     for (const Access& access : accesses) {
-      const int other = grouping_.group_of[at(access.node)];
-      if (other >= 0 && other != group) accessed.push_back(other);
+      for (const int part : stored_parts(graph_, grouping_, access.node)) {
+        const int other = grouping_.group_of[at(part)];
+        if (other == group && part != access.node) return true;
+        if (other >= 0 && other != group) accessed.push_back(other);
+      }
     }
     return dependencies_.any_needs(accessed, group);
   }
@@ -341,11 +363,31 @@ class Grower {
   std::map<int, std::vector<int>> readers_;
 };
 
+bool has_concatenations(const ir::Graph& graph) {
+  for (int v = 0; v < graph.value_count(); ++v)
+    if (graph.value(v)->op == ir::Op::concat) return true;
+  return false;
+}
+
 }  // namespace
 
 Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
-                     const std::vector<bool>& alone, const Rules& rules) {
-  return Grower(graph, target, supports, alone, rules).run();
+                     const std::vector<bool>& alone, const Rules& rules, bool in_place) {
+  std::vector<Home> none(at(graph.value_count()));
+  if (in_place && rules.has(Rule::epilogue) && has_concatenations(graph)) {
+    Grouping computed_where_read;
+    choose_stored(graph, target, alone, rules, computed_where_read);
+    // Whether parts can be stored so is known when there are groups; each round refuses one at least, or ends.
+    std::vector<bool> refused(none.size());
+    for (;;) {
+      std::vector<Home> homes = find_homes(graph, alone, computed_where_read, refused);
+      Grouping grouping = Grower(graph, target, supports, alone, rules, std::move(homes)).run();
+      const std::vector<int> unfit = unfit_homes(graph, grouping);
+      if (unfit.empty()) return grouping;
+      for (const int v : unfit) refused[at(v)] = true;
+    }
+  }
+  return Grower(graph, target, supports, alone, rules, std::move(none)).run();
 }
 
 }  // namespace fusejit::scheduler

@@ -29,6 +29,13 @@ struct Refused {
   Refusal refusal;
 };
 
+// Where a value stands in the memory of a concatenation that its parts' kernels write (homes.h).
+struct Home {
+  int root = -1;             // that concatenation, which is part of no other; -1: the value has memory of its own
+  std::int64_t channel = 0;  // of the root that its first one is
+  bool is_whole = false;     // a concatenation: no group stores it, it is there when all of its parts are
+};
+
 struct Grouping {
   std::vector<bool> stored;                   // by node: in memory; everything else is computed where it is used
   std::vector<bool> as_bits;                  // by node: a mask that is kept one bit an element (R8)
@@ -37,6 +44,9 @@ struct Grouping {
   std::vector<Group> groups;                  // in execution order
   std::vector<std::vector<Access>> accesses;  // by node that a group stores: accesses_of()
   std::vector<Refused> refusals;
+  std::vector<Home> homes;  // by node
+
+  bool is_in_place(int node) const { return homes[static_cast<std::size_t>(node)].is_whole; }
 };
 
 // R10: a kernel computes at most so many nodes. Expressions are walked by recursion, and compilers are not linear.

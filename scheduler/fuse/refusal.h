@@ -21,9 +21,10 @@ enum class RefusalCode : std::uint8_t {
   other_kernel,       // the consumer runs with another of its operands, and groups are not joined once begun
   packed,             // weights that a tile reads many times are laid out for it by a kernel before it
   no_kernel,          // no kernel could be made for the two together
-  rule_off            // the rule that would join them is switched off
+  rule_off,           // the rule that would join them is switched off
+  concatenated        // the consumer reads a concatenation, which the producer stores a part of
 };
-inline constexpr int kRefusalCodes = 12;
+inline constexpr int kRefusalCodes = 13;
 
 std::string_view name(RefusalCode code);
 

@@ -39,11 +39,19 @@ Access own_element(const Group& group, int node, const Type& value) {
   return {node, in_memory(seen, point), physical_dims(seen), false};
 }
 
+// What lies in the memory that a value stands in: the concatenation around it, in place, or the value itself.
+const Type& memory_type(const LowerContext& context, int node) {
+  const int root = context.grouping.homes[static_cast<std::size_t>(node)].root;
+  return context.graph.value(root >= 0 ? root : node).type();
+}
+
 // All accesses of a group by value; class-shaped members count as touching no axis in particular.
 std::map<int, std::vector<Access>> group_accesses(const LowerContext& context, const Group& group,
                                                   std::set<int>& class_values) {
   std::map<int, std::vector<Access>> accesses;
-  const auto add = [&](const Access& access) {
+  const auto add = [&](Access access) {
+    if (context.grouping.homes[static_cast<std::size_t>(access.node)].root >= 0)
+      access.dims = physical_dims(memory_type(context, access.node));
     auto& list = accesses[access.node];
     if (std::find(list.begin(), list.end(), access) == list.end()) list.push_back(access);
   };
@@ -136,7 +144,8 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   hooks.is_stored = [this](int node) { return comes_from_memory(node); };
   hooks.load = [this](int node, const std::vector<Index>& physical, bool through_views) -> Arg {
     const Buffer& from = buffer(node);
-    return builder_.load(from.memory, place(from, from.seen ? accesses_.at(node)[0].index : physical), through_views);
+    const std::vector<Index>& index = from.seen ? accesses_.at(node)[0].index : physical;
+    return builder_.load(from.memory, place(from, index), through_views);
   };
   hooks.load_pair = [this](int node, const std::vector<Index>& words) { return load_pair(node, words); };
   hooks.resolve = [this](const Index& index) { return resolve(index); };
@@ -158,6 +167,12 @@ GroupKernel::GroupKernel(const LowerContext& context, const Group& group, bool m
   expression_ = std::make_unique<Expression>(context_.graph, builder_, hooks);
 }
 
+// Of what lies in a concatenation, the first channel may not.
+bool GroupKernel::begins_on_line(int node) const {
+  const Home& home = context_.grouping.homes[static_cast<std::size_t>(node)];
+  return home.channel * bits(context_.graph.value(node).type().dtype) % (64 * 8) == 0;
+}
+
 GroupKernel::Buffer& GroupKernel::buffer(int node) {
   int value = node;
   const auto alias = context_.in_place.find(node);
@@ -167,7 +182,8 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   const auto contains = [](const std::vector<int>& in, int n) {
     return std::find(in.begin(), in.end(), n) != in.end();
   };
-  const Type& own = context_.graph.value(value).type();
+  const bool in_home = context_.grouping.homes[static_cast<std::size_t>(node)].root >= 0;
+  const Type& own = memory_type(context_, value);
   const auto& list = accesses_[node];
   Buffer made;
   made.seen = list.size() == 1 && list[0].dims != physical_dims(own);
@@ -175,10 +191,11 @@ GroupKernel::Buffer& GroupKernel::buffer(int node) {
   made.declaration = list.size() == 1 ? declare(space_, type, list[0]) : declare_unmerged(type);
   const bool written = contains(group_.stores, node) || contains(group_.reductions, node) ||
                        contains(group_.finals, node) || contains(group_.copies, node);
-  bool updated = alias != context_.in_place.end();
+  bool updated = alias != context_.in_place.end() || (written && in_home);  // others write what lies between
   for (const auto& [output, input] : context_.in_place) updated |= input == value && (contains(group_.stores, output));
   // What a device allocates is aligned; on the CPU a caller's buffer may start anywhere.
-  const bool aligned = context_.target.isa == Isa::cuda || context_.plan_owned[static_cast<std::size_t>(value)];
+  const bool aligned = (context_.target.isa == Isa::cuda || context_.plan_owned[static_cast<std::size_t>(value)]) &&
+                       begins_on_line(value);
   const std::int64_t align = aligned ? 64 : 0;
   made.memory = builder_.buffer(updated   ? MemKind::update
                                 : written ? MemKind::write
@@ -196,12 +213,13 @@ ir::MemId GroupKernel::extra_buffer(MemKind access, DType dtype, std::vector<std
 
 // A value that the plan places, so that its words are aligned; nothing here writes it, and only the anchor reads it.
 void GroupKernel::read_pairs(int node) {
-  const Type& type = context_.graph.value(node).type();
+  const Type &own = context_.graph.value(node).type(), &type = memory_type(context_, node);
+  const auto is_odd = [](const Type& t) { return innermost_dim(t) < 0 || t.shape[innermost_dim(t)] % 2 != 0; };
   const auto is_it = [node](const auto& alias) { return alias.first == node || alias.second == node; };
   const std::span<const int> operands = context_.graph.operands(group_.anchor);
-  if (bits(type.dtype) != 16 || innermost_dim(type) < 0 || type.shape[innermost_dim(type)] % 2 != 0 ||
-      !comes_from_memory(node) || !context_.plan_owned[static_cast<std::size_t>(node)] ||
-      read_by_elements_.contains(node) || std::any_of(context_.in_place.begin(), context_.in_place.end(), is_it) ||
+  if (bits(type.dtype) != 16 || is_odd(own) || is_odd(type) || !comes_from_memory(node) || !begins_on_line(node) ||
+      !context_.plan_owned[static_cast<std::size_t>(node)] || read_by_elements_.contains(node) ||
+      std::any_of(context_.in_place.begin(), context_.in_place.end(), is_it) ||
       std::count(operands.begin(), operands.end(), node) != 1 || buffers_.contains(node))
     return;
   std::vector<std::int64_t> dims = physical_dims(type);
@@ -373,7 +391,8 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at, ir::PrefetchKind ki
 
 bool GroupKernel::is_own_element(int node, const std::vector<Access>& accesses) const {
   const Type seen = seen_over(group_.domain, context_.graph.value(node).type());
-  return accesses.size() == 1 && accesses[0].dims == physical_dims(seen) &&
+  const bool has_home = context_.grouping.homes[static_cast<std::size_t>(node)].root >= 0;
+  return accesses.size() == 1 && (has_home || accesses[0].dims == physical_dims(seen)) &&
          is_identity(accesses[0], group_.domain, seen);
 }
 

@@ -93,6 +93,7 @@ class GroupKernel {
     bool seen = false;  // in the domain's shape (seen_over), not its own
   };
   Buffer& buffer(int node);
+  bool begins_on_line(int node) const;
   std::vector<ir::Index> place(const Buffer& buffer, const std::vector<ir::Index>& physical) const;
   ir::ValueId load_pair(int node, const std::vector<ir::Index>& words);
   ir::Index resolve(const ir::Index& index) const;

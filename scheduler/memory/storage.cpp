@@ -17,6 +17,8 @@ void drop_unused(Draft& draft) {
   for (const PlanStep& step : draft.steps)
     for (const int v : step.values) used[static_cast<std::size_t>(v)] = true;
   for (const int v : draft.results) used[static_cast<std::size_t>(v)] = true;
+  for (std::size_t v = 0; v < used.size(); ++v)
+    if (used[v] && draft.values[v].inside >= 0) used[static_cast<std::size_t>(draft.values[v].inside)] = true;
   std::vector<int> moved(used.size(), -1);
   std::vector<DraftValue> kept;
   for (std::size_t v = 0; v < used.size(); ++v) {
@@ -25,6 +27,8 @@ void drop_unused(Draft& draft) {
     kept.push_back(std::move(draft.values[v]));
   }
   draft.values = std::move(kept);
+  for (DraftValue& value : draft.values)
+    if (value.inside >= 0) value.inside = moved[static_cast<std::size_t>(value.inside)];
   for (PlanStep& step : draft.steps) {  // a library's values are some of its kernel's
     for (int& v : step.values) v = moved[static_cast<std::size_t>(v)];
     for (Overwritten& overwritten : step.overwrites)
@@ -89,7 +93,7 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rule
     planned.storage = value.kind == DraftKind::parameter  ? Storage::argument
                       : value.kind == DraftKind::constant ? Storage::constant
                                                           : Storage::arena;
-    planned.index = value.parameter;
+    planned.index = value.parameter, planned.inside = value.inside;
     planned.first_step = value.kind == DraftKind::temporary ? end : -1;
     plan.values.push_back(std::move(planned));
   }
@@ -104,6 +108,12 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rule
       value.first_step = std::min(value.first_step, s), value.last_step = std::max(value.last_step, s);
     }
   }
+  for (const PlanValue& value : plan.values) {
+    if (value.inside < 0) continue;
+    PlanValue& around = plan.values[static_cast<std::size_t>(value.inside)];
+    around.first_step = std::min(around.first_step, value.first_step);
+    around.last_step = std::max(around.last_step, value.last_step);
+  }
   plan.results = draft.results;
   for (std::size_t r = 0; r < plan.results.size(); ++r) {
     PlanValue& value = plan.values[static_cast<std::size_t>(plan.results[r])];
@@ -115,7 +125,7 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rule
   if (!fixed.empty()) find_derived(plan, fixed);
   std::vector<ArenaBlock> blocks;
   for (PlanValue& value : plan.values) {
-    if (value.storage == Storage::arena && value.bytes > 0)
+    if (value.storage == Storage::arena && value.bytes > 0 && value.inside < 0)
       blocks.push_back({value.bytes, value.first_step, value.last_step, &value.offset});
   }
   for (int s = 0; s < end; ++s) {
@@ -123,6 +133,11 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rule
     if (step.work_bytes > 0) blocks.push_back({step.work_bytes, s, s, &step.work_offset});
   }
   plan.arena_bytes = place(std::move(blocks), end);
+  for (std::size_t v = 0; v < plan.values.size(); ++v) {
+    PlanValue& value = plan.values[v];
+    if (value.inside >= 0)
+      value.offset = plan.values[static_cast<std::size_t>(value.inside)].offset + draft.values[v].from;
+  }
   return plan;
 }
 

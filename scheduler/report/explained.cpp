@@ -1,11 +1,14 @@
 #include "scheduler/report/explained.h"
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "ir/base/check.h"
+#include "ir/kernel/cost/cost.h"
 #include "scheduler/contents.h"
 #include "scheduler/uses.h"
 
@@ -14,18 +17,59 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
+// Concatenations, and what lies in their memory.
+std::vector<bool> values_in_parts(const Plan& plan) {
+  std::vector<bool> in_parts(plan.values.size());
+  for (std::size_t v = 0; v < in_parts.size(); ++v) {
+    const int around = plan.values[v].inside;
+    if (around >= 0) in_parts[v] = in_parts[at(around)] = true;
+  }
+  return in_parts;
+}
+
+// found(concatenation, read, written) for each in whose memory the step reads channels, or writes them.
+template <class F>
+void for_each_part(const Plan& plan, const PlanStep& step, const std::vector<bool>& in_parts, F&& found) {
+  if (std::none_of(step.values.begin(), step.values.end(), [&](int v) { return in_parts[at(v)]; })) return;
+  std::map<ir::MemId, int> value_of;
+  auto value = step.values.begin();
+  for (const ir::KernelParam& param : step.kernel->params)
+    if (param.memory >= 0) value_of[param.memory] = *value++;
+  for (const ir::MemoryTraffic& one : ir::traffic(*step.kernel)) {
+    const auto of = value_of.find(one.memory);
+    if (of == value_of.end() || !in_parts[at(of->second)]) continue;
+    const PlanValue& within = plan.values[at(of->second)];
+    const int whole = within.inside >= 0 ? within.inside : of->second;
+    const std::int64_t first = (within.offset - plan.values[at(whole)].offset) * 8 / bits(within.dtype);
+    // Words have two elements each.
+    const std::int64_t elements = bits(step.kernel->memories[at(one.memory)].dtype) / bits(within.dtype);
+    const auto channels = [&](const ir::Columns& c) {
+      return ir::Columns{first + c.low * elements, first + (c.high + 1) * elements - 1};
+    };
+    found(whole, channels(one.read), channels(one.written));
+  }
+}
+
 }  // namespace
 
 std::vector<Edge> edges_of(const Plan& plan) {
   std::vector<Edge> edges;
   std::vector<int> writer(plan.values.size(), -1);  // the last one, since values are overwritten in place
+  const std::vector<bool> in_parts = values_in_parts(plan);
+  std::map<int, std::vector<std::pair<int, ir::Columns>>> writers;  // of a concatenation: steps, and what they wrote
   for (int s = 0; s < static_cast<int>(plan.steps.size()); ++s) {
     const PlanStep& step = plan.steps[at(s)];
     std::set<int> producers;
     for_each_use(step, [&](int value, ir::MemKind kind) {
+      if (in_parts[at(value)]) return;
       const int producer = writer[at(value)];
       if (kind != ir::MemKind::write && producer >= 0 && producers.insert(producer).second)
         edges.push_back({producer, s, value});
+    });
+    for_each_part(plan, step, in_parts, [&](int value, const ir::Columns& read, const ir::Columns& written) {
+      for (const auto& [producer, part] : writers[value])
+        if (part.meet(read) && producers.insert(producer).second) edges.push_back({producer, s, value});
+      if (written.high >= written.low) writers[value].emplace_back(s, written);
     });
     for_each_use(step, [&](int value, ir::MemKind kind) {
       if (kind != ir::MemKind::read) writer[at(value)] = s;

@@ -5,11 +5,17 @@
 
 namespace fusejit::ir {
 
+// From the first to the last index of a memory's last dim.
+struct Columns {
+  std::int64_t low = 0, high = -1;
+  bool meet(const Columns& other) const { return low <= other.high && other.low <= high; }
+};
 struct MemoryTraffic {
   MemId memory;
   int phase;
   std::int64_t read_bytes;  // distinct
   std::int64_t written_bytes;
+  Columns read = {}, written = {};
 };
 struct KernelCost {
   std::vector<MemoryTraffic> traffic;  // buffers and work; locals count nothing

@@ -104,7 +104,11 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
         elements *= memory.dims.empty() ? 1 : std::min(box[d].count, memory.dims[d]);
       return bytes(memory.dtype, elements);
     };
-    list.push_back({key.second, static_cast<int>(key.first), size(both.read), size(both.written)});
+    const auto columns = [](const std::vector<Extent>& box) {
+      return box.empty() ? Columns() : Columns{box.back().low, box.back().high};
+    };
+    list.push_back({key.second, static_cast<int>(key.first), size(both.read), size(both.written), columns(both.read),
+                    columns(both.written)});
   }
   return list;
 }
