@@ -46,9 +46,22 @@ class Finder {
     const ir::Node& node = *graph_.value(v);
     if (node.op != ir::Op::concat || node.type.layout != Layout::nhwc || node.attrs.integer("dim") != 1) return false;
     if (is_result_[at(v)] || is_alone(v) || (!refused_.empty() && refused_[at(v)])) return false;
-    const std::span<const int> parts = graph_.operands(v);
+    const std::vector<int> parts = parts_of(v);
     if (std::set<int>(parts.begin(), parts.end()).size() != parts.size()) return false;
     return std::all_of(parts.begin(), parts.end(), [&](int part) { return part >= 0 && is_part(part, v); });
+  }
+
+  // A concatenation that begins with all parts of another takes that for one: lists grow from layer to layer.
+  std::vector<int> parts_of(int v) const {
+    const std::span<const int> all = graph_.operands(v);
+    for (std::size_t n = all.size() - 1; n >= 2; --n) {
+      const auto begin = wholes_.find({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n)});
+      if (begin == wholes_.end()) continue;
+      std::vector<int> parts{begin->second};
+      parts.insert(parts.end(), all.begin() + static_cast<std::ptrdiff_t>(n), all.end());
+      return parts;
+    }
+    return {all.begin(), all.end()};
   }
 
   bool is_part(int v, int whole) const {
@@ -84,28 +97,31 @@ class Finder {
 
   void place(int v) {
     std::int64_t channel = 0;
-    for (const int part : graph_.operands(v)) {
+    for (const int part : parts_of(v)) {
       homes_[at(part)].root = v, homes_[at(part)].channel = channel;
       channel += graph_.value(part).type().shape[1];
     }
     homes_[at(v)] = {v, 0, true};
+    const std::span<const int> all = graph_.operands(v);
+    wholes_.emplace(std::vector<int>(all.begin(), all.end()), v);
   }
 
   bool is_alone(int v) const { return !alone_.empty() && alone_[at(v)]; }
 
   const ir::Graph& graph_;
   const std::vector<bool>&alone_, &stored_, &refused_;
-  std::vector<Home> homes_;  // until the end: in the concatenation next around it
+  std::vector<Home> homes_;                 // until the end: in the concatenation next around it
+  std::map<std::vector<int>, int> wholes_;  // in place, by their operands
   std::vector<std::vector<int>> users_;
   std::vector<bool> is_result_;
 };
 
-// The concatenation that a part stands in.
+// The first concatenation that a part stands in.
 std::map<int, int> next_around(const ir::Graph& graph, const Grouping& grouping) {
   std::map<int, int> around;
   for (int v = 0; v < graph.value_count(); ++v) {
     if (!grouping.is_in_place(v)) continue;
-    for (const int part : graph.operands(v)) around[part] = v;
+    for (const int part : graph.operands(v)) around.emplace(part, v);
   }
   return around;
 }

@@ -18,11 +18,12 @@ using ::testing::IsEmpty;
 
 Plan plan_of(const std::string& lines, const std::string& result, PlanOptions options = {}) {
   options.target = Target::parse("x86:avx512,l2=1m,fma=2");
-  return make_plan(ir::parse_graph("graph @g(%x: f32[2,16,6,6]:nhwc, %w: f32[16,16,3,3], %v: f32[32,16,1,1], %t: "
-                                   "f32[8,48,1,1], %s: f32[8,64,1,1]) "
-                                   "{\n" +
-                                   lines + "  return " + result + "\n}"),
-                   options);
+  return make_plan(
+      ir::parse_graph(R"(graph @g(%x: f32[2,16,6,6]:nhwc, %w: f32[16,16,3,3], %v: f32[32,16,1,1], %t: f32[8,48,1,1],
+    %r: f32[8,56,1,1], %s: f32[8,64,1,1]) {
+)" + lines + "  return " +
+                      result + "\n}"),
+      options);
 }
 
 constexpr const char* kParts = R"(
@@ -65,8 +66,8 @@ TEST(Homes, PartsAreStoredWhereTheWholeIs) {
 TEST(Homes, AWholeIsAPartOfAnother) {
   const Plan plan = plan_of(std::string(kParts) + R"(
   %d = concat(%p, %q) {dim=1} : f32[2,48,6,6]:nhwc
-  %r = relu(%d) : f32[2,48,6,6]:nhwc
-  %e = conv2d(%r, %t) : f32[2,8,6,6]:nhwc
+  %i = relu(%d) : f32[2,48,6,6]:nhwc
+  %e = conv2d(%i, %t) : f32[2,8,6,6]:nhwc
   %g = conv2d(%d, %t) : f32[2,8,6,6]:nhwc
   %f = concat(%d, %e, %g) {dim=1} : f32[2,64,6,6]:nhwc
   %y = conv2d(%f, %s) : f32[2,8,6,6]:nhwc
@@ -75,6 +76,23 @@ TEST(Homes, AWholeIsAPartOfAnother) {
   EXPECT_THAT(inside(plan), ElementsAre("%0 conv2d in %7 concat from 0", "%2 maximum in %7 concat from 16",
                                         "%3 concat in %7 concat from 0", "%5 conv2d in %7 concat from 48",
                                         "%6 conv2d in %7 concat from 56"));
+  EXPECT_FALSE(copies(plan)) << print_outline(plan);
+}
+
+// As lists of features are written: each layer's has one more.
+TEST(Homes, AListThatBeginsWithAnotherIsItsWhole) {
+  const Plan plan = plan_of(std::string(kParts) + R"(
+  %d = concat(%p, %q) {dim=1} : f32[2,48,6,6]:nhwc
+  %e = conv2d(%d, %t) : f32[2,8,6,6]:nhwc
+  %h = concat(%p, %q, %e) {dim=1} : f32[2,56,6,6]:nhwc
+  %g = conv2d(%h, %r) : f32[2,8,6,6]:nhwc
+  %f = concat(%p, %q, %e, %g) {dim=1} : f32[2,64,6,6]:nhwc
+  %y = conv2d(%f, %s) : f32[2,8,6,6]:nhwc
+)",
+                            "%y");
+  EXPECT_THAT(inside(plan), ElementsAre("%0 conv2d in %7 concat from 0", "%2 maximum in %7 concat from 16",
+                                        "%3 concat in %7 concat from 0", "%4 conv2d in %7 concat from 48",
+                                        "%5 concat in %7 concat from 0", "%6 conv2d in %7 concat from 56"));
   EXPECT_FALSE(copies(plan)) << print_outline(plan);
 }
 
