@@ -37,7 +37,9 @@ struct PlanValue {
   std::int64_t offset = -1;             // arena
   std::vector<std::byte> data;          // constant
   int first_step = -1, last_step = -1;  // written by (-1: before the plan), last used by
-  int inside = -1;                      // arena: the value in whose memory it lies, with gaps
+  // Arena: the value in whose memory it lies, with gaps: each row of its channels, row by row. `bytes`: to the end of
+  // that memory. Kernels know it as they know the whole, from `offset` on.
+  int inside = -1;
 };
 
 // What a library may do in one call, in place of the kernel that says what it means.

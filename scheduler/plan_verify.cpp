@@ -1,8 +1,7 @@
 // What every Plan obeys, whoever made it:
 //   P1 typed      a step has a value for every buffer of its kernel, of its dtype and size, and none twice
 //   P2 apart      arena values that are alive together do not overlap, work included, and lie inside the arena; what
-//   lies
-//                 in the memory of another begins in it, and lives while that does
+//                 lies in the memory of another ends with it, and lives while that does
 //   P3 order      a value is used between its first step and its last, and its first step only writes it, or a part of
 //                 it, unless it comes from outside
 //   P4 outside    arguments and constants are only read; a constant has its bytes
@@ -83,7 +82,8 @@ class Verifier {
     const std::int64_t declared = bytes(memory.dtype, memory.elements());
     // Two elements of 16 bits as one word (kernel-ir.md, 3).
     const bool words = memory.dtype == DType::u32 && memory.kind == ir::MemKind::read && bits(value.dtype) == 16;
-    if ((memory.dtype != value.dtype && !words) || declared != value.bytes) {
+    const std::int64_t taken = value.inside >= 0 ? this->value(value.inside).bytes : value.bytes;
+    if ((memory.dtype != value.dtype && !words) || declared != taken) {
       fail("P1", "step {} @{} declares {} bytes of {} for {}, which has {} of {}", s, step.kernel->name, declared,
            name(memory.dtype), value.label, value.bytes, name(value.dtype));
     }
@@ -120,7 +120,7 @@ class Verifier {
   // Some of the memory that it lies in.
   bool was_written_before(int s, const PlanValue& v) const { return value(v.inside).first_step < s; }
   void check_inside(const PlanValue& v, const PlanValue& around) const {
-    const bool begins = v.offset >= around.offset && v.offset < around.offset + around.bytes;
+    const bool begins = v.offset >= around.offset && v.bytes > 0 && v.offset + v.bytes == around.offset + around.bytes;
     const bool lives = v.first_step >= around.first_step && v.last_step <= around.last_step;
     if (around.storage != Storage::arena || around.inside >= 0 || v.storage != Storage::arena || !begins || !lives)
       fail("P2", "{} is not inside {}", v.label, around.label);

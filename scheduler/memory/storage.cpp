@@ -135,8 +135,9 @@ Plan give_memory(const ir::Graph& graph, Draft draft, const Target& target, Rule
   plan.arena_bytes = place(std::move(blocks), end);
   for (std::size_t v = 0; v < plan.values.size(); ++v) {
     PlanValue& value = plan.values[v];
-    if (value.inside >= 0)
-      value.offset = plan.values[static_cast<std::size_t>(value.inside)].offset + draft.values[v].from;
+    if (value.inside < 0) continue;
+    value.offset = plan.values[static_cast<std::size_t>(value.inside)].offset + draft.values[v].from;
+    value.bytes -= draft.values[v].from;
   }
   return plan;
 }

@@ -27,7 +27,7 @@ std::vector<bool> values_in_parts(const Plan& plan) {
   return in_parts;
 }
 
-// found(concatenation, read, written) for each in whose memory the step reads channels, or writes them.
+// found(concatenation, read, written, bytes written) for each in whose memory the step reads channels, or writes them.
 template <class F>
 void for_each_part(const Plan& plan, const PlanStep& step, const std::vector<bool>& in_parts, F&& found) {
   if (std::none_of(step.values.begin(), step.values.end(), [&](int v) { return in_parts[at(v)]; })) return;
@@ -46,7 +46,7 @@ void for_each_part(const Plan& plan, const PlanStep& step, const std::vector<boo
     const auto channels = [&](const ir::Columns& c) {
       return ir::Columns{first + c.low * elements, first + (c.high + 1) * elements - 1};
     };
-    found(whole, channels(one.read), channels(one.written));
+    found(whole, channels(one.read), channels(one.written), one.written_bytes);
   }
 }
 
@@ -56,7 +56,12 @@ std::vector<Edge> edges_of(const Plan& plan) {
   std::vector<Edge> edges;
   std::vector<int> writer(plan.values.size(), -1);  // the last one, since values are overwritten in place
   const std::vector<bool> in_parts = values_in_parts(plan);
-  std::map<int, std::vector<std::pair<int, ir::Columns>>> writers;  // of a concatenation: steps, and what they wrote
+  struct Part {
+    int step;
+    ir::Columns channels;
+    std::int64_t bytes;
+  };
+  std::map<int, std::vector<Part>> writers;  // of a concatenation
   for (int s = 0; s < static_cast<int>(plan.steps.size()); ++s) {
     const PlanStep& step = plan.steps[at(s)];
     std::set<int> producers;
@@ -64,13 +69,16 @@ std::vector<Edge> edges_of(const Plan& plan) {
       if (in_parts[at(value)]) return;
       const int producer = writer[at(value)];
       if (kind != ir::MemKind::write && producer >= 0 && producers.insert(producer).second)
-        edges.push_back({producer, s, value});
+        edges.push_back({producer, s, value, plan.values[at(value)].bytes});
     });
-    for_each_part(plan, step, in_parts, [&](int value, const ir::Columns& read, const ir::Columns& written) {
-      for (const auto& [producer, part] : writers[value])
-        if (part.meet(read) && producers.insert(producer).second) edges.push_back({producer, s, value});
-      if (written.high >= written.low) writers[value].emplace_back(s, written);
-    });
+    for_each_part(plan, step, in_parts,
+                  [&](int value, const ir::Columns& read, const ir::Columns& written, std::int64_t bytes) {
+                    for (const Part& part : writers[value]) {
+                      if (part.channels.meet(read) && producers.insert(part.step).second)
+                        edges.push_back({part.step, s, value, part.bytes});
+                    }
+                    if (written.high >= written.low) writers[value].push_back({s, written, bytes});
+                  });
     for_each_use(step, [&](int value, ir::MemKind kind) {
       if (kind != ir::MemKind::read) writer[at(value)] = s;
     });

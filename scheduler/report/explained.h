@@ -2,6 +2,7 @@
 // and a refusal names a value of each. Of a plan without fusion (rules=none) nothing is said.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,8 @@ namespace fusejit::scheduler {
 
 struct Edge {
   int producer, consumer;  // steps
-  int value;               // of the plan: one that goes from the one to the other
+  int value;               // of the plan: one that goes from the one to the other, or a concatenation that part of does
+  std::int64_t bytes;      // of the value, or the part
 };
 // Pairs of steps that a value connects, each once, in the order of consumers.
 std::vector<Edge> edges_of(const Plan& plan);

@@ -8,6 +8,7 @@
 #include "ir/kernel/kernel.h"
 #include "scheduler/contents.h"
 #include "scheduler/names/steps.h"
+#include "scheduler/report/explained.h"
 #include "scheduler/uses.h"
 #include "tools/fusejit-dump/markup.h"
 
@@ -69,6 +70,16 @@ Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const
     const auto v = static_cast<std::size_t>(value);
     picture.flows.push_back({writer[v], to, contents[value], plan.values[v].bytes});
   };
+  // What lies in the memory of a concatenation flows from all who stored parts of it.
+  std::unordered_set<int> wholes;
+  for (const scheduler::PlanValue& value : plan.values) wholes.insert(value.inside);
+  const auto is_in_parts = [&](int value) {
+    return plan.values[static_cast<std::size_t>(value)].inside >= 0 || wholes.contains(value);
+  };
+  for (const scheduler::Edge& edge : scheduler::edges_of(plan)) {
+    if (is_in_parts(edge.value))
+      picture.flows.push_back({edge.producer, edge.consumer, contents[edge.value], edge.bytes});
+  }
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const scheduler::PlanStep& step = plan.steps[s];
     const int number = static_cast<int>(s);
@@ -78,7 +89,7 @@ Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const
     std::unordered_set<int> read;
     scheduler::for_each_use(step, [&](int value, ir::MemKind kind) {
       const bool own = plan.values[static_cast<std::size_t>(value)].first_step == number;
-      if (kind != ir::MemKind::write && !own && read.insert(value).second) flow(value, number);
+      if (kind != ir::MemKind::write && !own && !is_in_parts(value) && read.insert(value).second) flow(value, number);
     });
     scheduler::for_each_use(step, [&](int value, ir::MemKind kind) {
       if (kind != ir::MemKind::read) writer[static_cast<std::size_t>(value)] = number;

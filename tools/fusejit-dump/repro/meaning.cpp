@@ -37,7 +37,8 @@ class Cut {
   std::optional<Meaning> of(const scheduler::PlanStep& step) {
     const std::vector<Binding> bindings = bindings_of(step);
     for (const auto& [value, kind] : bindings) {
-      if (kind != MemKind::write && !add_read(value)) return std::nullopt;
+      const bool stores_part = kind == MemKind::update && is_inside(value);  // and reads nothing of it
+      if (kind != MemKind::write && !stores_part && !add_read(value)) return std::nullopt;
     }
     contents_.pass(step);
     std::vector<ir::Value> results;
@@ -54,6 +55,8 @@ class Cut {
   }
 
  private:
+  // It is a part of a concatenation, or one that others begin with, in memory of the whole.
+  bool is_inside(int value) const { return plan_.values[static_cast<std::size_t>(value)].inside >= 0; }
   // The node whose value it holds; -1: it is in a form that no graph has.
   int node_in(int value) const {
     const auto found = nodes_.find(contents_[value]);
@@ -61,7 +64,9 @@ class Cut {
     const scheduler::PlanValue& held = plan_.values[static_cast<std::size_t>(value)];
     const Type& type = graph_.value(found->second).type();
     const bool as_bits = held.dtype == DType::b1 && type.dtype == DType::boolean;
-    return held.bytes == (as_bits ? bytes(DType::b1, type.elements()) : type.bytes()) ? found->second : -1;
+    return is_inside(value) || held.bytes == (as_bits ? bytes(DType::b1, type.elements()) : type.bytes())
+               ? found->second
+               : -1;
   }
   // The value that holds it now; -1: none.
   int holder_of(const std::string& label) const {

@@ -143,9 +143,18 @@ void widen(Repro& repro, const ir::Array& result) {
   repro.absolute = std::max(repro.absolute, unit * largest);
 }
 
-// What a value of the plan holds, as a tensor: masks may be kept one bit an element.
-void fill(runtime::Buffer& buffer, const Bytes& bytes) {
+// What a value of the plan holds, as a tensor: masks may be kept one bit an element, and between the channels of a part
+// of a concatenation are those of others.
+void fill(runtime::Buffer& buffer, const Bytes& bytes, const scheduler::Plan& plan, int value) {
   const Type& type = buffer.type();
+  if (const int around = plan.values[static_cast<std::size_t>(value)].inside; around >= 0) {
+    const std::int64_t pixels = type.elements() / type.shape[1], row = type.bytes() / pixels,
+                       pitch = plan.values[static_cast<std::size_t>(around)].bytes / pixels;
+    for (std::int64_t i = 0; i < pixels; ++i)
+      std::memcpy(static_cast<std::byte*>(buffer.data()) + i * row, bytes.data() + i * pitch,
+                  static_cast<std::size_t>(row));
+    return;
+  }
   if (static_cast<std::size_t>(type.bytes()) == bytes.size()) {
     std::memcpy(buffer.data(), bytes.data(), bytes.size());
     return;
@@ -154,14 +163,14 @@ void fill(runtime::Buffer& buffer, const Bytes& bytes) {
     ir::store_element(buffer.data(), type.dtype, i, ir::cast(ir::load_element(bytes.data(), DType::b1, i), type.dtype));
 }
 
-void write_meaning(const Folder& folder, const Meaning& meaning, const scheduler::PlanStep& step, const Snapshot& shot,
-                   Repro& repro) {
+void write_meaning(const Folder& folder, const Meaning& meaning, const scheduler::Plan& plan,
+                   const scheduler::PlanStep& step, const Snapshot& shot, Repro& repro) {
   std::vector<ir::Array> arguments;
   std::vector<io::NamedArray> inputs, expected;
   for (std::size_t p = 0; p < meaning.reads.size(); ++p) {
     const Bytes& bytes = shot.before[static_cast<std::size_t>(meaning.reads[p])];
     runtime::Buffer buffer = runtime::Buffer::allocate(meaning.graph.parameters()[p].type());
-    fill(buffer, bytes);
+    fill(buffer, bytes, plan, meaning.reads[p]);
     arguments.push_back(to_array(buffer));
     inputs.push_back(named(meaning.graph.parameter_name(p), arguments.back()));
   }
@@ -175,8 +184,11 @@ void write_meaning(const Folder& folder, const Meaning& meaning, const scheduler
   io::write_npz(folder.path("expected.npz"), expected);
 }
 
-// A value is there before step `s` if it stands outside the arena, or in it and is still read or written.
-bool is_there(const scheduler::PlanValue& value, int s) {
+// A value is there before step `s` if it stands outside the arena, or in it and is still read or written; a part of
+// a concatenation as long as that is there.
+bool is_there(const scheduler::Plan& plan, int v, int s) {
+  const int around = plan.values[static_cast<std::size_t>(v)].inside;
+  const scheduler::PlanValue& value = plan.values[static_cast<std::size_t>(around >= 0 ? around : v)];
   return value.storage != scheduler::Storage::arena || (value.first_step < s && value.last_step >= s);
 }
 
@@ -204,7 +216,7 @@ int repro(const ReproOptions& options, Invocation& invocation) {
       !options.rules.fuse() ? recorded : scheduler::optimised(recorded, wanted_plan(running.source(), options)));
   if (meaning) {
     for (const int v : meaning->reads) {
-      if (!is_there(plan.values[static_cast<std::size_t>(v)], s)) {
+      if (!is_there(plan, v, s)) {
         meaning.reset();
         break;
       }
@@ -227,7 +239,7 @@ int repro(const ReproOptions& options, Invocation& invocation) {
 
   const Folder folder(options.output);
   write_buffers(folder, plan, step, shot, repro);
-  if (meaning) write_meaning(folder, *meaning, step, shot, repro);
+  if (meaning) write_meaning(folder, *meaning, plan, step, shot, repro);
   folder.write("kernel.kir", legend(plan, step, ";") + ir::print(*step.kernel));
   folder.write("kernel.s", code);
   folder.write("kernel.h", repro_header(repro));

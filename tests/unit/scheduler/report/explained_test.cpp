@@ -15,7 +15,7 @@ namespace {
 std::string first_unexplained(const Plan& plan) {
   const std::vector<Edge> edges = unexplained_edges(plan);
   if (edges.empty()) return "";
-  const auto& [producer, consumer, value] = edges[0];
+  const auto& [producer, consumer, value, bytes] = edges[0];
   const auto said = [&](int s) {
     return fmt::format("{}", fmt::join(plan.steps[static_cast<std::size_t>(s)].ops, ", "));
   };
