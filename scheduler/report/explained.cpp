@@ -17,16 +17,6 @@ namespace {
 
 std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
-// Concatenations, and what lies in their memory.
-std::vector<bool> values_in_parts(const Plan& plan) {
-  std::vector<bool> in_parts(plan.values.size());
-  for (std::size_t v = 0; v < in_parts.size(); ++v) {
-    const int around = plan.values[v].inside;
-    if (around >= 0) in_parts[v] = in_parts[at(around)] = true;
-  }
-  return in_parts;
-}
-
 // found(concatenation, read, written, bytes written) for each in whose memory the step reads channels, or writes them.
 template <class F>
 void for_each_part(const Plan& plan, const PlanStep& step, const std::vector<bool>& in_parts, F&& found) {
@@ -51,6 +41,15 @@ void for_each_part(const Plan& plan, const PlanStep& step, const std::vector<boo
 }
 
 }  // namespace
+
+std::vector<bool> values_in_parts(const Plan& plan) {
+  std::vector<bool> in_parts(plan.values.size());
+  for (std::size_t v = 0; v < in_parts.size(); ++v) {
+    const int around = plan.values[v].inside;
+    if (around >= 0) in_parts[v] = in_parts[at(around)] = true;
+  }
+  return in_parts;
+}
 
 std::vector<Edge> edges_of(const Plan& plan) {
   std::vector<Edge> edges;

@@ -15,6 +15,8 @@ struct Edge {
   int value;               // of the plan: one that goes from the one to the other, or a concatenation that part of does
   std::int64_t bytes;      // of the value, or the part
 };
+// By value: a concatenation that others lie in the memory of, or one of those.
+std::vector<bool> values_in_parts(const Plan& plan);
 // Pairs of steps that a value connects, each once, in the order of consumers.
 std::vector<Edge> edges_of(const Plan& plan);
 // Those that no refusal is about.

@@ -71,11 +71,8 @@ Picture picture_of(const scheduler::Plan& plan, const ir::Graph& recorded, const
     picture.flows.push_back({writer[v], to, contents[value], plan.values[v].bytes});
   };
   // What lies in the memory of a concatenation flows from all who stored parts of it.
-  std::unordered_set<int> wholes;
-  for (const scheduler::PlanValue& value : plan.values) wholes.insert(value.inside);
-  const auto is_in_parts = [&](int value) {
-    return plan.values[static_cast<std::size_t>(value)].inside >= 0 || wholes.contains(value);
-  };
+  const std::vector<bool> in_parts = scheduler::values_in_parts(plan);
+  const auto is_in_parts = [&](int value) { return in_parts[static_cast<std::size_t>(value)]; };
   for (const scheduler::Edge& edge : scheduler::edges_of(plan)) {
     if (is_in_parts(edge.value))
       picture.flows.push_back({edge.producer, edge.consumer, contents[edge.value], edge.bytes});
