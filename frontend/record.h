@@ -43,6 +43,8 @@ Tensor autocast(ir::AutocastRule rule, const Tensor& x);
 // Operands of a function that takes one dtype, as the innermost Autocast has them: those of f32, bf16 and f16 in the
 // widest of theirs.
 std::vector<Tensor> autocast_to_widest(std::vector<Tensor> tensors);
+// In the dtype that arithmetic on x is done in, so that no inner value is rounded to 16 bits or overflows there.
+inline Tensor wide(const Tensor& x) { return x.to(compute_type(x.dtype())); }
 // What is computed from no tensor, on `device`.
 Tensor record_on(std::optional<Device> device, ir::Op op, std::vector<ir::Operand> operands,
                  std::vector<ir::AttrInit> attrs);

@@ -5,13 +5,13 @@
 #include <limits>
 
 #include "ir/base/check.h"
+#include "ir/base/limits.h"
 #include "ir/base/number.h"
 #include "ir/node.h"
 
 namespace fusejit::ir {
 namespace {
 
-constexpr std::size_t kMaxListNumbers = 65536;
 constexpr std::int64_t kMaxListEntry = std::int64_t{1} << 40;
 
 using Operands = std::span<const Operand>;

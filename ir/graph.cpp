@@ -6,12 +6,12 @@
 #include <unordered_set>
 #include <utility>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
+#include "ir/base/limits.h"
 
 namespace fusejit::ir {
 namespace {
-
-constexpr std::size_t kMaxName = 255;
 
 // Every node that `results` need, without parameters, in the order of creation: operands before users.
 std::vector<const Node*> reachable(const std::vector<Value>& results) {
@@ -113,7 +113,6 @@ class Merger {
     int next = -1;  // of those that begin at one place of first_
   };
 
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   int size() const { return static_cast<int>(values_.size()); }
   int place_of(const Node& user, const Value& operand) const {
     const int place = places_.find(operand.get());

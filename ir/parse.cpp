@@ -3,6 +3,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/base/limits.h"
 #include "ir/base/text.h"
 #include "ir/graph.h"
 
@@ -11,8 +12,6 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{256} << 20;
 constexpr std::size_t kMaxNodes = 1'000'000;
-constexpr std::size_t kMaxName = 255;
-constexpr std::size_t kMaxListNumbers = 65536;
 
 class GraphParser {
  public:

@@ -4,10 +4,10 @@
 #include <map>
 #include <numeric>
 
+#include "ir/base/at.h"
+
 namespace fusejit::runtime {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Cutter {
  public:

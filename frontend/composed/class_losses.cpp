@@ -11,8 +11,6 @@ namespace {
 
 using ir::Op;
 
-Tensor wide(const Tensor& x) { return x.to(compute_type(x.dtype())); }
-
 Tensor reduced(const char* op, const Tensor& losses, const std::string& reduction) {
   FJ_CHECK(reduction == "mean" || reduction == "sum" || reduction == "none",
            "{}: reduction must be one of mean, sum, none, it is {} (losses: {})", op, reduction, text(losses));

@@ -14,9 +14,6 @@ void check_float(const char* op, const Tensor& x) {
   FJ_CHECK(is_float(x.dtype()), "{}: x must be float (x: {})", op, x.type().str());
 }
 
-// In the dtype that arithmetic on x is done in, so that no inner value is rounded to 16 bits or overflows there.
-Tensor wide(const Tensor& x) { return x.to(compute_type(x.dtype())); }
-
 // sqrt(x), x >= 0, with the gradient 0 at 0, where a sum of squares has its minimum.
 Tensor root(const Tensor& x) {
   const Tensor none = x == 0;

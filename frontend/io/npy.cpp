@@ -35,9 +35,9 @@ std::string_view description_of(DType dtype) {
 }
 
 // A cursor over the header's text.
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  HeaderReader(std::string_view text, const std::string& source) : text_(text), source_(source) {}
+  NpyHeaderReader(std::string_view text, const std::string& source) : text_(text), source_(source) {}
 
   NpyHeader read() {
     NpyHeader header;
@@ -198,7 +198,7 @@ std::pair<std::string, std::uint64_t> header_text(const ReadBytes& read, std::ui
 
 NpyHeader read_npy_header(const ReadBytes& read, std::uint64_t total, const std::string& source) {
   const auto [text, start] = header_text(read, total, source);
-  NpyHeader header = HeaderReader(text, source).read();
+  NpyHeader header = NpyHeaderReader(text, source).read();
   header.start = start;
   return header;
 }

@@ -53,9 +53,9 @@ struct Header {
 };
 
 // What the lexer says, in order, becomes the header. Every answer is yes: whatever is wrong is thrown.
-class HeaderReader : public nlohmann::json_sax<Json> {
+class JsonHeaderReader : public nlohmann::json_sax<Json> {
  public:
-  explicit HeaderReader(const std::string& source) : source_(source) {}
+  explicit JsonHeaderReader(const std::string& source) : source_(source) {}
   Header take() { return std::move(header_); }
 
   bool start_object(std::size_t) override {
@@ -225,7 +225,7 @@ Header read_header(std::span<const std::byte> front, std::uint64_t total, const 
   FJ_CHECK(length <= front.size() - kLengthBytes, "{}: is cut off in its header", source);
   const auto* text = reinterpret_cast<const char*>(front.data()) + kLengthBytes;
   FJ_CHECK(length > 0 && *text == '{', "{}: is not a safetensors file: its header does not begin with {{", source);
-  HeaderReader reader(source);
+  JsonHeaderReader reader(source);
   Json::sax_parse(text, text + length, &reader);
   Header header = reader.take();
   check_names(header.entries, source);

@@ -1,15 +1,12 @@
+#include "frontend/models/convolution.h"
 #include "frontend/models/initial_weights.h"
 #include "fusejit/models.h"
 
 namespace fusejit::models {
 namespace {
 
-constexpr std::int64_t kFirst = 64, kGrowth = 32;  // channels of the first convolution; that a layer adds
-constexpr std::int64_t kBottleneck = 4;            // a layer's 1x1 convolution has so many times what it adds
-
-nn::Conv2d conv(std::int64_t in, std::int64_t out, int kernel, int stride = 1) {
-  return nn::Conv2d(in, out, kernel, {.stride = stride, .padding = kernel / 2, .bias = false});
-}
+constexpr std::int64_t kStem = 64, kGrowth = 32;  // channels of the first convolution; that a layer adds
+constexpr std::int64_t kBottleneck = 4;           // a layer's 1x1 convolution has so many times what it adds
 
 // Its input, and behind it what a 1x1 and a 3x3 convolution, each after batch-norm and ReLU, make of all of it.
 class DenseLayer : public nn::ModuleOf<DenseLayer> {
@@ -35,7 +32,7 @@ class DenseLayer : public nn::ModuleOf<DenseLayer> {
 };
 
 std::int64_t channels_behind(const std::vector<int>& layers) {
-  std::int64_t channels = 2 * kFirst;
+  std::int64_t channels = 2 * kStem;
   for (const int count : layers) channels = channels / 2 + count * kGrowth;
   return channels;
 }
@@ -52,9 +49,9 @@ nn::Sequential transition(std::int64_t in) {
 
 DenseNet::DenseNet(const std::vector<int>& layers, std::int64_t classes, double dropout)
     : classifier_(channels_behind(layers), classes) {
-  features_.push_back("conv0", conv(3, kFirst, 7, 2)).push_back("norm0", nn::BatchNorm2d(kFirst));
+  features_.push_back("conv0", conv(3, kStem, 7, 2)).push_back("norm0", nn::BatchNorm2d(kStem));
   features_.push_back("relu0", nn::ReLU()).push_back("pool0", nn::MaxPool2d(3, {.stride = 2, .padding = 1}));
-  std::int64_t channels = kFirst;
+  std::int64_t channels = kStem;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (i > 0) {
       features_.push_back("transition" + std::to_string(i), transition(channels));

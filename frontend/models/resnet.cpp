@@ -1,3 +1,4 @@
+#include "frontend/models/convolution.h"
 #include "frontend/models/initial_weights.h"
 #include "fusejit/models.h"
 
@@ -5,10 +6,6 @@ namespace fusejit::models {
 namespace {
 
 constexpr std::int64_t kExpansion = 4;
-
-nn::Conv2d conv(std::int64_t in, std::int64_t out, int kernel, int stride = 1) {
-  return nn::Conv2d(in, out, kernel, {.stride = stride, .padding = kernel / 2, .bias = false});
-}
 
 // Makes the outputs of a block's shortcut those of its branch, where they are not.
 nn::Sequential projection(std::int64_t in, std::int64_t out, int stride) {

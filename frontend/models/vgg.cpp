@@ -6,13 +6,13 @@
 namespace fusejit::models {
 namespace {
 
-constexpr std::int64_t kFirst = 64, kMost = 512;  // channels of the first stage, and of a stage at most
-constexpr std::int64_t kSide = 7;                 // of the images that the classifier reads
+constexpr std::int64_t kFirstStage = 64, kMost = 512;  // channels of the first stage, and of a stage at most
+constexpr std::int64_t kSide = 7;                      // of the images that the classifier reads
 
 }  // namespace
 
 VGG::VGG(const std::vector<int>& convolutions, std::int64_t classes, VGGOptions options) {
-  std::int64_t in = 3, width = kFirst;
+  std::int64_t in = 3, width = kFirstStage;
   for (const int count : convolutions) {
     for (int i = 0; i < count; ++i, in = width) {
       features_.push_back(nn::Conv2d(in, width, 3, {.padding = 1}));

@@ -36,13 +36,6 @@ GradScaler::GradScaler(const GradScalerOptions& options) : state_(std::make_shar
 
 double GradScaler::scale() const { return state_->scale; }
 
-namespace {
-
-// f32, or f64 of f64: the type that scaled values are exact in.
-Tensor wide(const Tensor& x) { return x.to(compute_type(x.dtype())); }
-
-}  // namespace
-
 Tensor GradScaler::scale(const Tensor& loss) const {
   FJ_CHECK(loss.defined() && is_float(loss.dtype()), "GradScaler: the loss must be float (loss: {})", text(loss));
   return wide(loss) * scalar(state_->scale, compute_type(loss.dtype()));

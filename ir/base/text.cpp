@@ -3,12 +3,12 @@
 #include <array>
 
 #include "ir/base/check.h"
+#include "ir/base/limits.h"
 #include "ir/base/number.h"
 
 namespace fusejit::ir {
 namespace {
 
-constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kMaxNumber = 4096;  // more than any f64 needs, printed in full
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }

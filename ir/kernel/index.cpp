@@ -23,7 +23,6 @@ inline std::int64_t checked(__int128 value) {
   return static_cast<std::int64_t>(value);
 }
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 std::int64_t floor_mod(std::int64_t a, std::int64_t b) { return a % b + (a % b < 0 ? b : 0); }
 
 std::strong_ordering order(const Index& a, const Index& b);

@@ -35,6 +35,9 @@ struct Interval {
 };
 using RangeOf = std::function<std::optional<Interval>(const IndexAtom& variable_or_value)>;
 
+// Towards minus infinity, b > 0.
+inline std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
 class Index {
  public:
   Index() = default;

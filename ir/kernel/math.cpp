@@ -17,9 +17,9 @@ struct Operand {
   Token number;
 };
 
-class Reader {
+class FragmentReader {
  public:
-  Reader(std::string_view text, int arguments, DType compute, bool has_fma) : lexer_(text), has_fma_(has_fma) {
+  FragmentReader(std::string_view text, int arguments, DType compute, bool has_fma) : lexer_(text), has_fma_(has_fma) {
     constexpr std::array<std::string_view, 3> kSeveral = {"a", "b", "c"};
     fragment_.arguments = arguments;
     for (int i = 0; i < arguments; ++i) names_[arguments == 1 ? "x" : kSeveral[i]] = new_value(compute);
@@ -133,7 +133,7 @@ std::string_view text_of(Op op, DType compute) {
 }  // namespace
 
 Fragment parse_fragment(std::string_view text, int arguments, DType compute, bool has_fma) {
-  return Reader(text, arguments, compute, has_fma).read();
+  return FragmentReader(text, arguments, compute, has_fma).read();
 }
 
 bool has_fragment(Op op, DType compute) { return !text_of(op, compute).empty(); }

@@ -14,8 +14,6 @@ constexpr int kMostDepth = 96;          // of substitutions, those inside quotie
 constexpr int kMostNested = 2;          // quotients inside each other that are looked into
 constexpr std::int64_t kMaxScale = std::int64_t{1} << 40;
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-
 // The least value from `bound` on that `index` can have: an even sum that is at least -1 is at least 0.
 std::int64_t rounded_up(std::int64_t bound, const Index& index) {
   std::int64_t step = 0;

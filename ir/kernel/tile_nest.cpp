@@ -9,9 +9,9 @@ namespace {
 using Statements = std::span<const Stmt>;
 
 // Reads statements of a block in order; any mismatch makes all further ones fail.
-class Reader {
+class NestReader {
  public:
-  explicit Reader(Statements statements) : statements_(statements) {}
+  explicit NestReader(Statements statements) : statements_(statements) {}
 
   template <class S>
   const S* next() {
@@ -55,11 +55,11 @@ bool counts_from_zero(const ForStmt& loop, Binding binding = Binding::none) {
 
 // The chains of one turn, in the innermost loop over terms.
 bool read_pairs(Statements statements, MemId sum, TileNest& nest) {
-  Reader turn(statements);
+  NestReader turn(statements);
   const MemId even = turn.local(), odd = turn.local();
   nest.pairs = turn.next<ForStmt>();
   if (!turn.holds() || !counts_from_zero(*nest.pairs)) return false;
-  Reader pair(nest.pairs->body.statements);
+  NestReader pair(nest.pairs->body.statements);
   const auto *a = pair.next<LoadStmt>(), *b = pair.next<LoadStmt>();
   for (const auto& [chain, op] : {std::pair{even, Op::fma_low}, std::pair{odd, Op::fma_high}}) {
     const LoadStmt* before = pair.load_of(chain);
@@ -90,12 +90,12 @@ bool read_terms(Statements statements, MemId sum, TileNest& nest) {
 std::optional<TileNest> tile_nest(const ForStmt& loop) {
   TileNest nest{&loop, nullptr, nullptr, {}, nullptr, nullptr, nullptr};
   if (!counts_from_zero(loop, Binding::tile)) return std::nullopt;
-  Reader row(loop.body.statements);
+  NestReader row(loop.body.statements);
   nest.columns = row.next<ForStmt>();
   if (!row.ends() || !counts_from_zero(*nest.columns)) return std::nullopt;
   const Statements element = nest.columns->body.statements;
   if (element.size() < 4) return std::nullopt;
-  Reader first(element), last(element.last(2));
+  NestReader first(element), last(element.last(2));
   const MemId sum = first.local();
   const LoadStmt* load = last.load_of(sum);
   const auto* store = last.next<StoreStmt>();

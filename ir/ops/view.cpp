@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/infer.h"
 #include "ir/interp.h"
@@ -18,7 +19,6 @@ using compose::Dims;
 using Sizes = std::span<const std::int64_t>;
 
 Dims list(Sizes values) { return {values.begin(), values.end()}; }
-std::size_t at(int d) { return static_cast<std::size_t>(d); }
 
 Type like_x(const InferContext& c, Sizes dims) { return {c.type(0).dtype, shape_from(c, dims)}; }
 

@@ -3,13 +3,12 @@
 // the norm ops; its bits differ within what docs/ops.md promises of a variance.
 #include <algorithm>
 
+#include "ir/passes/made_by.h"
 #include "ir/passes/passes.h"
 #include "ir/rewrite.h"
 
 namespace fusejit::ir {
 namespace {
-
-bool made_by(const Operand& operand, Op op) { return operand.value && operand.value->op == op; }
 
 // What is squared; empty if nothing is.
 Value squared(const Value& value) {

@@ -8,6 +8,7 @@
 
 #include "ir/base/scalar.h"
 #include "ir/infer.h"
+#include "ir/passes/made_by.h"
 #include "ir/passes/passes.h"
 #include "ir/rewrite.h"
 
@@ -23,7 +24,6 @@ struct Site {
   bool is_float_result() const { return is_float(node.type.dtype); }
 };
 
-bool made_by(const Operand& operand, Op op) { return operand.value && operand.value->op == op; }
 const Operand& inner(const Operand& operand, std::size_t i = 0) { return operand.value->operands[i]; }
 bool same(const Operand& a, const Operand& b) { return a.value && a.value == b.value; }
 bool is_number(const Operand& operand, double value) {

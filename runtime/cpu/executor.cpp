@@ -21,11 +21,6 @@ using scheduler::PlanStep;
 using scheduler::PlanValue;
 using scheduler::Storage;
 
-struct Free {
-  void operator()(void* block) const { deallocate(block); }
-};
-using Block = std::unique_ptr<void, Free>;
-
 Block take(std::int64_t bytes) { return bytes > 0 ? Block(allocate(bytes)) : Block(); }
 
 // Quiet NaN in f32 and f64 (and bf16); all ones is also NaN in f16.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "runtime/memory_statistics.h"
 
@@ -12,6 +13,11 @@ namespace fusejit::runtime {
 // Thread-safe. Throws DeviceError("out of memory: ...") naming the bytes asked for and in use, and the limit.
 void* allocate(std::int64_t bytes);
 void deallocate(void* block) noexcept;
+
+struct Deallocate {
+  void operator()(void* block) const { deallocate(block); }
+};
+using Block = std::unique_ptr<void, Deallocate>;
 
 MemoryStatistics memory_statistics();
 void reset_peak();

@@ -21,11 +21,6 @@
 namespace fusejit::runtime {
 namespace {
 
-struct Free {
-  void operator()(void* block) const { deallocate(block); }
-};
-using Block = std::unique_ptr<void, Free>;
-
 constexpr int kRuns = 4;  // of which the best counts
 
 // Seconds of a run, a task for every thread.

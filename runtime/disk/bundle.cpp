@@ -14,7 +14,7 @@
 namespace fusejit::runtime::disk {
 namespace {
 
-constexpr std::string_view kMagic = "fjbundle";
+constexpr std::string_view kBundleMagic = "fjbundle";
 constexpr std::size_t kHead = 20, kRow = 48, kSum = 16;
 constexpr std::uint64_t kMostEntries = 1 << 24;
 
@@ -44,8 +44,8 @@ Bundle::Bundle(const std::string& path, Trust trust)
     throw FileError(fmt::format("{} {}", path, untrusted));
   const auto size = static_cast<std::uint64_t>(status.st_size);
   const auto head = size >= kHead + kSum ? read_at(file_, 0, kHead) : std::nullopt;
-  FJ_CHECK(head && head->starts_with(kMagic), "{} is no bundle of fusejit", path);
-  Reader reader{std::string_view(*head).substr(kMagic.size())};
+  FJ_CHECK(head && head->starts_with(kBundleMagic), "{} is no bundle of fusejit", path);
+  Reader reader{std::string_view(*head).substr(kBundleMagic.size())};
   const auto schema = reader.integer<std::uint32_t>();
   FJ_CHECK(schema == kSchema, "{} is a bundle of schema {}, this version reads {}", path, schema, kSchema);
   const auto count = reader.integer<std::uint64_t>();
@@ -132,7 +132,7 @@ void BundleWriter::add(const CacheKey& key, std::string_view bytes) {
 }
 
 void BundleWriter::finish() {
-  std::string head(kMagic), table;
+  std::string head(kBundleMagic), table;
   append(head, static_cast<std::uint32_t>(kSchema));
   append(head, static_cast<std::uint64_t>(rows_.size()));
   for (const auto& [hash, row] : rows_) {

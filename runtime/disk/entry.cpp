@@ -17,7 +17,7 @@
 namespace fusejit::runtime::disk {
 namespace {
 
-constexpr std::string_view kMagic = "fusejit\n";
+constexpr std::string_view kEntryMagic = "fusejit\n";
 constexpr std::size_t kWorthCompressing = 256;
 constexpr std::uint32_t kMostItems = 4096;
 
@@ -84,7 +84,7 @@ std::string encode(const CacheKey& key, const std::vector<Section>& sections) {
   FJ_CHECK(full_bytes <= kMostEntryBytes && items.size() <= kMostItems,
            "{} bytes are too many for an entry of the cache on disk (at most {})", full_bytes, kMostEntryBytes);
 
-  std::string out(kMagic), payload;
+  std::string out(kEntryMagic), payload;
   append(out, static_cast<std::uint32_t>(kSchema));
   append(out, static_cast<std::uint32_t>(key.parts().size()));
   append(out, static_cast<std::uint32_t>(sections.size()));
@@ -108,10 +108,10 @@ std::optional<Entry> decode(std::string_view bytes, std::string* why) {
   };
   if (bytes.size() > kMostEntryBytes) return refuse("it is larger than any entry");
   Reader reader{bytes};
-  if (reader.bytes(kMagic.size()) != kMagic) return refuse("it is no entry of a fusejit cache");
+  if (reader.bytes(kEntryMagic.size()) != kEntryMagic) return refuse("it is no entry of a fusejit cache");
   if (reader.integer<std::uint32_t>() != kSchema) return refuse("its format is that of another version");
   constexpr std::size_t kHash = sizeof(ir::Hash);
-  if (bytes.size() < kMagic.size() + 4 + kHash) return refuse("it is cut off");
+  if (bytes.size() < kEntryMagic.size() + 4 + kHash) return refuse("it is cut off");
   std::string sum;
   append(sum, ir::hash_text(bytes.substr(0, bytes.size() - kHash)));
   if (bytes.substr(bytes.size() - kHash) != sum) return refuse("its check sum is wrong");

@@ -19,9 +19,9 @@ using cuda::partition;
 using cuda::Partition;
 using cuda::partition_for_device;
 
-class Chooser {
+class CudaChooser {
  public:
-  Chooser(const ir::Contraction& c, const FusedWork& fused)
+  CudaChooser(const ir::Contraction& c, const FusedWork& fused)
       : c_(c), fused_(fused), roles_(roles_of(c)), lanes_(fused.lanes) {
     along_groups_ = runs_along_groups(roles_, c);
     vector_ = along_groups_ ? roles_.groups.front() : roles_.outputs;
@@ -263,7 +263,7 @@ class Chooser {
 }  // namespace
 
 std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused) {
-  return {Chooser(contraction, fused).run()};
+  return {CudaChooser(contraction, fused).run()};
 }
 
 }  // namespace fusejit::scheduler

@@ -17,9 +17,9 @@ using cuda::kBlock;
 using cuda::kWarp;
 using ir::Binding;
 
-class Chooser {
+class CudaDomainChooser {
  public:
-  Chooser(const Domain& domain, const Target& target, const DomainElements& elements)
+  CudaDomainChooser(const Domain& domain, const Target& target, const DomainElements& elements)
       : d_(domain), target_(target), elements_(elements) {
     if (d_.axes.empty()) return;
     s_.vector = d_.axes.back().name, s_.lanes = elements.lanes;
@@ -138,7 +138,7 @@ class Chooser {
 }  // namespace
 
 std::vector<Schedule> cuda_candidates(const Domain& domain, const Target& target, const DomainElements& elements) {
-  return {Chooser(domain, target, elements).run()};
+  return {CudaDomainChooser(domain, target, elements).run()};
 }
 
 }  // namespace fusejit::scheduler

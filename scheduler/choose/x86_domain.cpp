@@ -11,9 +11,9 @@
 namespace fusejit::scheduler {
 namespace {
 
-class Chooser {
+class X86DomainChooser {
  public:
-  Chooser(const Domain& domain, const Target& target, const DomainElements& elements)
+  X86DomainChooser(const Domain& domain, const Target& target, const DomainElements& elements)
       : d_(domain),
         target_(target),
         elements_(elements),
@@ -224,7 +224,7 @@ class Chooser {
 }  // namespace
 
 std::vector<Schedule> x86_candidates(const Domain& domain, const Target& target, const DomainElements& elements) {
-  return {Chooser(domain, target, elements).run()};
+  return {X86DomainChooser(domain, target, elements).run()};
 }
 
 }  // namespace fusejit::scheduler

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/interp.h"
 #include "ir/strict.h"
@@ -21,8 +22,6 @@
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // One line in what a plan's text may quote.
 std::string printable(std::string_view text) {

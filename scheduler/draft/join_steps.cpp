@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "ir/base/at.h"
 #include "ir/kernel/join/join.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/group.h"
@@ -12,8 +13,6 @@
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Joiner {
  public:

@@ -2,18 +2,13 @@
 
 #include <map>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/passes/passes.h"
 #include "scheduler/draft/fused.h"
 #include "scheduler/fuse/analysis.h"
 
 namespace fusejit::scheduler {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 Draft draft_unfused(const ir::Graph& graph, const PlanOptions& options) {
   Draft all;
   StepMaker steps;

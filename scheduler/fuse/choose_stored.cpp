@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/contraction.h"
 #include "ir/ops/geometry/span.h"
@@ -83,7 +84,6 @@ class Chooser {
   }
 
  private:
-  static std::size_t at(int v) { return static_cast<std::size_t>(v); }
   void store(int v) { stored_[at(v)] = true; }
   static bool is_view(const ir::Node& node) { return ir::op_def(node.op).family == ir::Family::view; }
   // Terms that are added up for an element: what each has to be compared with.

@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
@@ -23,8 +24,6 @@
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Grower {
  public:

@@ -4,12 +4,11 @@
 #include <map>
 #include <set>
 
+#include "ir/base/at.h"
 #include "scheduler/fuse/analysis.h"
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Finder {
  public:

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/base/at.h"
+
 namespace fusejit::scheduler {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 void GroupLinks::open(int node) {
   producers.emplace_back();
   users.emplace_back();

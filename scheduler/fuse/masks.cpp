@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "ir/base/at.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/may_fuse.h"
 #include "scheduler/library.h"
@@ -12,8 +13,6 @@
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Another way for a member of a group to compute its value.
 struct Rewritten {

@@ -4,14 +4,13 @@
 #include <map>
 #include <set>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/gradients.h"
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Groups on the longest way to each.
 std::vector<int> depths(const GroupLinks& links) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "ir/base/at.h"
 #include "ir/contraction.h"
 #include "ir/ops/rows.h"
 #include "ir/passes/recompute.h"
@@ -10,8 +11,6 @@
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // FLOP of a contraction in the time that a byte moves: two cores of Zen 5 and of Sapphire Rapids have 10 to 14, an H100
 // without tensor cores 20.

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ir/base/at.h"
 #include "scheduler/fuse/gradients.h"
 #include "scheduler/lower/expression/window.h"
 
@@ -11,8 +12,6 @@ namespace fusejit::scheduler {
 namespace {
 
 using ir::Family;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // How many positions of the input, taps and windows of a sliding window ever meet.
 struct Met {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/kernel/cost/cost.h"
 #include "scheduler/contents.h"
@@ -14,8 +15,6 @@
 
 namespace fusejit::scheduler {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // found(concatenation, read, written, bytes written) for each in whose memory the step reads channels, or writes them.
 template <class F>

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/ops/view.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 using ir::Family;
 using ir::Role;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // What an op is in the kernel.
 std::string_view kind_of(const ir::OpDef& row) {

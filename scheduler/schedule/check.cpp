@@ -11,6 +11,7 @@
 #include "scheduler/schedule/check_panels.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/check_winograd.h"
+#include "scheduler/schedule/limits.h"
 #include "scheduler/schedule/schedule.h"
 
 namespace fusejit::scheduler {
@@ -52,9 +53,8 @@ std::int64_t Schedule::accumulators() const {
 
 namespace {
 
-constexpr std::size_t kMostLoops = 32;      // that stand inside of each other
-constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
-constexpr std::int64_t kMostValues = 64;    // of a thread's tile
+constexpr std::size_t kMostLoops = 32;    // that stand inside of each other
+constexpr std::int64_t kMostValues = 64;  // of a thread's tile
 
 class Check {
  public:

@@ -10,22 +10,22 @@
 #include "scheduler/schedule/check_domain_threads.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/domain.h"
+#include "scheduler/schedule/limits.h"
 
 namespace fusejit::scheduler {
 namespace {
 
-constexpr std::int64_t kMostUnrolled = 64;  // copies of a loop
-
-class Check {
+class DomainCheck {
  public:
-  Check(const Domain& domain, const Schedule& schedule) : d_(domain), s_(schedule), sums_(!domain.sums.empty()) {}
+  DomainCheck(const Domain& domain, const Schedule& schedule) : d_(domain), s_(schedule), sums_(!domain.sums.empty()) {}
 
   std::string run(const Target& target) {
-    for (const auto step : {&Check::lines, &Check::names})
+    for (const auto step : {&DomainCheck::lines, &DomainCheck::names})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     if (target.isa == Isa::cuda) return check_domain_threads(d_, s_);
-    for (const auto step : {&Check::vector, &Check::unrolled, &Check::loops, &Check::cover, &Check::tasks,
-                            &Check::order, &Check::positions, &Check::maxima, &Check::flush, &Check::fetch}) {
+    for (const auto step : {&DomainCheck::vector, &DomainCheck::unrolled, &DomainCheck::loops, &DomainCheck::cover,
+                            &DomainCheck::tasks, &DomainCheck::order, &DomainCheck::positions, &DomainCheck::maxima,
+                            &DomainCheck::flush, &DomainCheck::fetch}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
     return "";
@@ -271,7 +271,7 @@ class Check {
 }  // namespace
 
 std::string check(const Domain& domain, const Schedule& schedule, const Target& target) {
-  return Check(domain, schedule).run(target);
+  return DomainCheck(domain, schedule).run(target);
 }
 
 }  // namespace fusejit::scheduler

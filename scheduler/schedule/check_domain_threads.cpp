@@ -8,26 +8,28 @@
 #include "ir/kernel/walk.h"
 #include "ir/ops/geometry/window.h"
 #include "scheduler/schedule/check_threads.h"
+#include "scheduler/schedule/limits.h"
 
 namespace fusejit::scheduler {
 namespace {
 
 using ir::Binding;
 
-constexpr std::int64_t kMostThreads = 1024;  // of a block
 // Of a tree: what a block shares has room for so many states.
 constexpr std::int64_t kMostThreadsOfSums = 256;
 constexpr std::int64_t kMostLanes = 16;
 constexpr std::int64_t kMostBlocks = 65535;  // along y of a grid
 
-class Check {
+class DomainThreadsCheck {
  public:
-  Check(const Domain& domain, const Schedule& schedule) : d_(domain), s_(schedule), sums_(!domain.sums.empty()) {
+  DomainThreadsCheck(const Domain& domain, const Schedule& schedule)
+      : d_(domain), s_(schedule), sums_(!domain.sums.empty()) {
     for (const DomainAxis& axis : d_.axes) (axis.reduced ? reduced_ : kept_).push_back(axis.name);
   }
 
   std::string run() {
-    for (const auto step : {&Check::lines, &Check::vector, &Check::tasks, &Check::inner, &Check::idle, &Check::parts})
+    for (const auto step : {&DomainThreadsCheck::lines, &DomainThreadsCheck::vector, &DomainThreadsCheck::tasks,
+                            &DomainThreadsCheck::inner, &DomainThreadsCheck::idle, &DomainThreadsCheck::parts})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     return "";
   }
@@ -192,7 +194,7 @@ class Check {
 }  // namespace
 
 std::string check_domain_threads(const Domain& domain, const Schedule& schedule) {
-  return Check(domain, schedule).run();
+  return DomainThreadsCheck(domain, schedule).run();
 }
 
 }  // namespace fusejit::scheduler

@@ -14,12 +14,12 @@ namespace {
 // The sums of a task's block of outputs and its panels are in scratch, of which a task has 16 MiB.
 constexpr std::int64_t kMostSums = std::int64_t{8} << 20;
 
-class Check {
+class MatrixCheck {
  public:
-  Check(const ir::Contraction& c, const Schedule& s, const Target& target) : c_(c), s_(s), target_(target) {}
+  MatrixCheck(const ir::Contraction& c, const Schedule& s, const Target& target) : c_(c), s_(s), target_(target) {}
 
   std::string run() {
-    for (const auto step : {&Check::unit, &Check::rows, &Check::loops})
+    for (const auto step : {&MatrixCheck::unit, &MatrixCheck::rows, &MatrixCheck::loops})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     return s_.combine.empty() ? of_pixels() : of_weights();
   }
@@ -186,7 +186,7 @@ class Check {
 }  // namespace
 
 std::string check_matrix(const ir::Contraction& c, const Schedule& s, const Target& target) {
-  return Check(c, s, target).run();
+  return MatrixCheck(c, s, target).run();
 }
 
 }  // namespace fusejit::scheduler

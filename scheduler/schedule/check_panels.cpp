@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "scheduler/schedule/limits.h"
+
 namespace fusejit::scheduler {
 namespace {
 
 // Of the 16 MiB that a task has; partial results take the rest, and as many sums of a matrix unit as it may have.
 constexpr std::int64_t kMostPanelBytes = std::int64_t{12} << 20, kMostBesideMatrix = std::int64_t{8} << 20;
-constexpr std::int64_t kWordsOfLine = 16;
 
-class Check {
+class PanelsCheck {
  public:
-  Check(const ir::Contraction& c, const Schedule& s) : c_(c), s_(s) {}
+  PanelsCheck(const ir::Contraction& c, const Schedule& s) : c_(c), s_(s) {}
 
   // Copies of operands are made by tasks.
   std::string run() const {
@@ -127,7 +128,7 @@ class Check {
 }  // namespace
 
 std::string check_panels(const ir::Contraction& contraction, const Schedule& schedule) {
-  return Check(contraction, schedule).run();
+  return PanelsCheck(contraction, schedule).run();
 }
 
 }  // namespace fusejit::scheduler

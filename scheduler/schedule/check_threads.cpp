@@ -13,13 +13,12 @@
 
 #include "ir/kernel/walk.h"
 #include "ir/ops/geometry/window.h"
+#include "scheduler/schedule/limits.h"
 
 namespace fusejit::scheduler {
 namespace {
 
 using ir::Binding;
-
-constexpr std::int64_t kMostThreads = 1024;  // of a block
 
 bool contains(const std::vector<std::string>& list, const std::string& name) {
   return std::find(list.begin(), list.end(), name) != list.end();

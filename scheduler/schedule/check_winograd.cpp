@@ -12,9 +12,9 @@
 namespace fusejit::scheduler {
 namespace {
 
-class Check {
+class WinogradCheck {
  public:
-  Check(const ir::Contraction& c, const Schedule& s, const WinogradDims& dims) : c_(c), s_(s), dims_(dims) {}
+  WinogradCheck(const ir::Contraction& c, const Schedule& s, const WinogradDims& dims) : c_(c), s_(s), dims_(dims) {}
 
   std::string run() {
     if (s_.winograd != kWinogradResults)
@@ -26,7 +26,7 @@ class Check {
     if (c_.find(s_.vector) != dims_.k)
       return fmt::format("Winograd's lanes run along {}, not {}", name(dims_.k), s_.vector);
     if (c_.outputs() == 0 || c_.terms() == 0) return "Winograd needs elements";
-    for (const auto step : {&Check::held, &Check::lines, &Check::loops})
+    for (const auto step : {&WinogradCheck::held, &WinogradCheck::lines, &WinogradCheck::loops})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     if (const std::int64_t bytes = scratch(); bytes > kMostWinogradScratch)
       return fmt::format("Winograd's copies take {} bytes a task; at most {}", bytes, kMostWinogradScratch);
@@ -150,7 +150,7 @@ std::string check_winograd(const ir::Contraction& c, const Schedule& s) {
   if (!dims)
     return fmt::format("Winograd computes windows of 3 x 3 neighbouring taps, stride 1, without groups, and not {}",
                        str(c));
-  return Check(c, s, *dims).run();
+  return WinogradCheck(c, s, *dims).run();
 }
 
 }  // namespace fusejit::scheduler

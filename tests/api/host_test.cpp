@@ -44,14 +44,14 @@ Floats walked(const float* first, const Shape& shape, const Strides& strides) {
   return values;
 }
 
-struct Layout {
+struct HostLayout {
   const char* name;
   std::int64_t first;
   Shape shape;
   Strides strides;
   bool is_borrowed;  // else copied
 };
-const Layout kLayouts[] = {
+const HostLayout kLayouts[] = {
     {"row-major", 0, {2, 3}, {3, 1}, true},
     {"column-major", 0, {2, 3}, {1, 2}, true},
     {"row pitch", 0, {3, 2}, {4, 1}, false},
@@ -70,7 +70,7 @@ const Layout kLayouts[] = {
 };
 
 TEST_F(Host, CopiesAnyStrides) {
-  for (const Layout& l : kLayouts) {
+  for (const HostLayout& l : kLayouts) {
     const float* first = numbers.data() + l.first;
     const Tensor x = from_host(first, l.shape, f32, l.strides);
     EXPECT_TRUE(x.evaluated()) << l.name;
@@ -88,7 +88,7 @@ TEST_F(Host, CopiesAnyStrides) {
 
 TEST_F(Host, BorrowsWhatFillsItsMemory) {
   check_borrowed(true);
-  for (const Layout& l : kLayouts) {
+  for (const HostLayout& l : kLayouts) {
     float* first = numbers.data() + l.first;
     int returned = 0;
     const auto make = [&] { return borrow(first, l.shape, l.strides, [&] { ++returned; }); };

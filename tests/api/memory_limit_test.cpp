@@ -10,14 +10,13 @@
 
 #include "frontend/models/named.h"
 #include "fusejit/fusejit.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 // "VmRSS": resident bytes of this process now, "VmHWM": the most since the last reset_high_water().
 std::int64_t resident(const std::string& which) {
@@ -87,7 +86,8 @@ TEST_F(MemoryLimit, IsWhatTheProcessGrowsBy) {
 #endif
   if (!reset_high_water()) GTEST_SKIP() << "the process cannot reset its high-water mark";
   std::vector<const char*> sources = {"resnet18@16x3x128x128:train"};
-  if (nightly()) sources = {"resnet50@16x3x224x224:train", "mobilenet_v2@16x3x224x224:train", "convnet@2048:train"};
+  if (testing::is_nightly())
+    sources = {"resnet50@16x3x224x224:train", "mobilenet_v2@16x3x224x224:train", "convnet@2048:train"};
   for (const char* source : sources) {
     const Ran all = train(source, "none"), least = train(source, "least");
     const std::int64_t half = (all.plan.memory_bytes + least.plan.memory_bytes) / 2;

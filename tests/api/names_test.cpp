@@ -33,9 +33,9 @@ std::string planned(const std::string& block, const std::string& head) {
   auto step = fj::train_step(net, opt, [&](fj::Tensor x, fj::Tensor y) { return fj::cross_entropy(net(x), y); });
   const std::vector<std::int64_t> labels(4, 2);
   ::setenv("FUSEJIT_DUMP", "plan", 1);
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   step(fj::ones({4, 2, 8, 8}).eval(), fj::from_host(labels.data(), {4}, fj::i64)).item<float>();
-  const std::string text = testing::internal::GetCapturedStderr();
+  const std::string text = ::testing::internal::GetCapturedStderr();
   ::unsetenv("FUSEJIT_DUMP");
   std::string names;
   const std::regex line("\n *step [0-9]+ kernel [0-9]+ @([a-z0-9_]+)");

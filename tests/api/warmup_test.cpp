@@ -16,7 +16,7 @@ namespace {
 
 using fj::testing::error_of;
 
-class Warmup : public testing::Test {
+class Warmup : public ::testing::Test {
  protected:
   void SetUp() override { restart(); }
   void TearDown() override { fj::set_options({.cache = "off"}); }

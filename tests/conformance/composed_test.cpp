@@ -15,6 +15,7 @@
 #include "tests/api/engines.h"
 #include "tests/conformance/engines.h"
 #include "tests/support/composed_cases.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit {
 namespace {
@@ -77,7 +78,7 @@ void expect_close(const Tensor& got, const Tensor& want, double units, const std
 // By day each case in one form, by its number, and edges not at all, which engines of each kind meet in tests/api; at
 // night all of them in all forms.
 TEST(ComposedGraphs, AgreeOnEveryEngine) {
-  const bool nightly = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
+  const bool nightly = testing::is_nightly();
   std::size_t number = 0;
   for (const auto& [name, function] : test::composed_cases()) {
     ++number;
@@ -156,7 +157,7 @@ constexpr DType kDrawn[] = {f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean}
 
 // By day a third of what each dtype has, in one layout; on engines of each kind all of it is below.
 TEST(Distributions, AgreeOnEveryEngine) {
-  const bool nightly = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
+  const bool nightly = testing::is_nightly();
   std::size_t number = 0;
   for (const DType dtype : kDrawn) {
     ++number;

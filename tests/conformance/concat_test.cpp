@@ -13,14 +13,14 @@ namespace {
 
 using runtime::Buffer;
 
-struct Block {
+struct ConcatBlock {
   int images, first, growth, height, width;
   const char* dtype;
 };
 
 // A dense block of three layers: each convolution reads all that was computed before it, one of them normalised, one
 // behind a relu, and one as it is, so that its kernel reads the memory that it writes a part of.
-ir::Graph dense(const Block& b, bool training) {
+ir::Graph dense(const ConcatBlock& b, bool training) {
   const auto image = [&](int channels) {
     return fmt::format("{}[{},{},{},{}]:nhwc", b.dtype, b.images, channels, b.height, b.width);
   };
@@ -48,11 +48,11 @@ ir::Graph dense(const Block& b, bool training) {
 
 TEST(Concat, InPlaceIsThatOfTheGraph) {
   // Whole vectors, lines that begin inside of a part, odd channels, one row; pairs of bf16.
-  const Block all[] = {{2, 32, 16, 6, 6, "f32"},  {2, 20, 12, 5, 7, "f32"}, {1, 7, 3, 4, 9, "f32"},
-                       {3, 16, 8, 1, 6, "f32"},   {2, 16, 8, 4, 4, "f64"},  {1, 11, 6, 5, 3, "f64"},
-                       {2, 32, 32, 5, 4, "bf16"}, {2, 24, 8, 4, 6, "bf16"}, {2, 9, 5, 4, 5, "f16"}};
+  const ConcatBlock all[] = {{2, 32, 16, 6, 6, "f32"},  {2, 20, 12, 5, 7, "f32"}, {1, 7, 3, 4, 9, "f32"},
+                             {3, 16, 8, 1, 6, "f32"},   {2, 16, 8, 4, 4, "f64"},  {1, 11, 6, 5, 3, "f64"},
+                             {2, 32, 32, 5, 4, "bf16"}, {2, 24, 8, 4, 6, "bf16"}, {2, 9, 5, 4, 5, "f16"}};
   int in_place = 0;
-  for (const Block& block : all) {
+  for (const ConcatBlock& block : all) {
     for (const bool training : {false, true}) {
       const ir::Graph graph = dense(block, training);
       const std::vector<Buffer> arguments = testing::random_arguments(graph, 5);

@@ -45,7 +45,7 @@ std::string joined(const std::vector<std::string>& lines) {
 }
 
 // One test a folder keeps the listing short; a failure names the case.
-class Reference : public testing::TestWithParam<std::string> {};
+class Reference : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Reference, AgreesWithPyTorch) {
   int count = 0;
@@ -110,8 +110,8 @@ TEST(ReferenceOnDevices, PlansOfBlocksAgreeWithPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Folders, Reference,
-                         testing::Values("elementwise", "composite", "reductions", "views", "anchors", "pools", "norms",
-                                         "losses", "half", "random", "blocks"),
+                         ::testing::Values("elementwise", "composite", "reductions", "views", "anchors", "pools",
+                                           "norms", "losses", "half", "random", "blocks"),
                          [](const auto& info) { return info.param; });
 
 TEST(Reference, EveryOpHasACase) {

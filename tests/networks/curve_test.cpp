@@ -7,6 +7,7 @@
 
 #include "tests/api/engines.h"
 #include "tests/networks/recorded.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::test {
 namespace {
@@ -31,7 +32,7 @@ TEST_P(ResNetCurve, AgreesWithPyTorch) {
   });
   const data::Batches batches = data::idx(data::kFashionMnist, {.batch = 32, .mean = 0.2860, .deviation = 0.3530});
   ASSERT_EQ(losses.size(), 100u);
-  const std::size_t steps = std::getenv("FUSEJIT_NIGHTLY") ? losses.size() : 4;
+  const std::size_t steps = testing::is_nightly() ? losses.size() : 4;
   double worst = 0, late = 0, late_meant = 0;  // the last 20
   for (std::size_t i = 0; i < steps; ++i) {
     const auto [x, y] = batches.get(static_cast<std::int64_t>(i));
@@ -119,7 +120,7 @@ TEST_P(AutocastCurve, AgreesWithPyTorchs) {
       },
       options);
   const data::Batches batches = data::idx(data::kFashionMnist, {.batch = batch, .mean = 0.2860, .deviation = 0.3530});
-  const std::size_t steps = std::getenv("FUSEJIT_NIGHTLY") ? losses.size() : 20;
+  const std::size_t steps = testing::is_nightly() ? losses.size() : 20;
   double worst = 0, worst_window = 0, window = 0, window_meant = 0;
   for (std::size_t i = 0; i < steps; ++i) {
     const auto [x, y] = batches.get(static_cast<std::int64_t>(i));

@@ -21,6 +21,7 @@
 
 #include "tests/api/engines.h"
 #include "tests/networks/recorded.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_folder.h"
 
 #define main program  // as in trained_examples_test.cpp
@@ -115,7 +116,7 @@ TEST_F(ServedExamples, ServeOnnx) {
 
 // For the night: a ResNet-50 of 100 MB for each of 20 sizes.
 TEST_F(ServedExamples, Serve) {
-  if (!std::getenv("FUSEJIT_NIGHTLY")) GTEST_SKIP() << "for the night";
+  if (!testing::is_nightly()) GTEST_SKIP() << "for the night";
   const std::string file = "examples/serve.npz";
   const std::vector<double> sides = recorded_array(file, "side"), classes = recorded_array(file, "class"),
                             meant = recorded_array(file, "meant"), tolerance = recorded_array(file, "tolerance");
@@ -135,7 +136,7 @@ TEST_F(ServedExamples, Serve) {
 }
 
 // Ten classes that differ in brightness.
-void write_images(const testing::TemporaryFolder& folder) {
+void write_digits(const testing::TemporaryFolder& folder) {
   std::string images("\0\0\x08\x03\0\0\x06\xd6\0\0\0\x1c\0\0\0\x1c", 16), labels("\0\0\x08\x01\0\0\x06\xd6", 8);
   const std::vector<float> noise = uniform_of("train", 1750 * 784, 0, 56);
   for (std::size_t i = 0; i < 1750; ++i) {
@@ -149,7 +150,7 @@ void write_images(const testing::TemporaryFolder& folder) {
 
 // The program draws its own weights, and C++ leaves open which layer draws first: what comes of either is recorded.
 TEST_F(ServedExamples, Train) {
-  write_images(folder_);
+  write_digits(folder_);
   output_of("train .");
   const StateDict values = load(folder_ / "net.npz");
   const auto off_by = [&](const std::string& order) {  // of the tolerance

@@ -12,6 +12,7 @@
 #include "tests/api/engines.h"
 #include "tests/networks/recorded.h"
 #include "tests/support/cuda_shim/shim_gpu.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::test {
 namespace {
@@ -45,14 +46,12 @@ struct Case {
   std::string memory_limit = "none";
 };
 
-bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
-
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const Network& network : networks()) {
     const std::string& name = network.name;
     const bool small = name.starts_with("convnet");
-    if (nightly()) {
+    if (testing::is_nightly()) {
       for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2"})
         for (const char* rules : {"all", "none"})
           for (const DType dtype : {f64, f32}) all.push_back({name, target, rules, dtype, true, true});

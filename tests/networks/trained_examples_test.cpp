@@ -16,6 +16,7 @@
 
 #include "tests/api/engines.h"
 #include "tests/networks/recorded.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_folder.h"
 
 // Each program in a namespace of its own, its `main` by another name; unit_tools runs them.
@@ -162,7 +163,7 @@ TEST_F(TrainedExamples, OwnOptimizer) {
 }
 
 // Five files of 128 images of classes that differ in brightness.
-void write_images(const testing::TemporaryFolder& folder) {
+void write_cifar10(const testing::TemporaryFolder& folder) {
   for (int file = 1; file <= 5; ++file) {
     const std::vector<float> noise = uniform_of("cifar10 " + std::to_string(file), 128 * 3072, 0, 56);
     std::ofstream out(folder / ("data_batch_" + std::to_string(file) + ".bin"), std::ios::binary);
@@ -178,7 +179,7 @@ void write_images(const testing::TemporaryFolder& folder) {
 // Losses and rates; from the middle on as a new process goes on.
 std::vector<double> cifar10_steps(std::size_t steps, std::optional<DType> autocast, DType dtype) {
   const testing::TemporaryFolder folder;
-  write_images(folder);
+  write_cifar10(folder);
   data::DataLoader batches = cifar10::loader(folder.path(), true);
   const auto begin = [&] {
     models::ResNet net = models::resnet18(kClasses);
@@ -206,16 +207,14 @@ std::vector<double> cifar10_steps(std::size_t steps, std::optional<DType> autoca
   return seen;
 }
 
-bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
-
 TEST_F(TrainedExamples, Cifar10) {
-  if (!nightly()) GTEST_SKIP() << "for the night";
+  if (!testing::is_nightly()) GTEST_SKIP() << "for the night";
   expect_recorded("cifar10", cifar10_steps(kSteps, bf16, f32), kSteps, 2);
 }
 
 // By day one step before the checkpoint and one after it.
 TEST_F(TrainedExamples, Cifar10InF64) {
-  const std::size_t steps = nightly() ? kSteps : 2;
+  const std::size_t steps = testing::is_nightly() ? kSteps : 2;
   expect_recorded("cifar10", cifar10_steps(steps, {}, f64), steps, 2, true);
 }
 

@@ -7,21 +7,22 @@
 #include "ir/node.h"
 #include "scheduler/choose/choose.h"
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
 
 using namespace ir;
 
-constexpr const char* kTargets[] = {"x86:avx512,fma=2",
-                                    "x86:avx512,winograd=1",
-                                    "x86:avx512bf16,fma=2,dot2=1",
-                                    "x86:avx2,l2=256k,l3=3m",
-                                    "x86:avx2,winograd=1",
-                                    "x86:v2,tasks=5",
-                                    "x86:avx512bf16,dot2=1,l1=2k,l2=16k,l3=64k,tasks=7",
-                                    "cuda:sm_80",
-                                    "cuda:sm_120"};
+constexpr const char* kTargetsOfChoices[] = {"x86:avx512,fma=2",
+                                             "x86:avx512,winograd=1",
+                                             "x86:avx512bf16,fma=2,dot2=1",
+                                             "x86:avx2,l2=256k,l3=3m",
+                                             "x86:avx2,winograd=1",
+                                             "x86:v2,tasks=5",
+                                             "x86:avx512bf16,dot2=1,l1=2k,l2=16k,l3=64k,tasks=7",
+                                             "cuda:sm_80",
+                                             "cuda:sm_120"};
 
 // Empty: the window does not fit into the image.
 Value random_layer(Random& random, DType dtype) {
@@ -67,11 +68,12 @@ Value random_layer(Random& random, DType dtype) {
 }
 
 TEST(RandomChoices, AreLegal) {
-  const std::uint64_t wanted = by_night() ? 5'000'000 : 200'000;
+  const std::uint64_t wanted = is_nightly() ? 5'000'000 : 200'000;
   std::uint64_t checked = 0;
   for (std::uint64_t seed = 1; checked < wanted && !HasFailure(); ++seed) {
     Random random(seed);
-    const Target target = Target::parse(random.of<const char*>({std::begin(kTargets), std::end(kTargets)}));
+    const Target target =
+        Target::parse(random.of<const char*>({std::begin(kTargetsOfChoices), std::end(kTargetsOfChoices)}));
     const bool cuda = target.isa == Isa::cuda;
     const DType dtype = random.of<DType>({DType::f32, DType::f32, DType::bf16, DType::bf16, DType::f16, DType::f64});
     const Value layer = random_layer(random, dtype);

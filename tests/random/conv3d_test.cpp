@@ -11,6 +11,7 @@
 #include "codegen/x86/compile.h"
 #include "scheduler/choose/choose.h"
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -235,7 +236,8 @@ bool has(ir::Op kind, Epilogue epilogue) {
   return kind != ir::Op::conv2d_weight_grad || epilogue != Epilogue::bias_relu_sum;
 }
 
-constexpr const char* kTargets[] = {"x86:avx512,tasks=5", "x86:avx2,tasks=7", "x86:v2", "cuda:sm_80", "cuda:sm_100"};
+constexpr const char* kConv3dTargets[] = {"x86:avx512,tasks=5", "x86:avx2,tasks=7", "x86:v2", "cuda:sm_80",
+                                          "cuda:sm_100"};
 
 Schedule chosen_one(const std::string&, const Contraction&, const Schedule& chosen) { return chosen; }
 
@@ -244,7 +246,7 @@ TEST(Conv3d, IsScheduledAndReadBack) {
     for (const ir::Op kind : kKinds) {
       const ir::Graph graph = graph_of(kind, c, Epilogue::none);
       for (const Contraction& contraction : contractions_of_conv3d(*graph.results()[0])) {
-        for (const char* name : kTargets) {
+        for (const char* name : kConv3dTargets) {
           for (const bool sums : {false, true}) {
             if (sums && kind == ir::Op::conv2d_weight_grad) continue;
             for (const int lanes : {1, 4}) {
@@ -273,7 +275,7 @@ TEST(Conv3d, GivesTheNumbersOfLoops) {
         Random random(i);
         const std::vector<Buffer> arguments = arguments_of(graph, random, true),
                                   want = by_hand(kind, graph, kCases[i], epilogue, arguments);
-        for (const char* name : kTargets) {
+        for (const char* name : kConv3dTargets) {
           SCOPED_TRACE(
               fmt::format("case {}, {}, epilogue {}, {}", i, ir::name(kind), static_cast<int>(epilogue), name));
           const Trial trial = planned(graph, Target::parse(name), chosen_one, contractions_of_conv3d, true);
@@ -292,7 +294,7 @@ TEST(Conv3d, GivesTheNumbersOfLoops) {
 
 TEST(Conv3d, GivesTheSameNumbersInAnyLegalSchedule) {
   int legal = 0, illegal = 0;
-  const int wanted = by_night() ? 3000 : 60;
+  const int wanted = is_nightly() ? 3000 : 60;
   for (std::uint64_t seed = 1; legal < wanted && illegal < 40 * wanted; ++seed) {
     Random random(seed);
     const Case& c = kCases[seed % std::size(kCases)];
@@ -300,7 +302,7 @@ TEST(Conv3d, GivesTheSameNumbersInAnyLegalSchedule) {
     const auto epilogue = static_cast<Epilogue>(random.from(0, 2));
     if (!has(kind, epilogue)) continue;
     const ir::Graph graph = graph_of(kind, c, epilogue);
-    const Target target = Target::parse(random.of(std::vector(std::begin(kTargets), std::end(kTargets))));
+    const Target target = Target::parse(random.of(std::vector(std::begin(kConv3dTargets), std::end(kConv3dTargets))));
     SCOPED_TRACE(fmt::format("seed {}", seed));
     const auto draw = [&](const std::string&, const Contraction& contraction, const Schedule& chosen) {
       return target.isa == Isa::cuda ? random_cuda_schedule(random, contraction, chosen)

@@ -14,6 +14,7 @@
 #include "ir/base/scalar.h"
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -282,22 +283,22 @@ void expect_right_numbers(int wanted, const std::vector<const char*>& targets, D
   std::printf("%d legal, %d not\n", done, refused);
 }
 
-const std::vector<const char*> kProcessors = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k,l3=1k",
-                                              "x86:v2,tasks=4", "x86:avx2,tasks=3"},
+const std::vector<const char*> kDomainProcessors = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k,l3=1k",
+                                                    "x86:v2,tasks=4", "x86:avx2,tasks=3"},
                                kDevices = {"cuda:sm_90"};
 
 TEST(RandomDomains, LegalSchedulesGiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers(by_night() ? 20000 : 1500, kProcessors, random_domain_schedule);
+  expect_right_numbers(is_nightly() ? 20000 : 1500, kDomainProcessors, random_domain_schedule);
 }
 
 TEST(RandomDomains, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers(by_night() ? 10000 : 500, kDevices, random_cuda_domain_schedule);
+  expect_right_numbers(is_nightly() ? 10000 : 500, kDevices, random_cuda_domain_schedule);
 }
 
 TEST(RandomDomains, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
   const auto chosen_one = [](Random&, const Domain&, const Schedule& chosen) { return chosen; };
-  expect_right_numbers(by_night() ? 5000 : 200, kProcessors, chosen_one);
-  expect_right_numbers(by_night() ? 5000 : 200, kDevices, chosen_one);
+  expect_right_numbers(is_nightly() ? 5000 : 200, kDomainProcessors, chosen_one);
+  expect_right_numbers(is_nightly() ? 5000 : 200, kDevices, chosen_one);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "codegen/x86/compile.h"
 #include "runtime/session.h"
 #include "tests/random/generate/graph_generator.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -19,7 +20,7 @@ using runtime::Buffer;
 std::uint64_t graph_count() {
   const char* wanted = std::getenv("FUSEJIT_RANDOM_GRAPHS");
   if (wanted != nullptr) return std::strtoull(wanted, nullptr, 10);
-  return std::getenv("FUSEJIT_NIGHTLY") != nullptr ? 1000 : 100;
+  return testing::is_nightly() ? 1000 : 100;
 }
 
 // Random graphs have no nhwc parameters or results, so both orders of elements are one.

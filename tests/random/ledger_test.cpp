@@ -14,8 +14,8 @@
 namespace fusejit::testing {
 namespace {
 
-constexpr const char* kTargets[] = {"x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5",
-                                    "x86:avx512,winograd=1", "cuda:sm_90"};
+constexpr const char* kLedgerTargets[] = {"x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5",
+                                          "x86:avx512,winograd=1", "cuda:sm_90"};
 
 // What a run of the kernel touches, on zeros.
 std::vector<ir::MemoryTraffic> seen(const ir::Kernel& kernel) {
@@ -60,7 +60,7 @@ TEST(Ledger, IsWhatTheInterpreterTouches) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Network network = random_network(seed);
     const TrainingGraph training = training_graph(network);
-    const Target target = Target::parse(kTargets[seed % std::size(kTargets)]);
+    const Target target = Target::parse(kLedgerTargets[seed % std::size(kLedgerTargets)]);
     const scheduler::Plan plan =
         scheduler::make_plan(training.graph, {target, scheduler::Rules::all, training.donated});
     for (const scheduler::PlanStep& step : plan.steps) {

@@ -11,18 +11,17 @@
 #include "scheduler/make_plan.h"
 #include "scheduler/report/memory.h"
 #include "tests/random/generate/network_check.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
-
-bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 struct Seeds {
   std::uint64_t first = 1, last = 120;
 };
 Seeds seeds() {
   Seeds s;
-  if (nightly()) s.last = 5000;
+  if (testing::is_nightly()) s.last = 5000;
   if (const char* wanted = std::getenv("FUSEJIT_RANDOM_NETWORKS")) {
     unsigned long long first = 0, last = 0;
     if (std::sscanf(wanted, "%llu-%llu", &first, &last) == 2) s = {first, last};
@@ -36,7 +35,7 @@ CheckOptions options_of(std::uint64_t seed) {
       "x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5", "x86:v2,tasks=3", "x86:avx512bf16,l1=2k,tasks=3",
       "x86:avx2",           "x86:v2,l1=1k,l2=4k,l3=16k,tasks=9",   "cuda:sm_90"};
   CheckOptions options{.target = Target::parse(kTargets[seed % std::size(kTargets)])};
-  options.compiled = (nightly() || seed % 6 == 0) && options.target.isa != Isa::cuda &&
+  options.compiled = (testing::is_nightly() || seed % 6 == 0) && options.target.isa != Isa::cuda &&
                      codegen::x86::host_supports(options.target.isa);
   return options;
 }
@@ -88,7 +87,7 @@ TEST(RandomNetworks, OfComposedFunctionsAgreeInEveryForm) {
 // Wherever Winograd can be used, which is in f32 networks with 3x3 convolutions.
 TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
-  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 32;
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 32;
   expect_agreement(some, [](std::uint64_t seed) {
     CheckOptions options = options_of(seed);
     if (options.target.isa == Isa::cuda) options.target = Target::parse("x86:avx512,l2=64k");
@@ -100,13 +99,13 @@ TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
 // In bf16, whose products a matrix unit computes where channels come in eights.
 TEST(RandomNetworks, InAMatrixUnitAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
-  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 20;
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 20;
   int failures = 0;
   for (std::uint64_t seed = some.first; seed <= some.last && failures < 3; ++seed) {
     const Network network = random_network(seed, {.dtype = DType::bf16});
     CheckOptions options = options_of(seed);
     options.target = Target::parse(seed % 2 == 0 ? "x86:amx,tasks=3" : "x86:amx,l1=1k,l2=8k,l3=32k,tasks=7");
-    options.compiled = (nightly() || seed % 3 == 0) && codegen::x86::host_supports(options.target.isa);
+    options.compiled = (testing::is_nightly() || seed % 3 == 0) && codegen::x86::host_supports(options.target.isa);
     const Finding found = check_network(network, seed, options);
     if (found.kind.empty()) continue;
     ++failures;
@@ -118,7 +117,7 @@ TEST(RandomNetworks, InAMatrixUnitAgreeWithTheInterpreterInF64) {
 // A rule less, each in turn.
 TEST(RandomNetworks, WithoutARuleAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
-  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 45;
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 45;
   expect_agreement(some, [](std::uint64_t seed) {
     static constexpr const char* kRules[] = {"-R1", "-R2", "-R3", "-R4", "-R5", "-R6", "-R7", "-R8", "-R9", "inductor"};
     CheckOptions options = options_of(seed / 8);
@@ -130,7 +129,7 @@ TEST(RandomNetworks, WithoutARuleAgreeWithTheInterpreterInF64) {
 // As little memory as recomputation reaches, or a half or a quarter of the way there.
 TEST(RandomNetworks, UnderMemoryLimitsAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
-  if (!nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 48;
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 48;
   expect_agreement(some, [](std::uint64_t seed) {
     CheckOptions options = options_of(seed);
     options.memory_limit.bytes = scheduler::MemoryLimit::kLeast;

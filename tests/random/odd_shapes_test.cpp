@@ -8,17 +8,18 @@
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/schedule_generator.h"
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
 
 using namespace ir;
 
-constexpr const char* kTargets[] = {
+constexpr const char* kTargetsOfShapes[] = {
     "x86:avx512,fma=2,l2=2m",         "x86:avx512bf16,dot2=1,l2=1m",    "x86:avx512,winograd=1", "x86:amx,l2=2m",
     "x86:amx,l2=2m,l3=64m,tasks=512", "x86:avx2,l2=256k,l3=3m,tasks=4", "x86:v2,tasks=64",       "cuda:sm_90"};
 
-struct Shapes {
+struct OddShape {
   std::int64_t n, c, h, w, k, r, s, stride_h, stride_w, dilation, groups, top, left, bottom, right;
   DType dtype;
   Layout layout;
@@ -34,8 +35,8 @@ struct Shapes {
   }
 };
 
-Shapes random_shapes(Random& random) {
-  Shapes s;
+OddShape random_shapes(Random& random) {
+  OddShape s;
   const auto side = [&] {
     return random.of<std::int64_t>({1, 2, 3, 5, 8, 13, 17, 32, 61, 100, 129, 256, 500, 513, 1024, 2049, 4096});
   };
@@ -62,7 +63,7 @@ Shapes random_shapes(Random& random) {
 }
 
 // relu(x) -> convolution -> batch norm or bias, relu, with all gradients.
-Graph layer(const Shapes& s) {
+Graph layer(const OddShape& s) {
   std::vector<Value> parameters;
   const auto add = [&](const char* name, const Type& type) {
     parameters.push_back(parameter(type, name));
@@ -87,13 +88,13 @@ Graph layer(const Shapes& s) {
 }
 
 TEST(OddShapes, EveryKernelCanBeMade) {
-  const std::uint64_t wanted = by_night() ? 50'000 : 500;
+  const std::uint64_t wanted = is_nightly() ? 50'000 : 500;
   std::uint64_t made = 0;
   int failures = 0;
   for (std::uint64_t seed = 1; made < wanted && failures < 5; ++seed) {
     Random random(seed);
-    const char* target = kTargets[seed % std::size(kTargets)];
-    const Shapes shapes = random_shapes(random);
+    const char* target = kTargetsOfShapes[seed % std::size(kTargetsOfShapes)];
+    const OddShape shapes = random_shapes(random);
     if (!shapes.fit()) continue;
     ++made;
     const Graph graph = layer(shapes);

@@ -7,6 +7,7 @@
 
 #include "ir/passes/grad.h"
 #include "scheduler/make_plan.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -128,7 +129,7 @@ constexpr std::int64_t kBatches = 4, kFirstSide = 7, kSides = 58, kChannels = 40
 
 // Some by day, all at night.
 TEST_P(PlanSweep, EveryKernelCanBeMade) {
-  const std::int64_t step = std::getenv("FUSEJIT_NIGHTLY") ? 1 : 389;
+  const std::int64_t step = testing::is_nightly() ? 1 : 389;
   int failures = 0;
   for (std::int64_t i = 0; i < kBatches * kSides * kChannels && failures < 5; i += step) {
     const Sizes sizes{1 + i % kBatches, kFirstSide + i / kBatches % kSides, 1 + i / (kBatches * kSides), i * 31 % 841};

@@ -9,6 +9,7 @@
 #include "scheduler/choose/neighbours.h"
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -78,9 +79,9 @@ constexpr const char* kDevices[] = {"cuda:sm_90", "cuda:sm_80"};
 
 TEST(RandomSchedules, GiveTheNumbersOfTheGraphInterpreter) {
   expect_right_numbers(
-      {by_night() ? 20000 : 2000, {std::begin(kProcessors), std::end(kProcessors)}, [](Random& random, const Wish& of) {
-         return random_schedule(random, of.contraction, of.chosen);
-       }});
+      {is_nightly() ? 20000 : 2000,
+       {std::begin(kProcessors), std::end(kProcessors)},
+       [](Random& random, const Wish& of) { return random_schedule(random, of.contraction, of.chosen); }});
 }
 
 TEST(RandomSchedules, OfExchangedOperandsGiveTheNumbersOfTheGraphInterpreter) {
@@ -90,7 +91,7 @@ TEST(RandomSchedules, OfExchangedOperandsGiveTheNumbersOfTheGraphInterpreter) {
   const auto drawn = [](Random& random, const Wish& of) {
     return random.chance(30) ? of.chosen : random_schedule(random, of.contraction, of.chosen);
   };
-  expect_right_numbers({.wanted = by_night() ? 2000 : 200,
+  expect_right_numbers({.wanted = is_nightly() ? 2000 : 200,
                         .targets = {std::begin(kProcessors), std::end(kProcessors)},
                         .draw = drawn,
                         .anchor = random_product_of_images,
@@ -104,7 +105,7 @@ TEST(RandomSchedules, WithPairsOfTapsGiveTheNumbersOfTheGraphInterpreter) {
     if (!taps) s.lanes = 3;  // another draw
     return s;
   };
-  expect_right_numbers({by_night() ? 2000 : 100, {"x86:avx512bf16,tasks=5,dot2=1"}, draw, 200});
+  expect_right_numbers({is_nightly() ? 2000 : 100, {"x86:avx512bf16,tasks=5,dot2=1"}, draw, 200});
 }
 
 TEST(RandomSchedules, OfAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
@@ -115,7 +116,8 @@ TEST(RandomSchedules, OfAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
     if (s.matrix == 0) s.lanes = 3;  // another draw
     return s;
   };
-  expect_right_numbers({by_night() ? 4000 : 200, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 200});
+  expect_right_numbers(
+      {is_nightly() ? 4000 : 200, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 200});
 }
 
 TEST(RandomSchedules, OfTapsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
@@ -126,7 +128,7 @@ TEST(RandomSchedules, OfTapsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter) {
     if (!s.merges_taps()) s.lanes = 3;  // another draw
     return s;
   };
-  expect_right_numbers({by_night() ? 2000 : 60, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 500});
+  expect_right_numbers({is_nightly() ? 2000 : 60, {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=4k,l3=1k"}, draw, 500});
 }
 
 // What stands beside an odd channel is a zero, and no pixel is read for a tap that is none: an infinite one reaches the
@@ -163,7 +165,7 @@ TEST(RandomSchedules, OfWeightsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter)
     return s;
   };
   expect_right_numbers(
-      {.wanted = by_night() ? 2000 : 100,
+      {.wanted = is_nightly() ? 2000 : 100,
        .targets = {"x86:amx,tasks=5", "x86:amx,tasks=3,l1=1k,l2=16k,l3=32k"},
        .draw = draw,
        .patience = 40,
@@ -172,7 +174,7 @@ TEST(RandomSchedules, OfWeightsInAMatrixUnitGiveTheNumbersOfTheGraphInterpreter)
 
 TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
   expect_right_numbers(
-      {by_night() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {
+      {is_nightly() ? 10000 : 500, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {
          return random_cuda_schedule(random, of.contraction, of.chosen);
        }});
 }
@@ -180,7 +182,7 @@ TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
 TEST(RandomSchedules, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
   const auto chosen_one = [](Random&, const Wish& of) { return of.chosen; };
   expect_right_numbers(
-      {by_night() ? 10000 : 300, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, chosen_one});
+      {is_nightly() ? 10000 : 300, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, chosen_one});
 }
 
 // As tuning goes: a few steps, each to a legal neighbour.
@@ -194,7 +196,8 @@ TEST(RandomSchedules, NeighboursOfChosenOnesGiveTheNumbersOfTheGraphInterpreter)
     }
     return schedule;
   };
-  expect_right_numbers({by_night() ? 10000 : 500, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, walk});
+  expect_right_numbers(
+      {is_nightly() ? 10000 : 500, {kProcessors[0], kProcessors[1], kProcessors[2], kDevices[0]}, walk});
 }
 
 }  // namespace

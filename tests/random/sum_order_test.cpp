@@ -9,6 +9,7 @@
 
 #include "codegen/x86/compile.h"
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -130,7 +131,7 @@ void report(const Found& found) {
 }
 
 TEST(RandomSumOrders, DecideEveryBit) {
-  const int anchors = by_night() ? 3000 : 200;
+  const int anchors = is_nightly() ? 3000 : 200;
   const std::vector<Target> targets{Target::parse("x86:avx512,tasks=7"), Target::parse("x86:avx2,tasks=5"),
                                     Target::parse("x86:v2"), Target::parse("x86:avx512bf16,tasks=5,dot2=1")};
   Found found;
@@ -144,7 +145,7 @@ TEST(RandomSumOrders, DecideEveryBit) {
 // Of pixels and of weights. Results of bf16 hide most other orders: what is left to see are pairs of one order that
 // differ by more than a sum's rounding.
 TEST(RandomSumOrders, DecideEveryBitInAMatrixUnit) {
-  const int anchors = by_night() ? 1000 : 60;
+  const int anchors = is_nightly() ? 1000 : 60;
   const std::vector<Target> targets{Target::parse("x86:amx,tasks=5"), Target::parse("x86:amx,tasks=3,l2=16k")};
   const auto of_pixels = [](Random& random, const Contraction& c, const Schedule& chosen) {
     return in_matrix_unit(random, c, random_schedule(random, c, chosen));
@@ -162,7 +163,7 @@ TEST(RandomSumOrders, DecideEveryBitInAMatrixUnit) {
 }
 
 TEST(RandomSumOrders, DecideEveryBitOnDevices) {
-  const int anchors = by_night() ? 2000 : 100;
+  const int anchors = is_nightly() ? 2000 : 100;
   Found found;
   for (int i = 1; i <= anchors && !::testing::Test::HasFatalFailure(); ++i)
     compare(static_cast<std::uint64_t>(i), {Target::parse("cuda:sm_90")}, random_cuda_schedule, false, found);
@@ -172,7 +173,7 @@ TEST(RandomSumOrders, DecideEveryBitOnDevices) {
 }
 
 TEST(RandomSumOrders, DecideEveryBitOfMachineCodeOnAnyThreads) {
-  const int anchors = by_night() ? 300 : 6;
+  const int anchors = is_nightly() ? 300 : 6;
   Found found;
   Target host = Target::host();
   host.tasks = 7;

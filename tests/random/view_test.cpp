@@ -12,6 +12,7 @@
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/graph_generator.h"
 #include "tests/random/generate/view_generator.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -90,15 +91,13 @@ std::string wrong_results(const ir::Graph& graph, const char* target, std::uint6
   return disagreement(got, ir::interpret(graph, arguments), 1e-5);
 }
 
-bool at_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
-
 // One target a chain by day, all of them at night; results of every fifth.
 TEST(RandomViews, EveryChainIsPlanned) {
-  const std::uint64_t chains = at_night() ? 20'000 : 2'000;
+  const std::uint64_t chains = testing::is_nightly() ? 20'000 : 2'000;
   for (std::uint64_t seed = 1; seed <= chains && !HasFailure(); ++seed) {
     const ir::Graph graph = random_views(seed, {.views = 2 + static_cast<int>(seed % 14), .gradient = seed % 2 == 1});
     for (std::size_t t = 0; t < std::size(kTargets); ++t) {
-      if (!at_night() && (seed / 2) % std::size(kTargets) != t) continue;
+      if (!testing::is_nightly() && (seed / 2) % std::size(kTargets) != t) continue;
       std::string why;
       const double seconds = on_small_stack([&] { why = refused(graph, kTargets[t]); });
       if (!why.empty()) {
@@ -129,8 +128,8 @@ TEST(RandomViews, LongChainsPlanInLinearWork) {
     return std::pair(kernels, seconds);
   };
   const auto [kernels, seconds] = planned(500);
-  const auto [more_kernels, more_seconds] = planned(at_night() ? 50'000 : 5'000);
-  const double times = at_night() ? 100 : 10;
+  const auto [more_kernels, more_seconds] = planned(testing::is_nightly() ? 50'000 : 5'000);
+  const double times = testing::is_nightly() ? 100 : 10;
   EXPECT_GT(kernels, 500u / 20);
   EXPECT_LE(static_cast<double>(more_kernels), 1.1 * times * static_cast<double>(kernels));
   EXPECT_LT(more_seconds, 3 * times * seconds);

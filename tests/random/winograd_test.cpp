@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tests/random/generate/schedule_trial.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -97,17 +98,17 @@ void expect_right_numbers(int wanted, const std::vector<const char*>& targets,
   EXPECT_GT(computed, wanted / 10) << "operands are not computed where they are read";
 }
 
-const std::vector<const char*> kTargets = {"x86:avx512,tasks=7,winograd=2", "x86:avx2,tasks=5,l1=1k,l2=4k,winograd=2",
-                                           "x86:v2,winograd=2"};
+const std::vector<const char*> kWinogradTargets = {"x86:avx512,tasks=7,winograd=2",
+                                                   "x86:avx2,tasks=5,l1=1k,l2=4k,winograd=2", "x86:v2,winograd=2"};
 
 TEST(RandomWinograd, GivesTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers(by_night() ? 5000 : 300, kTargets, random_winograd);
+  expect_right_numbers(is_nightly() ? 5000 : 300, kWinogradTargets, random_winograd);
 }
 
 TEST(RandomWinograd, HasTheSameBitsAsMachineCodeOnAnyThreads) {
   Target host = Target::host();
   host.winograd = WinogradMode::always, host.tasks = 7;
-  for (std::uint64_t seed = 1; seed <= (by_night() ? 300u : 10u); ++seed) {
+  for (std::uint64_t seed = 1; seed <= (is_nightly() ? 300u : 10u); ++seed) {
     Random random(seed);
     const std::string text = random_convolution_3x3(random);
     SCOPED_TRACE(fmt::format("seed {}\n{}", seed, text));
@@ -127,7 +128,7 @@ TEST(RandomWinograd, HasTheSameBitsAsMachineCodeOnAnyThreads) {
 // others are zeros, which direct schedules finish in its epilogue and Winograd's do not.
 TEST(Winograd, LeavesWhatNoWindowTouchesToSchedulesOfItsOwn) {
   Random random(1);
-  for (const char* name : kTargets) {
+  for (const char* name : kWinogradTargets) {
     for (const int rows : {1, 9}) {
       const std::string type = fmt::format("f32[2,5,{},10]:nhwc", rows);
       const Graph graph = ir::parse_graph(fmt::format(
@@ -151,7 +152,7 @@ TEST(Winograd, LeavesWhatNoWindowTouchesToSchedulesOfItsOwn) {
 }
 
 TEST(RandomWinograd, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
-  expect_right_numbers(by_night() ? 2000 : 100, kTargets,
+  expect_right_numbers(is_nightly() ? 2000 : 100, kWinogradTargets,
                        [](Random&, const Contraction&, const Schedule& chosen) { return chosen; });
 }
 

@@ -20,7 +20,7 @@ using fusejit::testing::TemporaryFolder;
 using fusejit::testing::write_bytes;
 
 // A small network in inference with a loss, of several kernels.
-const ir::Graph& graph() {
+const ir::Graph& graph_that_falls_back() {
   static const ir::Graph the = ir::parse_graph(R"(graph @net(%x: f32[2,3,8,8], %w: f32[4,3,3,3], %v: f32[64,5]) {
   %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,4,8,8]
   %1 = mean(%0) {dim=[0,2,3], keepdim=true} : f32[1,4,1,1]
@@ -52,39 +52,41 @@ class Strict {
   std::optional<std::string> was_;
 };
 
-struct Ran {
+struct RanWithout {
   std::vector<Buffer> results;
   SessionStatistics statistics;
   std::vector<std::string> log;
 };
 // Twice: what fell back is not said again.
-Ran run(const std::string& refused, const std::shared_ptr<disk::DiskCache>& cache = nullptr) {
-  Ran ran;
+RanWithout run(const std::string& refused, const std::shared_ptr<disk::DiskCache>& cache = nullptr) {
+  RanWithout ran;
   SessionOptions options{.target = Target::parse("x86:v2"), .threads = 1};
   options.checks.refused_kernel = refused, options.disk = cache;
   options.log = [&ran](const std::string& line) { ran.log.push_back(line); };
   Session session(options);
-  const std::vector<Buffer> arguments = testing::random_arguments(graph(), 5);
-  session.run(graph(), arguments);
-  ran.results = session.run(graph(), arguments);
+  const std::vector<Buffer> arguments = testing::random_arguments(graph_that_falls_back(), 5);
+  session.run(graph_that_falls_back(), arguments);
+  ran.results = session.run(graph_that_falls_back(), arguments);
   ran.statistics = session.statistics();
   return ran;
 }
-void expect_right(const Ran& ran, const std::string& what) {
+void expect_right(const RanWithout& ran, const std::string& what) {
   static const std::vector<Buffer> right =
-      Session({.engine = Engine::graph_interpreter}).run(graph(), testing::random_arguments(graph(), 5));
+      Session({.engine = Engine::graph_interpreter})
+          .run(graph_that_falls_back(), testing::random_arguments(graph_that_falls_back(), 5));
   EXPECT_LE(testing::excess(ran.results, right, {}), 0) << what;
 }
 
 TEST(Ladder, AnyKernelOfAPlanMayBeRefused) {
   std::set<std::string> names;
-  for (const auto& step : scheduler::make_plan(graph(), {Target::parse("x86:v2"), scheduler::Rules::all, {}}).steps)
+  for (const auto& step :
+       scheduler::make_plan(graph_that_falls_back(), {Target::parse("x86:v2"), scheduler::Rules::all, {}}).steps)
     names.insert(step.kernel->name);
   ASSERT_GE(names.size(), 4u);
   for (const std::string& name : names) {
     {
       const Strict strict(false);
-      const Ran ran = run(name);
+      const RanWithout ran = run(name);
       expect_right(ran, name);
       EXPECT_GE(ran.statistics.fallbacks, 1) << name;
       EXPECT_EQ(static_cast<std::size_t>(ran.statistics.fallbacks), ran.log.size()) << name << ": one line each";
@@ -106,7 +108,7 @@ TEST(Ladder, AnyObjectOnDiskMayBeOfNoUse) {
     return std::make_shared<disk::DiskCache>(
         disk::DiskCacheOptions{.folder = folder.path(), .log = [&](const std::string& line) { log.push_back(line); }});
   };
-  const Ran cold = run("", open());
+  const RanWithout cold = run("", open());
   expect_right(cold, "cold");
   int kernels = 0;
   for (const std::string& path : files_below(folder.path(), ".entry")) {
@@ -119,7 +121,7 @@ TEST(Ladder, AnyObjectOnDiskMayBeOfNoUse) {
       if (section.name == "object") std::fill(section.bytes.begin() + 64, section.bytes.end(), '\xee');
     }
     write_bytes(path, encode(entry.key, entry.sections));
-    const Ran ran = run("", open());
+    const RanWithout ran = run("", open());
     expect_right(ran, path);
     EXPECT_EQ(ran.statistics.kernels_compiled, 1) << path;
     EXPECT_EQ(ran.statistics.kernels_loaded, cold.statistics.kernels_compiled - 1) << path;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/reliability/worker.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -20,7 +21,7 @@ void expect_whole(const std::string& cache) {
 TEST(Threads, ShareACacheOnDisk) {
   TemporaryFolder alone;
   const int kernels = compute(kGraphs, {.cache = alone.path()}).count("kernels_compiled");
-  for (int round = 0; round < (is_night() ? 20 : 2); ++round) {
+  for (int round = 0; round < (testing::is_nightly() ? 20 : 2); ++round) {
     TemporaryFolder folder;
     for (const bool is_warm : {false, true}) {
       const Outcome outcome = run_worker({"threads", "16", std::to_string(kGraphs)}, {.cache = folder.path()});
@@ -35,7 +36,7 @@ TEST(Threads, ShareACacheOnDisk) {
 TEST(Forks, ShareACacheOnDisk) {
   int children = 0;
   for (const char* when : {"before", "after", "busy"}) {
-    for (int trial = 0; trial < (is_night() ? 100 : 4); ++trial) {
+    for (int trial = 0; trial < (testing::is_nightly() ? 100 : 4); ++trial) {
       TemporaryFolder folder;
       const Outcome outcome = run_worker({"fork", when, "4"}, {.cache = folder.path()});
       EXPECT_EQ(outcome.end, "exit 0") << when;

@@ -10,6 +10,7 @@
 #include "tests/reliability/worker.h"
 #include "tests/support/allocations/allocations.h"
 #include "tests/support/cache_folder.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -104,7 +105,7 @@ TEST_F(OutOfMemory, AtAnyAllocationOfPlanning) {
   forget_plans();
   Training training, right;
   EXPECT_EQ(training.step(), right.step());
-  const Failures failures = fail_everywhere(training, right, is_night() ? 97 : 1009, forget_plans);
+  const Failures failures = fail_everywhere(training, right, testing::is_nightly() ? 97 : 1009, forget_plans);
   EXPECT_GT(failures.failed, 20);
   EXPECT_GT(stats().plans_made, stats().plans_loaded);
   std::printf("%ld allocations failed, %zu bytes left behind\n", failures.failed, failures.left_behind);

@@ -7,15 +7,16 @@
 #include <thread>
 
 #include "tests/reliability/worker.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
 
-constexpr int kGraphs = 20;
+constexpr int kGraphsOfProcesses = 20;
 
 void sleep_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-std::vector<Worker> start(int count, const Surroundings& surroundings, int graphs = kGraphs) {
+std::vector<Worker> start(int count, const Surroundings& surroundings, int graphs = kGraphsOfProcesses) {
   std::vector<Worker> workers;
   for (int i = 0; i < count; ++i)
     workers.emplace_back(std::vector<std::string>{"compute", "0", std::to_string(graphs)}, surroundings);
@@ -23,26 +24,26 @@ std::vector<Worker> start(int count, const Surroundings& surroundings, int graph
 }
 
 TEST(Processes, ThatBeginTogetherOnAnEmptyCacheAgree) {
-  const int processes = is_night() ? 32 : 8, rounds = is_night() ? 20 : 3;
-  right_hashes(kGraphs);
+  const int processes = testing::is_nightly() ? 32 : 8, rounds = testing::is_nightly() ? 20 : 3;
+  right_hashes(kGraphsOfProcesses);
   int compiled = 0, unique = 0;
   for (int round = 0; round < rounds; ++round) {
     TemporaryFolder folder;
     const Surroundings surroundings{.cache = folder.path()};
     for (Worker& worker : start(processes, surroundings)) {
       const Outcome outcome = worker.wait();
-      expect_right(outcome, kGraphs);
+      expect_right(outcome, kGraphsOfProcesses);
       compiled += outcome.count("kernels_compiled");
     }
     const std::vector<std::string> entries = files_below(folder.path(), ".entry");
     EXPECT_EQ(damaged_entries(folder.path()), 0);
     EXPECT_EQ(files_below(folder.path(), ".tmp"), std::vector<std::string>());
     // Whoever comes later makes nothing.
-    const Outcome later = compute(kGraphs, surroundings);
-    expect_right(later, kGraphs);
+    const Outcome later = compute(kGraphsOfProcesses, surroundings);
+    expect_right(later, kGraphsOfProcesses);
     EXPECT_EQ(later.count("kernels_compiled"), 0);
-    EXPECT_EQ(later.count("plans_loaded"), kGraphs);
-    EXPECT_EQ(static_cast<int>(entries.size()), kGraphs + later.count("kernels_loaded")) << "one file a key";
+    EXPECT_EQ(later.count("plans_loaded"), kGraphsOfProcesses);
+    EXPECT_EQ(static_cast<int>(entries.size()), kGraphsOfProcesses + later.count("kernels_loaded")) << "one file a key";
     unique += later.count("kernels_loaded");
     EXPECT_EQ(files_below(folder.path(), ".entry"), entries);
   }
@@ -55,43 +56,43 @@ TEST(Processes, KilledAtAnyTimeLeaveNothingThatHarms) {
   TemporaryFolder folder;
   const Surroundings surroundings{.cache = folder.path()};
   std::mt19937 random(4);
-  const int deaths = is_night() ? 1000 : 30;
+  const int deaths = testing::is_nightly() ? 1000 : 30;
   // Most find what others made, and would end before they are killed if only the time of the first were known.
   const Surroundings other{.cache = folder / "other"};
-  const double cold = compute(kGraphs, other).seconds, warm = compute(kGraphs, other).seconds;
+  const double cold = compute(kGraphsOfProcesses, other).seconds, warm = compute(kGraphsOfProcesses, other).seconds;
   int killed = 0, found = 0;
   for (int i = 0; i < deaths; ++i) {
     if (i % 8 == 0) std::filesystem::remove_all(folder / "v1");
-    Worker worker({"compute", "0", std::to_string(kGraphs)}, surroundings);
+    Worker worker({"compute", "0", std::to_string(kGraphsOfProcesses)}, surroundings);
     sleep_for((i % 2 == 0 ? cold : warm) * std::uniform_real_distribution<>(0.05, 1)(random));
     ::kill(worker.process(), SIGKILL);
     const Outcome outcome = worker.wait();
     killed += outcome.end == "signal 9";
-    for (const auto& [number, hash] : outcome.hashes) EXPECT_EQ(hash, right_hashes(kGraphs).at(number));
+    for (const auto& [number, hash] : outcome.hashes) EXPECT_EQ(hash, right_hashes(kGraphsOfProcesses).at(number));
     EXPECT_TRUE(outcome.log.empty()) << outcome.log[0];
     found += !files_below(folder.path(), ".entry").empty();
     ASSERT_EQ(damaged_entries(folder.path()), 0) << i;
   }
   EXPECT_GT(killed, deaths / 3);
   EXPECT_GT(found, deaths / 2);
-  expect_right(compute(kGraphs, surroundings), kGraphs);
-  expect_right(compute(kGraphs, surroundings), kGraphs);
+  expect_right(compute(kGraphsOfProcesses, surroundings), kGraphsOfProcesses);
+  expect_right(compute(kGraphsOfProcesses, surroundings), kGraphsOfProcesses);
   std::printf("%d processes killed\n", killed);
 }
 
 TEST(Processes, ThatAreStoppedHoldNobodyUp) {
   TemporaryFolder folder;
-  right_hashes(kGraphs);
-  const int trials = is_night() ? 100 : 6;
-  const double alone = compute(kGraphs, {.cache = folder / "alone"}).seconds;
+  right_hashes(kGraphsOfProcesses);
+  const int trials = testing::is_nightly() ? 100 : 6;
+  const double alone = compute(kGraphsOfProcesses, {.cache = folder / "alone"}).seconds;
   double longest = 0;
   for (int i = 0; i < trials; ++i) {
     const Surroundings surroundings{.cache = folder / std::to_string(i)};
     std::vector<Worker> stopped = start(2, surroundings);
     sleep_for(alone * (i + 1) / (trials + 1));
     for (Worker& worker : stopped) ::kill(worker.process(), i % 2 ? SIGKILL : SIGSTOP);
-    const Outcome outcome = compute(kGraphs, surroundings);
-    expect_right(outcome, kGraphs);
+    const Outcome outcome = compute(kGraphsOfProcesses, surroundings);
+    expect_right(outcome, kGraphsOfProcesses);
     longest = std::max(longest, outcome.seconds);
   }
   EXPECT_LT(longest, alone + 2);
@@ -113,7 +114,7 @@ TEST(Processes, ThatWriteTooMuchKeepTheFolderWithinItsBound) {
   const std::int64_t most = 50 << 20, most_files = 500;
   for (const int bytes : {32'000, 250'000}) {
     TemporaryFolder folder;
-    const int writers = 8, count = (is_night() ? 500'000'000 : 80'000'000) / writers / bytes;
+    const int writers = 8, count = (testing::is_nightly() ? 500'000'000 : 80'000'000) / writers / bytes;
     const Surroundings surroundings{.cache = folder.path(), .variables = {{"FUSEJIT_CACHE_MAX_SIZE", "50M"}}};
     std::vector<Worker> workers;
     for (int i = 0; i < writers; ++i)

@@ -14,6 +14,7 @@
 #include "runtime/disk/explain.h"
 #include "tests/reliability/worker.h"
 #include "tests/support/faulty_files/faulty_files.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::runtime {
 namespace {
@@ -23,7 +24,6 @@ using fusejit::testing::damaged_entries;
 using fusejit::testing::Fault;
 using fusejit::testing::FaultyFiles;
 using fusejit::testing::files_below;
-using fusejit::testing::is_night;
 using fusejit::testing::TemporaryFolder;
 using fusejit::testing::write_bytes;
 
@@ -87,7 +87,7 @@ TEST(SessionOnDisk, DamagedEntriesAreMadeAgain) {
   run_in(folder.path());
   const std::vector<std::string> entries = files_below(folder.path(), ".entry");
   int damages = 0;
-  for (int round = 0; round < (is_night() ? 7000 : 150); ++round) {
+  for (int round = 0; round < (testing::is_nightly() ? 7000 : 150); ++round) {
     for (const std::string& path : entries) {
       std::string bytes = bytes_of(path);
       switch (round % 4) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/reliability/worker.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::int64_t kMebibyte = 1 << 20;
 
 // By day the plans of all shapes fit into memory (256 of them), by night they do not: asked for in turn, none is there.
 TEST(Soak, ManyShapesOverAndOverHoldWhatTheFirstRoundHeld) {
-  const int shapes = is_night() ? 500 : 200, cycles = is_night() ? 200 : 10;
+  const int shapes = testing::is_nightly() ? 500 : 200, cycles = testing::is_nightly() ? 200 : 10;
   const int plans = shapes + shapes / 4;
   const Outcome ran = run_worker({"soak", std::to_string(shapes), std::to_string(cycles)},
                                  {.cache = "", .variables = {{"FUSEJIT_CACHE", "off"}, {"WORKER_THREADS", "2"}}});
@@ -31,8 +32,8 @@ TEST(Soak, ManyShapesOverAndOverHoldWhatTheFirstRoundHeld) {
 
   const List hits = list("hits"), made = list("plans");
   for (std::size_t c = 1; c < hits.size(); ++c) {
-    EXPECT_EQ(hits[c] - hits[c - 1], is_night() ? 0 : plans) << c;
-    EXPECT_EQ(made[c] - made[c - 1], is_night() ? plans : 0) << c;
+    EXPECT_EQ(hits[c] - hits[c - 1], testing::is_nightly() ? 0 : plans) << c;
+    EXPECT_EQ(made[c] - made[c - 1], testing::is_nightly() ? plans : 0) << c;
   }
   const List reserved = list("reserved"), peak = list("peak");
   for (std::size_t c = 0; c < reserved.size(); ++c) EXPECT_LE(reserved[c], peak[c] + peak[c] / 5 + kMebibyte) << c;

@@ -7,11 +7,12 @@
 #include <random>
 
 #include "tests/reliability/worker.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
 
-int graphs() { return is_night() ? 1000 : 50; }
+int graphs() { return testing::is_nightly() ? 1000 : 50; }
 
 std::map<std::string, std::string> entries_of(const std::string& folder) {
   std::map<std::string, std::string> entries;

@@ -11,24 +11,24 @@
 namespace fusejit::testing {
 namespace {
 
-constexpr int kGraphs = 8;
+constexpr int kGraphsAround = 8;
 constexpr uid_t kNobodyKnows = 54321;
 
 // Right, and one line that names the trouble and what helps.
 void expect_said(const Outcome& outcome, const std::string& trouble,
                  const std::string& help = "FUSEJIT_CACHE_DIR names another folder") {
   EXPECT_EQ(outcome.end, "exit 0") << trouble;
-  EXPECT_EQ(outcome.hashes, right_hashes(kGraphs)) << trouble;
+  EXPECT_EQ(outcome.hashes, right_hashes(kGraphsAround)) << trouble;
   ASSERT_EQ(outcome.log.size(), 1u) << trouble << (outcome.log.empty() ? "" : ": " + outcome.log.back());
   EXPECT_NE(outcome.log[0].find(trouble), std::string::npos) << outcome.log[0];
   EXPECT_NE(outcome.log[0].find(help), std::string::npos) << outcome.log[0];
 }
 
 void expect_kept(const Surroundings& surroundings) {
-  expect_right(compute(kGraphs, surroundings), kGraphs);
-  const Outcome again = compute(kGraphs, surroundings);
-  expect_right(again, kGraphs);
-  EXPECT_EQ(again.count("plans_loaded"), kGraphs);
+  expect_right(compute(kGraphsAround, surroundings), kGraphsAround);
+  const Outcome again = compute(kGraphsAround, surroundings);
+  expect_right(again, kGraphsAround);
+  EXPECT_EQ(again.count("plans_loaded"), kGraphsAround);
   EXPECT_EQ(again.count("kernels_compiled"), 0);
 }
 
@@ -44,20 +44,20 @@ TEST(Surroundings, AFolderThatIsNotThereIsMade) {
 // Nothing in the current folder, nothing in /tmp.
 TEST(Surroundings, WithoutAHomeNothingIsKept) {
   TemporaryFolder here;
-  expect_said(compute(kGraphs, {.cache = "", .folder = here.path()}),
+  expect_said(compute(kGraphsAround, {.cache = "", .folder = here.path()}),
               "no cache on disk: neither FUSEJIT_CACHE_DIR nor HOME is set", "FUSEJIT_CACHE_DIR");
   EXPECT_TRUE(files_below(here.path()).empty());
-  expect_right(compute(kGraphs, {.cache = "", .variables = {{"FUSEJIT_CACHE", "off"}}}), kGraphs);
+  expect_right(compute(kGraphsAround, {.cache = "", .variables = {{"FUSEJIT_CACHE", "off"}}}), kGraphsAround);
 }
 
 TEST(Surroundings, APathThatIsNoFolderIsSaid) {
   TemporaryFolder folder;
   write_bytes(folder / "file", "mine");
-  expect_said(compute(kGraphs, {.cache = folder / "file"}), "no folder");
-  expect_said(compute(kGraphs, {.cache = folder / "file/below"}), "no folder");
+  expect_said(compute(kGraphsAround, {.cache = folder / "file"}), "no folder");
+  expect_said(compute(kGraphsAround, {.cache = folder / "file/below"}), "no folder");
   EXPECT_EQ(bytes_of(folder / "file"), "mine");
-  expect_said(compute(kGraphs, {.cache = "/proc/none"}), "cannot make /proc/none");
-  expect_said(compute(kGraphs, {.cache = folder / std::string(300, 'x')}), "File name too long");
+  expect_said(compute(kGraphsAround, {.cache = "/proc/none"}), "cannot make /proc/none");
+  expect_said(compute(kGraphsAround, {.cache = folder / std::string(300, 'x')}), "File name too long");
 }
 
 TEST(Surroundings, AnUnknownUserWithoutRightsComputes) {
@@ -65,17 +65,17 @@ TEST(Surroundings, AnUnknownUserWithoutRightsComputes) {
   TemporaryFolder folder;
   ::chmod(folder.path().c_str(), 0755);
   Surroundings unknown{.cache = folder / "cache", .user = kNobodyKnows};
-  expect_said(compute(kGraphs, unknown), "Permission denied");
+  expect_said(compute(kGraphsAround, unknown), "Permission denied");
   // Another's cache is no cache, even if it can be read; the system's is one.
-  expect_right(compute(kGraphs, {.cache = folder / "cache"}), kGraphs);
-  expect_said(compute(kGraphs, unknown), "Permission denied");
+  expect_right(compute(kGraphsAround, {.cache = folder / "cache"}), kGraphsAround);
+  expect_said(compute(kGraphsAround, unknown), "Permission denied");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "cache"))
     ::chmod(entry.path().c_str(), entry.is_directory() ? 0755 : 0644);
   ASSERT_EQ(::chown((folder / "cache").c_str(), kNobodyKnows + 1, 0) + ::chmod((folder / "cache").c_str(), 0755), 0);
-  expect_said(compute(kGraphs, unknown), "belongs to another user");
+  expect_said(compute(kGraphsAround, unknown), "belongs to another user");
   ASSERT_EQ(::chown((folder / "cache").c_str(), 0, 0), 0);
-  const Outcome system = compute(kGraphs, unknown);
-  expect_right(system, kGraphs);
+  const Outcome system = compute(kGraphsAround, unknown);
+  expect_right(system, kGraphsAround);
   EXPECT_EQ(system.count("kernels_compiled"), 0);
   std::filesystem::create_directory(folder / "own");
   ASSERT_EQ(::chown((folder / "own").c_str(), kNobodyKnows, kNobodyKnows), 0);
@@ -94,7 +94,7 @@ TEST(Surroundings, AProgramWithMoreRightsThanItsUserHasNoCache) {
   std::filesystem::copy_file(FUSEJIT_WORKER, copy, std::filesystem::copy_options::overwrite_existing);
   ASSERT_EQ(::chown(copy.c_str(), kNobodyKnows, kNobodyKnows) + ::chmod(copy.c_str(), 04755), 0);
   const Outcome outcome =
-      compute(kGraphs, {.cache = folder / "cache", .variables = {{"HOME", folder / "home"}}, .program = copy});
+      compute(kGraphsAround, {.cache = folder / "cache", .variables = {{"HOME", folder / "home"}}, .program = copy});
   std::filesystem::remove(copy);
   expect_said(outcome, "no cache on disk", "this program runs with more rights than its user");
   EXPECT_FALSE(std::filesystem::exists(folder / "cache") || std::filesystem::exists(folder / "home"));
@@ -108,20 +108,20 @@ TEST(Surroundings, AReadOnlyFolderIsReadAndSaidWhereSomethingIsMissing) {
   const Surroundings own{.cache = folder / "cache", .user = kNobodyKnows};
   std::filesystem::create_directory(folder / "cache");
   ASSERT_EQ(::chown((folder / "cache").c_str(), kNobodyKnows, kNobodyKnows), 0);
-  expect_right(compute(kGraphs - 2, own), kGraphs - 2);
+  expect_right(compute(kGraphsAround - 2, own), kGraphsAround - 2);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder / "cache"))
     ::chmod(entry.path().c_str(), entry.is_directory() ? 0500 : 0400);
   ::chmod((folder / "cache").c_str(), 0500);
   const auto before = files_below(folder.path());
-  const Outcome outcome = compute(kGraphs, own);
+  const Outcome outcome = compute(kGraphsAround, own);
   expect_said(outcome, "Permission denied");
-  EXPECT_EQ(outcome.count("plans_loaded"), kGraphs - 2);
-  const Outcome all_there = compute(kGraphs - 2, own);
-  expect_right(all_there, kGraphs - 2);
+  EXPECT_EQ(outcome.count("plans_loaded"), kGraphsAround - 2);
+  const Outcome all_there = compute(kGraphsAround - 2, own);
+  expect_right(all_there, kGraphsAround - 2);
   EXPECT_EQ(all_there.count("kernels_compiled"), 0);
   Surroundings reads = own;
   reads.variables["FUSEJIT_CACHE"] = "read";
-  expect_right(compute(kGraphs, reads), kGraphs);
+  expect_right(compute(kGraphsAround, reads), kGraphsAround);
   EXPECT_EQ(files_below(folder.path()), before);
 }
 
@@ -132,8 +132,8 @@ TEST_P(FullDisk, KeepsWhatFitsAndSaysItOnce) {
   if (::mount("none", folder.path().c_str(), "tmpfs", 0, GetParam()) != 0)
     GTEST_SKIP() << "no file system can be mounted here; Faults inject ENOSPC";
   const Surroundings surroundings{.cache = folder / "cache"};
-  const Outcome first = compute(kGraphs, surroundings);
-  const Outcome again = compute(kGraphs, surroundings);
+  const Outcome first = compute(kGraphsAround, surroundings);
+  const Outcome again = compute(kGraphsAround, surroundings);
   const int damaged = damaged_entries(folder.path());
   const std::size_t left = files_below(folder.path(), ".tmp").size();
   ASSERT_EQ(::umount(folder.path().c_str()), 0);

@@ -11,6 +11,7 @@
 
 #include "runtime/disk/entry.h"
 #include "tests/reliability/worker.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -102,7 +103,7 @@ class KilledWarmup : public ::testing::Test {
 };
 
 TEST_F(KilledWarmup, IsGoneOnWith) {
-  const int deaths = is_night() ? 100 : 6;
+  const int deaths = testing::is_nightly() ? 100 : 6;
   int killed = 0, between = 0;
   for (int i = 0; i < deaths; ++i) {
     const std::string cache = folder_ / fmt::format("killed{}", i);
@@ -129,7 +130,7 @@ std::vector<pid_t> children_of(pid_t process) {
 
 // One worker of two, from outside, at any time: killed, crashed or stopped.
 TEST_F(KilledWarmup, LosesNoMoreThanTheItemOfAWorkerThatDies) {
-  const int deaths = is_night() ? 60 : 4;
+  const int deaths = testing::is_nightly() ? 60 : 4;
   int hit = 0, lost = 0;
   for (int i = 0; i < deaths; ++i) {
     const int signal = i % 3 == 0 ? SIGKILL : i % 3 == 1 ? SIGSEGV : SIGSTOP;

@@ -12,14 +12,13 @@
 #include <thread>
 
 #include "runtime/disk/entry.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-bool is_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 Worker::Worker(const std::vector<std::string>& arguments, const Surroundings& around) : start_(seconds_now()) {
   std::vector<std::string> words = {around.program.empty() ? FUSEJIT_WORKER : around.program},
@@ -69,7 +68,7 @@ bool Worker::is_running() {
 
 Outcome Worker::wait() {
   Outcome outcome;
-  while (is_running() && seconds_now() - start_ < (is_night() ? 600 : 60))
+  while (is_running() && seconds_now() - start_ < (testing::is_nightly() ? 600 : 60))
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   outcome.seconds = seconds_now() - start_;
   outcome.end = !has_ended_            ? "stopped"

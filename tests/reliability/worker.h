@@ -61,7 +61,6 @@ inline Outcome compute(int count, const Surroundings& surroundings) {
 const std::map<int, std::string>& right_hashes(int count);
 
 double seconds_now();
-bool is_night();
 
 // Fails the test unless the process ended well, said nothing and computed what is right.
 void expect_right(const Outcome& outcome, int count);

@@ -13,21 +13,21 @@
 namespace fusejit::data {
 namespace {
 
-struct Reader {
+struct JpegReader {
   jpeg_decompress_struct jpeg{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
   std::jmp_buf back;
   char message[JMSG_LENGTH_MAX] = {};
 
-  Reader() = default;
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-  ~Reader() { jpeg_destroy_decompress(&jpeg); }  // also of one that was never made
+  JpegReader() = default;
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+  ~JpegReader() { jpeg_destroy_decompress(&jpeg); }  // also of one that was never made
 };
 
 [[noreturn]] void give_up(j_common_ptr jpeg) {
-  auto* reader = static_cast<Reader*>(jpeg->client_data);
+  auto* reader = static_cast<JpegReader*>(jpeg->client_data);
   jpeg->err->format_message(jpeg, reader->message);
   std::longjmp(reader->back, 1);
 }
@@ -46,12 +46,12 @@ void on_progress(j_common_ptr jpeg) {
   constexpr int kMostScans = 500;  // libjpeg-turbo's own limit where it is tested with damaged files
   auto* decoder = reinterpret_cast<j_decompress_ptr>(jpeg);
   if (decoder->input_scan_number <= kMostScans) return;
-  auto* reader = static_cast<Reader*>(jpeg->client_data);
+  auto* reader = static_cast<JpegReader*>(jpeg->client_data);
   std::snprintf(reader->message, sizeof reader->message, "it has more than %d scans", kMostScans);
   std::longjmp(reader->back, 1);
 }
 
-bool read_header(Reader& reader, const unsigned char* file, unsigned long bytes) {
+bool read_header(JpegReader& reader, const unsigned char* file, unsigned long bytes) {
   reader.jpeg.err = jpeg_std_error(&reader.errors);
   reader.jpeg.client_data = &reader;
   reader.errors.error_exit = give_up;
@@ -65,7 +65,7 @@ bool read_header(Reader& reader, const unsigned char* file, unsigned long bytes)
   return true;
 }
 
-bool read_rows(Reader& reader, std::uint8_t* pixels, std::size_t row_bytes) {
+bool read_rows(JpegReader& reader, std::uint8_t* pixels, std::size_t row_bytes) {
   if (setjmp(reader.back) != 0) return false;
   jpeg_start_decompress(&reader.jpeg);
   while (reader.jpeg.output_scanline < reader.jpeg.output_height) {
@@ -96,7 +96,7 @@ Image rgb_of_cmyk(const Image& inks) {
 }  // namespace
 
 Image decode_jpeg(std::span<const std::byte> file, const std::string& name) {
-  Reader reader;
+  JpegReader reader;
   const auto check = [&](bool went_well) {
     FJ_CHECK(went_well, "{}: the JPEG file is damaged: {}", name, reader.message);
   };

@@ -10,35 +10,35 @@
 namespace fusejit::data {
 namespace {
 
-struct Reader {
+struct PngReader {
   png_structp png = nullptr;
   png_infop info = nullptr;
   const std::byte* next = nullptr;
   std::size_t left = 0;
   char message[160] = {};
 
-  Reader() = default;
-  Reader(const Reader&) = delete;
-  Reader& operator=(const Reader&) = delete;
-  ~Reader() { png_destroy_read_struct(&png, &info, nullptr); }
+  PngReader() = default;
+  PngReader(const PngReader&) = delete;
+  PngReader& operator=(const PngReader&) = delete;
+  ~PngReader() { png_destroy_read_struct(&png, &info, nullptr); }
 };
 
 void take_bytes(png_structp png, png_bytep to, std::size_t count) {
-  auto* reader = static_cast<Reader*>(png_get_io_ptr(png));
+  auto* reader = static_cast<PngReader*>(png_get_io_ptr(png));
   if (count > reader->left) png_error(png, "it is cut off");
   std::memcpy(to, reader->next, count);
   reader->next += count, reader->left -= count;
 }
 
 void on_error(png_structp png, png_const_charp sentence) {
-  auto* reader = static_cast<Reader*>(png_get_error_ptr(png));
+  auto* reader = static_cast<PngReader*>(png_get_error_ptr(png));
   std::strncpy(reader->message, sentence, sizeof reader->message - 1);
   png_longjmp(png, 1);
 }
 
 void on_warning(png_structp, png_const_charp) {}
 
-bool read_header(Reader& reader) {
+bool read_header(PngReader& reader) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_read_fn(reader.png, &reader, take_bytes);
   // Texts, profiles and the like are passed over, whatever is in them; tRNS is not among these.
@@ -49,7 +49,7 @@ bool read_header(Reader& reader) {
 }
 
 // To 8 bits a channel; palettes, few bits and transparent colours become channels.
-bool set_channels(Reader& reader, int& passes) {
+bool set_channels(PngReader& reader, int& passes) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   png_set_strip_16(reader.png);
   png_set_expand(reader.png);
@@ -58,7 +58,7 @@ bool set_channels(Reader& reader, int& passes) {
   return true;
 }
 
-bool read_rows(Reader& reader, std::uint8_t* pixels, std::size_t row_bytes, std::size_t height, int passes) {
+bool read_rows(PngReader& reader, std::uint8_t* pixels, std::size_t row_bytes, std::size_t height, int passes) {
   if (setjmp(png_jmpbuf(reader.png)) != 0) return false;
   for (int pass = 0; pass < passes; ++pass)
     for (std::size_t row = 0; row < height; ++row) png_read_row(reader.png, pixels + row * row_bytes, nullptr);
@@ -69,7 +69,7 @@ bool read_rows(Reader& reader, std::uint8_t* pixels, std::size_t row_bytes, std:
 }  // namespace
 
 Image decode_png(std::span<const std::byte> file, const std::string& name) {
-  Reader reader;
+  PngReader reader;
   const auto check = [&](bool went_well) {
     FJ_CHECK(went_well, "{}: the PNG file is damaged: {}", name, reader.message);
   };

@@ -26,7 +26,7 @@ struct Power {
   Tensor operator()(const Tensor& a, const auto& b) const { return pow(a, b); }
 };
 
-// A constant of one element is a number of the op, not a tensor of the trace.
+// A constant of unary_row element is a number of the op, not a tensor of the trace.
 template <class F>
 Tensors with_numbers(const Call& c) {
   if (const std::optional<Number> b = c.number_beside(1, 0)) return {F()(c.tensor(0), *b)};
@@ -95,7 +95,7 @@ Tensors converted_like(const Call& c) { return {c.tensor(0).to(c.tensor(1).dtype
 Tensors chosen(const Call& c) { return {where(c.tensor(0), c.tensor(1), c.tensor(2))}; }
 
 template <OfOne f>
-Row one(const char* op, int since = 13) {
+Row unary_row(const char* op, int since = 13) {
   return {.op = op, .since = since, .mean = unary<f>};
 }
 Row two(const char* op, std::vector<Tensor> (*mean)(const Call&), int since = 13) {
@@ -109,22 +109,22 @@ Row many(const char* op, std::vector<Tensor> (*mean)(const Call&)) {
 
 std::vector<Row> elementwise_rows() {
   return {
-      one<abs>("Abs"),
-      one<ceil>("Ceil"),
-      one<cos>("Cos"),
-      one<erf>("Erf"),
-      one<exp>("Exp"),
-      one<floor>("Floor"),
-      one<isnan>("IsNaN"),
-      one<log>("Log"),
-      one<logical_not>("Not"),
-      one<negated>("Neg"),
-      one<reciprocal>("Reciprocal"),
-      one<round>("Round"),
-      one<sign>("Sign"),
-      one<sin>("Sin"),
-      one<sqrt>("Sqrt"),
-      one<bitwise_not>("BitwiseNot", 18),
+      unary_row<abs>("Abs"),
+      unary_row<ceil>("Ceil"),
+      unary_row<cos>("Cos"),
+      unary_row<erf>("Erf"),
+      unary_row<exp>("Exp"),
+      unary_row<floor>("Floor"),
+      unary_row<isnan>("IsNaN"),
+      unary_row<log>("Log"),
+      unary_row<logical_not>("Not"),
+      unary_row<negated>("Neg"),
+      unary_row<reciprocal>("Reciprocal"),
+      unary_row<round>("Round"),
+      unary_row<sign>("Sign"),
+      unary_row<sin>("Sin"),
+      unary_row<sqrt>("Sqrt"),
+      unary_row<bitwise_not>("BitwiseNot", 18),
       {.op = "IsInf",
        .attributes = {{"detect_negative", Kind::integer, "1"}, {"detect_positive", Kind::integer, "1"}},
        .mean = unary<isinf>},

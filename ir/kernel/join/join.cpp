@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/base/at.h"
 #include "ir/kernel/join/inner.h"
 #include "ir/kernel/join/loops.h"
 #include "ir/kernel/join/rename.h"
@@ -14,8 +15,6 @@
 
 namespace fusejit::ir {
 namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 class Join {
  public:

@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/base/at.h"
 #include "ir/kernel/walk.h"
 
 namespace fusejit::ir {
-namespace {
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 Renaming::Renaming(const Kernel& first, const Kernel& second, const Joint& joint, Kernel& into)
     : second_(second),
       kernel_(into),

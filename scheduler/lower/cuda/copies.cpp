@@ -4,26 +4,12 @@
 
 #include "ir/kernel/walk.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/cuda/tuning.h"
 
 namespace fusejit::scheduler::cuda {
 namespace {
 
 using ir::ForStmt;
-
-// Elements that one round loads, from which on it is not left to the compiler; words of 32 bits of locals that make a
-// tile.
-constexpr std::int64_t kLoadedElements = 16, kTileWords = 24;
-// Words in flight that are enough where a thread holds little, and copies at most: sums of a gradient that read 8 bytes
-// each of three arrays took 200 us in one copy, 175 in two, and no less in four (H200); of two, 37, 32 and 30.
-constexpr std::int64_t kEnoughWords = 16, kMostCopies = 4;
-// Over a tile: words of a round that are enough, and of all copies with the tile. A depthwise convolution's three
-// columns of taps, or four pixels of its weight gradient, in 16 bits, are in flight at once, in 122 and 86 registers
-// (0.8 of the time); two columns in f32 spilled.
-constexpr std::int64_t kEnoughOverTile = 24, kWordsOfTile = 120;
-// Words in flight at once where the compiler would make one copy a round, and instructions up to which it does: four
-// times as many where a copy knows its quotients.
-constexpr std::int64_t kInFlightWords = 64, kShort = 512, kOfQuotients = 4;
-constexpr std::int64_t kManyTrips = 1 << 20;
 
 // One round of a loop, with the copies that inner loops of known length may become.
 struct Round {

@@ -1,22 +1,12 @@
 #include "scheduler/lower/cuda/registers.h"
 
 #include "ir/kernel/walk.h"
+#include "scheduler/lower/cuda/tuning.h"
 
 namespace fusejit::scheduler::cuda {
 namespace {
 
 using ir::ForStmt;
-
-// From so many words of locals on a thread holds a tile.
-constexpr std::int64_t kTileWords = 24;
-// Words of all loads and of the addresses of what they read: with more of them ptxas spills to save a few registers.
-constexpr std::int64_t kManyAtOnce = 72;
-// Blocks of fewer threads: a multiprocessor runs out of places for blocks first, registers are saved for nothing.
-constexpr std::int64_t kSmallBlock = 128;
-// Small tiles and trees wait for memory, and more threads hide that.
-constexpr std::int64_t kFewWords = 32, kTreeWords = 48;
-constexpr int kMany = 128;              // a tile with its loads in flight
-constexpr int kFew = 80, kFewOdd = 96;  // of blocks of 256 threads; odd shapes need more, for indices
 
 // Words of 32 bits that a thread of one phase holds over its loops.
 class Held {

@@ -34,9 +34,9 @@ std::int64_t width_of(const Schedule& s) {
   return blocks.step / (blocks.dims == std::vector{s.vector} ? s.lanes : 1);
 }
 
-class Pointwise {
+class PointwiseByThreads {
  public:
-  Pointwise(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule)
+  PointwiseByThreads(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule)
       : kernel_(kernel), builder_(kernel.builder()), d_(of.domain), s_(schedule), point_(d_.axes.size()) {}
 
   void emit() {
@@ -135,9 +135,9 @@ class Pointwise {
   std::vector<Index> point_;
 };
 
-class Reducer {
+class ReducerByThreads {
  public:
-  Reducer(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule)
+  ReducerByThreads(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule)
       : kernel_(kernel),
         builder_(kernel.builder()),
         d_(of.domain),
@@ -278,8 +278,8 @@ class Reducer {
 }  // namespace
 
 void build_by_threads(GroupKernel& kernel, const GroupDomain& of, const Schedule& schedule) {
-  if (of.domain.sums.empty()) return Pointwise(kernel, of, schedule).emit();
-  Reducer(kernel, of, schedule).emit();
+  if (of.domain.sums.empty()) return PointwiseByThreads(kernel, of, schedule).emit();
+  ReducerByThreads(kernel, of, schedule).emit();
 }
 
 }  // namespace fusejit::scheduler

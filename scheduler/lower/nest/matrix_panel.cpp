@@ -10,6 +10,7 @@
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/pack.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/schedule/limits.h"
 
 namespace fusejit::scheduler {
 
@@ -22,8 +23,6 @@ using ir::MemKind;
 using ir::Op;
 
 namespace {
-
-constexpr std::int64_t kWordsOfLine = 16;
 
 std::int64_t whole_lines(std::int64_t words) { return ir::ceil_divide(words, kWordsOfLine) * kWordsOfLine; }
 // Rows that begin in different sets of a cache.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "fusejit/fusejit.h"
+#include "tests/api/gradients/numbers.h"
 #include "tests/support/error_of.h"
 
 namespace fusejit {
@@ -18,14 +19,6 @@ class Grad : public ::testing::Test {
     manual_seed(3);
   }
 };
-
-Tensor numbers(const Shape& shape, int seed) {
-  std::vector<double> values(static_cast<std::size_t>(shape.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<double>((i * 7919 + static_cast<std::size_t>(seed) * 104729) % 1009) / 504.5 - 1;
-  }
-  return from_host(values, shape);
-}
 
 // The layer that keeps only its input, as a function of x and w in f64.
 TensorFunction fused_layer(BatchNormOptions norm) {

@@ -3,20 +3,13 @@
 #include <gtest/gtest.h>
 
 #include "tests/api/engines.h"
+#include "tests/api/gradients/numbers.h"
 
 namespace fusejit {
 namespace {
 
 constexpr BatchNormOptions kOfTheText{.eps = 1e-3, .correction = 1, .eps_outside = true};
 constexpr BatchNormOptions kOrdinary{};
-
-Tensor numbers(const Shape& shape, int seed) {
-  std::vector<double> values(static_cast<std::size_t>(shape.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<double>((i * 7919 + static_cast<std::size_t>(seed) * 104729) % 1009) / 504.5 - 1;
-  }
-  return from_host(values, shape);
-}
 
 void expect_right(const TensorFunction& f, const std::vector<Tensor>& inputs) {
   const GradcheckResult result = gradcheck(f, inputs);

@@ -129,12 +129,12 @@ TEST_F(ModuleErrors, SayWhichLayer) {
 }
 
 // A module of one's own: children called through handles, a grandchild called directly, a module nobody has added.
-struct Block : nn::ModuleOf<Block> {
+struct ModuleErrorsBlock : nn::ModuleOf<ModuleErrorsBlock> {
   nn::Linear first = add("first", nn::Linear(4, 4)), second = add("second", nn::Linear(4, 4));
   Tensor forward(const Tensor& x) override { return second(first(x)); }
 };
 struct Whole : nn::ModuleOf<Whole> {
-  Block block = add("block", Block());
+  ModuleErrorsBlock block = add("block", ModuleErrorsBlock());
   nn::Linear loose{4, 4};
   int calls = 0;
   Tensor forward(const Tensor& x) override {

@@ -39,7 +39,7 @@ constexpr std::string_view kGraphs[] = {
 })",
 };
 
-bool check(const std::string& text) {
+bool check_graph(const std::string& text) {
   try {
     const Graph graph = parse_graph(text);
     verify(graph);
@@ -54,7 +54,7 @@ bool check(const std::string& text) {
 }
 
 TEST(GraphFuzz, SeedsAreAccepted) {
-  for (const std::string_view text : kGraphs) EXPECT_TRUE(check(std::string(text))) << text;
+  for (const std::string_view text : kGraphs) EXPECT_TRUE(check_graph(std::string(text))) << text;
 }
 
 TEST(GraphFuzz, DamagedGraphs) {
@@ -63,7 +63,7 @@ TEST(GraphFuzz, DamagedGraphs) {
   for (int i = 0; i < 20000; ++i) {
     const std::string damaged = mutated(kGraphs[i % 2], random);
     SCOPED_TRACE(damaged);
-    accepted += check(damaged) ? 1 : 0;
+    accepted += check_graph(damaged) ? 1 : 0;
     if (HasFailure()) return;
   }
   EXPECT_GT(accepted, 100);
@@ -72,7 +72,7 @@ TEST(GraphFuzz, DamagedGraphs) {
 TEST(GraphFuzz, EveryPrefix) {
   for (const std::string_view text : kGraphs) {
     for (std::size_t length = 0; length < text.size() - 1; ++length) {
-      EXPECT_FALSE(check(std::string(text.substr(0, length))));
+      EXPECT_FALSE(check_graph(std::string(text.substr(0, length))));
     }
   }
 }
@@ -83,12 +83,12 @@ TEST(GraphFuzz, LongTexts) {
   for (int i = 1; i < kNodes; ++i) {
     text += "  %" + std::to_string(i) + " = neg(%" + std::to_string(i - 1) + ") : f32[2]\n";
   }
-  EXPECT_TRUE(check(text + "  return %" + std::to_string(kNodes - 1) + "\n}\n"));
-  EXPECT_FALSE(check(text + "  return %" + std::to_string(kNodes) + "\n}\n"));
-  EXPECT_FALSE(check(text));
+  EXPECT_TRUE(check_graph(text + "  return %" + std::to_string(kNodes - 1) + "\n}\n"));
+  EXPECT_FALSE(check_graph(text + "  return %" + std::to_string(kNodes) + "\n}\n"));
+  EXPECT_FALSE(check_graph(text));
   std::string list = "graph @list() { %0 = constant() {shape=[70000], dtype=f32, data=[1";
   for (int i = 1; i < 70000; ++i) list += ",1";
-  EXPECT_FALSE(check(list + "]} : f32[70000] return %0 }"));  // 65536 numbers are the limit
+  EXPECT_FALSE(check_graph(list + "]} : f32[70000] return %0 }"));  // 65536 numbers are the limit
 }
 
 }  // namespace

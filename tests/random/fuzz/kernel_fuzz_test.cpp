@@ -28,7 +28,7 @@ std::vector<std::string> documented_kernels() {
 }
 
 // True if the text was accepted.
-bool check(const std::string& text) {
+bool check_kernel(const std::string& text) {
   try {
     const Kernel kernel = parse_kernel(text);
     const std::string printed = print(kernel);
@@ -47,7 +47,7 @@ bool check(const std::string& text) {
 TEST(KernelFuzz, DocumentedKernelsAreAccepted) {
   const std::vector<std::string> kernels = documented_kernels();
   EXPECT_GE(kernels.size(), 15u);
-  for (const std::string& text : kernels) EXPECT_TRUE(check(text)) << text.substr(0, 200);
+  for (const std::string& text : kernels) EXPECT_TRUE(check_kernel(text)) << text.substr(0, 200);
 }
 
 TEST(KernelFuzz, DamagedKernels) {
@@ -58,7 +58,7 @@ TEST(KernelFuzz, DamagedKernels) {
     for (int i = 0; i < rounds; ++i) {
       const std::string damaged = mutated(text, random);
       SCOPED_TRACE(damaged);
-      accepted += check(damaged) ? 1 : 0;
+      accepted += check_kernel(damaged) ? 1 : 0;
       if (HasFailure()) return;
     }
   }
@@ -68,7 +68,7 @@ TEST(KernelFuzz, DamagedKernels) {
 TEST(KernelFuzz, EveryPrefix) {
   for (const std::string& text : documented_kernels()) {
     if (text.size() > 1500) continue;
-    for (std::size_t length = 0; length < text.size() - 3; ++length) check(text.substr(0, length));
+    for (std::size_t length = 0; length < text.size() - 3; ++length) check_kernel(text.substr(0, length));
   }
 }
 
@@ -81,13 +81,13 @@ TEST(KernelFuzz, DeepAndLongTexts) {
   const std::string head = "kernel @k(%y: f32[10] write) on any { phase { ";
   std::string loops;
   for (int i = 0; i < 100000; ++i) loops += "for %i" + std::to_string(i) + " in 0..1 { ";
-  EXPECT_FALSE(check(head + loops));
-  EXPECT_FALSE(check(head + repeated("if 0 < 1 { ", 100000) + "store %y[0], 0 " + repeated("}", 100002)));
-  EXPECT_FALSE(check(head + "store %y[" + repeated("(", 1000000)));
-  EXPECT_FALSE(check(head + "for %i in 0..10 { store %y[" + repeated("(", 9999) + "%i" + repeated("/3 + %i)", 9999) +
-                     "], 0 } } }"));
-  EXPECT_FALSE(check(head + "for %i in 0..10 { store %y[" + repeated("%i + ", 100000) + "1], 0 } } }"));
-  EXPECT_FALSE(check(head + "for %i in 0..10 { store %y[%i" + repeated("*1000000", 100) + "], 0 } } }"));
+  EXPECT_FALSE(check_kernel(head + loops));
+  EXPECT_FALSE(check_kernel(head + repeated("if 0 < 1 { ", 100000) + "store %y[0], 0 " + repeated("}", 100002)));
+  EXPECT_FALSE(check_kernel(head + "store %y[" + repeated("(", 1000000)));
+  EXPECT_FALSE(check_kernel(head + "for %i in 0..10 { store %y[" + repeated("(", 9999) + "%i" +
+                            repeated("/3 + %i)", 9999) + "], 0 } } }"));
+  EXPECT_FALSE(check_kernel(head + "for %i in 0..10 { store %y[" + repeated("%i + ", 100000) + "1], 0 } } }"));
+  EXPECT_FALSE(check_kernel(head + "for %i in 0..10 { store %y[%i" + repeated("*1000000", 100) + "], 0 } } }"));
 }
 
 }  // namespace

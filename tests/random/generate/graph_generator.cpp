@@ -6,11 +6,12 @@
 #include <random>
 #include <set>
 
+#include "tests/random/generate/dims.h"
+
 namespace fusejit::testing {
 namespace {
 
 using namespace ir;
-using Dims = std::vector<std::int64_t>;
 
 class Generator {
  public:

@@ -8,15 +8,13 @@
 #include "ir/ops/compose.h"
 #include "ir/passes/grad.h"
 #include "ir/passes/recompute.h"
+#include "tests/random/generate/dims.h"
 #include "tests/random/generate/network_layers.h"
 
 namespace fusejit::testing {
 namespace {
 
 using namespace ir;
-using Dims = std::vector<std::int64_t>;
-
-std::span<const std::int64_t> list(const Dims& dims) { return dims; }
 
 // y, added to x or to its projection to y's shape.
 Value with_skip(Layers& l, const Value& x, const Value& y, const Block& b) {

@@ -5,17 +5,11 @@
 #include "fusejit/composed.h"
 #include "ir/base/check.h"
 #include "ir/ops/compose.h"
+#include "tests/random/generate/dims.h"
 
 namespace fusejit::testing {
 
 using namespace ir;
-using Dims = std::vector<std::int64_t>;
-
-namespace {
-
-std::span<const std::int64_t> list(const Dims& dims) { return dims; }
-
-}  // namespace
 
 Layers::Layers(const Network& network) : network_(network) {
   const Dims image{network.batch, network.channels, network.height, network.width};

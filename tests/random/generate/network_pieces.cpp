@@ -4,12 +4,12 @@
 
 #include "fusejit/composed.h"
 #include "ir/base/check.h"
+#include "tests/random/generate/dims.h"
 #include "tests/random/generate/network_layers.h"
 
 namespace fusejit::testing {
 
 using namespace ir;
-using Dims = std::vector<std::int64_t>;
 
 namespace {
 

@@ -14,14 +14,13 @@
 #include "runtime/cpu/kernel_cache.h"
 #include "runtime/session.h"
 #include "scheduler/make_plan.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 
 using ir::Graph;
 using runtime::Buffer;
 using scheduler::Schedule;
-
-bool by_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 bool sums_results(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),

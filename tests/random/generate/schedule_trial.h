@@ -12,7 +12,6 @@
 namespace fusejit::testing {
 
 // FUSEJIT_NIGHTLY is set.
-bool by_night();
 
 // The anchor's group reduces over its results.
 bool sums_results(const ir::Graph& graph);

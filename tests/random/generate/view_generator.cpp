@@ -5,14 +5,12 @@
 #include <random>
 
 #include "ir/passes/grad.h"
+#include "tests/random/generate/dims.h"
 
 namespace fusejit::testing {
 namespace {
 
 using namespace ir;
-using Dims = std::vector<std::int64_t>;
-
-std::span<const std::int64_t> list(const Dims& dims) { return dims; }
 
 class Views {
  public:

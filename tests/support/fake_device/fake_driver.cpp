@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kRedZone = 256;  // before and after every block, checked when it is given back
 constexpr std::size_t kAlignment = 256;
 constexpr std::byte kRed{0xa5};
-constexpr CuResult kInvalidValue = 1, kInvalidContext = 201;
+constexpr CuResult kInvalidContext = 201;
 
 CuContext context_of(int ordinal) {
   return reinterpret_cast<CuContext>(std::uintptr_t{0xc0} + static_cast<std::uintptr_t>(ordinal));

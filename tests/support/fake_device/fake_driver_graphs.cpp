@@ -7,8 +7,7 @@
 namespace fusejit::test {
 namespace {
 
-constexpr CuResult kInvalidValue = 1, kInvalidHandle = 400;
-constexpr CuResult kCaptureUnsupported = 900, kCaptureInvalidated = 901, kWrongThread = 908;
+constexpr CuResult kCaptureInvalidated = 901, kWrongThread = 908;
 constexpr int kCaptureStatusInvalidated = 2;
 
 }  // namespace

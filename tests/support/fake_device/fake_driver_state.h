@@ -6,6 +6,8 @@
 namespace fusejit::test {
 
 constexpr std::uint64_t kDeviceBit = std::uint64_t{1} << 62;  // of addresses of the device
+// What the driver answers.
+constexpr CuResult kInvalidValue = 1, kInvalidHandle = 400, kCaptureUnsupported = 900;
 
 struct FakeDriver::StreamState {
   std::vector<Work> queue;  // [done, size) waits

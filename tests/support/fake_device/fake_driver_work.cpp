@@ -12,8 +12,8 @@
 namespace fusejit::test {
 namespace {
 
-constexpr CuResult kInvalidValue = 1, kInvalidImage = 200, kNoBinaryForGpu = 209, kInvalidHandle = 400, kNotFound = 500;
-constexpr CuResult kCaptureUnsupported = 900, kCaptureIsolation = 905, kCapturedEvent = 907;
+constexpr CuResult kInvalidImage = 200, kNoBinaryForGpu = 209, kNotFound = 500;
+constexpr CuResult kCaptureIsolation = 905, kCapturedEvent = 907;
 constexpr CuResult kIllegalAddress = 700;
 constexpr std::int64_t kMostThreads = 1024;
 constexpr unsigned kMostBlocks = 0x7fffffff;       // along x

@@ -27,12 +27,12 @@ class Enclosed {
   std::byte *pages_, *data_;
 };
 
-struct Case {
+struct BoundsCase {
   const char* name;
   const char* text;  // %x: f32[19] read, %y: f32[19] write; y = x + 1
 };
 
-const Case kCases[] = {
+const BoundsCase kBoundsCases[] = {
     {"tail", R"(kernel @k(%x: f32[19] read, %y: f32[19] write) on x86:avx512 {
   phase { for %i in 0..2 { for %l in 0..16 vector { if %i*16 + %l < 19 {
     %0 = load %x[%i*16 + %l] : f32  %1 = add(%0, 1) : f32  store %y[%i*16 + %l], %1 } } } } })"},
@@ -47,7 +47,7 @@ const Case kCases[] = {
     %0 = load %x[%i] : f32  %1 = add(%0, 1) : f32  if %l == 0 { store %y[%i + %l], %1 } } } } } })"},
 };
 
-class Bounds : public testing::TestWithParam<std::tuple<Case, Isa>> {};
+class Bounds : public ::testing::TestWithParam<std::tuple<BoundsCase, Isa>> {};
 
 TEST_P(Bounds, NothingElseIsTouched) {
   const auto& [c, isa] = GetParam();
@@ -65,8 +65,8 @@ TEST_P(Bounds, NothingElseIsTouched) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Bounds,
-                         testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2)),
+                         ::testing::Combine(::testing::ValuesIn(kBoundsCases),
+                                            ::testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2)),
                          [](const auto& info) {
                            return fmt::format("{}_{}", std::get<0>(info.param).name,
                                               static_cast<int>(std::get<1>(info.param)));

@@ -77,7 +77,7 @@ struct Expected {
   int broadcasts;
 };
 
-class HotLoop : public testing::TestWithParam<Expected> {};
+class HotLoop : public ::testing::TestWithParam<Expected> {};
 
 TEST_P(HotLoop, StaysInRegisters) {
   const Expected& expected = GetParam();
@@ -95,10 +95,10 @@ TEST_P(HotLoop, StaysInRegisters) {
 
 // (f): 12 copies by %q and %s, of which the first and last drop one pixel: 13 pixels x 2 vectors x 4 channels.
 INSTANTIATE_TEST_SUITE_P(Tiles, HotLoop,
-                         testing::Values(Expected{"f_conv3x3_bn.kir", 10, 112, 56},
-                                         Expected{"f_conv3x3_bn.kir", 2, 104, 52},
-                                         Expected{"g_conv3x3_wgrad.kir", 1, 16, 8},
-                                         Expected{"h_winograd.kir", 1, 112, 56}));
+                         ::testing::Values(Expected{"f_conv3x3_bn.kir", 10, 112, 56},
+                                           Expected{"f_conv3x3_bn.kir", 2, 104, 52},
+                                           Expected{"g_conv3x3_wgrad.kir", 1, 16, 8},
+                                           Expected{"h_winograd.kir", 1, 112, 56}));
 
 // The tiles of few channels as the scheduler makes them: 8 pixels x 2 vectors x 3 channels of a tap, or 1. Larger
 // tiles, or taps unrolled in them, spill.
@@ -240,7 +240,7 @@ struct Step {
   const char* source = "resnet50@16x3x224x224:train";
 };
 
-class HotLoopsOfResNet50 : public testing::TestWithParam<Step> {};
+class HotLoopsOfResNet50 : public ::testing::TestWithParam<Step> {};
 
 // Of a matrix unit: two tiles of rows by two of columns, of what there is.
 void expect_products_of_tiles(const scheduler::Schedule& schedule, const std::string& assembly,
@@ -288,13 +288,12 @@ TEST_P(HotLoopsOfResNet50, StayInRegisters) {
   EXPECT_GE(seen.size(), GetParam().kernels);
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, HotLoopsOfResNet50,
-                         testing::Values(Step{"x86:avx512,fma=2", DType::f32, 60},
-                                         Step{"x86:avx512,fma=2,winograd=1", DType::f32, 60},
-                                         Step{"x86:avx2,fma=2", DType::f32, 60},
-                                         Step{"x86:avx512bf16,fma=2,dot2=1", DType::bf16, 60},
-                                         Step{"x86:avx512bf16,fma=2,dot2=1", DType::bf16, 20, "resnet50@16x3x224x224"},
-                                         Step{"x86:amx,fma=2,l2=2m", DType::bf16, 60}));
+INSTANTIATE_TEST_SUITE_P(
+    Targets, HotLoopsOfResNet50,
+    ::testing::Values(Step{"x86:avx512,fma=2", DType::f32, 60}, Step{"x86:avx512,fma=2,winograd=1", DType::f32, 60},
+                      Step{"x86:avx2,fma=2", DType::f32, 60}, Step{"x86:avx512bf16,fma=2,dot2=1", DType::bf16, 60},
+                      Step{"x86:avx512bf16,fma=2,dot2=1", DType::bf16, 20, "resnet50@16x3x224x224"},
+                      Step{"x86:amx,fma=2,l2=2m", DType::bf16, 60}));
 
 }  // namespace
 }  // namespace fusejit::test

@@ -12,32 +12,32 @@
 namespace fusejit::test {
 namespace {
 
-constexpr int kElements = 8192;
+constexpr int kMathElements = 8192;
 
 std::string function_text(const FunctionCase& c, DType dtype, Isa isa, int lanes) {
   const std::string_view type = name(dtype);
   const std::string at = lanes > 1 ? fmt::format("%i*{} + %l", lanes) : "%i";
   std::string params, loads, args;
   for (int i = 0; i < c.arguments; ++i) {
-    params += fmt::format("%x{}: {}[{}] read, ", i, type, kElements);
+    params += fmt::format("%x{}: {}[{}] read, ", i, type, kMathElements);
     loads += fmt::format("%v{} = load %x{}[{}] : {}  ", i, i, at, type);
     args += fmt::format("{}%v{}", i ? ", " : "", i);
   }
   const std::string body = fmt::format("{}%r = {}({}) : {}  store %y[{}], %r", loads, ir::name(c.op), args, type, at);
   const std::string lane_loop = lanes > 1 ? fmt::format("for %l in 0..{} vector {{ {} }}", lanes, body) : body;
   return fmt::format("kernel @k({}%y: {}[{}] write) on {} {{ phase {{ for %i in 0..{} {{ {} }} }} }}", params, type,
-                     kElements, name(isa), kElements / lanes, lane_loop);
+                     kMathElements, name(isa), kMathElements / lanes, lane_loop);
 }
 
 // Even steps through all bit patterns; the second argument in another order, small integers among it.
 template <class T>
 void fill(Operands& operands, int arguments) {
   using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  const U step = static_cast<U>(~U{0} / kElements) | 1;
+  const U step = static_cast<U>(~U{0} / kMathElements) | 1;
   for (int b = 0; b < arguments; ++b) {
     T* out = static_cast<T*>(operands.buffers[static_cast<std::size_t>(b)].data());
-    for (int i = 0; i < kElements; ++i) {
-      const U place = static_cast<U>(b ? i * 4099 % kElements : i);
+    for (int i = 0; i < kMathElements; ++i) {
+      const U place = static_cast<U>(b ? i * 4099 % kMathElements : i);
       out[i] = i % 16 == 15 ? static_cast<T>(i / 16 % 41 - 20) : std::bit_cast<T>(static_cast<U>(place * step));
     }
   }
@@ -58,7 +58,7 @@ void check(Isa isa, int lanes) {
   }
 }
 
-class MathX86 : public testing::TestWithParam<Isa> {};
+class MathX86 : public ::testing::TestWithParam<Isa> {};
 
 TEST_P(MathX86, VectorsEqualTheInterpreter) {
   if (!codegen::x86::host_supports(GetParam())) GTEST_SKIP() << "this processor cannot run " << name(GetParam());
@@ -73,7 +73,7 @@ TEST_P(MathX86, ScalarsEqualTheInterpreter) {
   check<double>(GetParam(), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, MathX86, testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2));
+INSTANTIATE_TEST_SUITE_P(All, MathX86, ::testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2));
 
 }  // namespace
 }  // namespace fusejit::test

@@ -105,7 +105,7 @@ bool has_form(const ir::OpDef& def, DType dtype) {
   return !(is_unsigned(dtype) ? def.llvm.unsigned_int : def.llvm.signed_int).empty();
 }
 
-class Ops : public testing::TestWithParam<Isa> {
+class Ops : public ::testing::TestWithParam<Isa> {
  protected:
   void SetUp() override {
     if (!codegen::x86::host_supports(GetParam())) GTEST_SKIP() << "this processor cannot run " << name(GetParam());
@@ -197,7 +197,7 @@ TEST(RoundBf16, IsTheInstructionAtAnyNumberOfLanes) {
   EXPECT_FALSE(legal(pieces[0], Isa::x86_avx512));
 }
 
-INSTANTIATE_TEST_SUITE_P(X86, Ops, testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2),
+INSTANTIATE_TEST_SUITE_P(X86, Ops, ::testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2),
                          [](const auto& info) { return fmt::format("isa{}", static_cast<int>(info.param)); });
 
 // All 65536 values of the 16-bit types, and f32 around every rounding boundary of theirs.

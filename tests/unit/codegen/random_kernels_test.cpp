@@ -7,7 +7,7 @@
 namespace fusejit::test {
 namespace {
 
-class RandomKernels : public testing::TestWithParam<Isa> {};
+class RandomKernels : public ::testing::TestWithParam<Isa> {};
 
 TEST_P(RandomKernels, MachineCodeEqualsInterpreter) {
   const Isa isa = GetParam();
@@ -27,7 +27,7 @@ TEST_P(RandomKernels, MachineCodeEqualsInterpreter) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RandomKernels, testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2),
+INSTANTIATE_TEST_SUITE_P(All, RandomKernels, ::testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2),
                          [](const auto& info) { return std::string(name(info.param)).replace(3, 1, "_"); });
 
 }  // namespace

@@ -175,7 +175,7 @@ const Case kCases[] = {
   phase { for %l in 0..16 vector { %s = for %t in 0..8 reduce add : f32 { %0 = load %w[%t, %l] : f32  yield %0 }  store %y[%l], %s } } })"},
 };
 
-class Structure : public testing::TestWithParam<std::tuple<Case, Isa>> {};
+class Structure : public ::testing::TestWithParam<std::tuple<Case, Isa>> {};
 
 TEST_P(Structure, MachineCodeEqualsInterpreter) {
   const auto& [c, isa] = GetParam();
@@ -194,8 +194,8 @@ TEST_P(Structure, MachineCodeEqualsInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Structure,
-                         testing::Combine(testing::ValuesIn(kCases),
-                                          testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2)),
+                         ::testing::Combine(::testing::ValuesIn(kCases),
+                                            ::testing::Values(Isa::x86_avx512, Isa::x86_avx2, Isa::x86_v2)),
                          [](const auto& info) {
                            return fmt::format("{}_{}", std::get<0>(info.param).name,
                                               static_cast<int>(std::get<1>(info.param)));

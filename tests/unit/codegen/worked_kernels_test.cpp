@@ -23,9 +23,9 @@ const Worked kWorked[] = {
     {"toy/l_conv1x1_dot.kir", Values::ordinary},
 };
 
-class WorkedKernel : public testing::TestWithParam<std::tuple<Worked, Isa>> {};
+class WorkedKernel : public ::testing::TestWithParam<std::tuple<Worked, Isa>> {};
 
-std::string test_name(const testing::TestParamInfo<WorkedKernel::ParamType>& info) {
+std::string test_name(const ::testing::TestParamInfo<WorkedKernel::ParamType>& info) {
   std::string text = fmt::format("{}_{}", std::get<0>(info.param).file + 4, name(std::get<1>(info.param)));
   for (char& c : text) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return text;
@@ -52,9 +52,9 @@ TEST_P(WorkedKernel, MachineCodeEqualsInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, WorkedKernel,
-                         testing::Combine(testing::ValuesIn(kWorked),
-                                          testing::Values(Isa::x86_avx512, Isa::x86_avx512bf16, Isa::x86_avx2,
-                                                          Isa::x86_v2)),
+                         ::testing::Combine(::testing::ValuesIn(kWorked),
+                                            ::testing::Values(Isa::x86_avx512, Isa::x86_avx512bf16, Isa::x86_avx2,
+                                                              Isa::x86_v2)),
                          test_name);
 
 }  // namespace

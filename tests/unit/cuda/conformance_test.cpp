@@ -16,14 +16,13 @@
 #include "scheduler/make_plan.h"
 #include "tests/conformance/graphs_of_bytes.h"
 #include "tests/support/cuda_shim/shim.h"
+#include "tests/support/nightly.h"
 #include "tests/support/op_kernels.h"
 #include "tests/support/random_kernel.h"
 #include "tests/unit/cuda/kernels.h"
 
 namespace fusejit::test {
 namespace {
-
-bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
 struct Lowered {
   std::vector<ir::Kernel> kernels;  // each once
@@ -56,7 +55,7 @@ Lowered models() {
     DType dtype;
   };
   std::vector<Case> cases = {{"convnet@2:train", DType::bf16}};
-  if (nightly()) {
+  if (testing::is_nightly()) {
     for (const char* model : {"convnet@3:train", "resnet50@2x3x32x32:train", "mobilenet_v2@2x3x32x32:train"})
       for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) cases.push_back({model, dtype});
   }
@@ -110,14 +109,14 @@ TEST(CudaConformance, KernelsEqualTheInterpreterInEveryThreadOrder) {
 }
 
 TEST(CudaConformance, KernelsOfModelsEqualTheInterpreterInEveryThreadOrder) {
-  expect_equal(models(), 4096, nightly() ? 1 : 4);
+  expect_equal(models(), 4096, testing::is_nightly() ? 1 : 4);
 }
 
 TEST(CudaConformance, KernelsCompileWithoutSpills) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
   constexpr std::size_t kTogether = 10;
   Lowered all = graphs();
-  if (nightly()) {  // what the other tests write by hand or draw
+  if (testing::is_nightly()) {  // what the other tests write by hand or draw
     for (const OpKernel& op : op_kernels())
       all.sources.push_back(codegen::cuda::emit(op.kernel, fmt::format("op{}", all.sources.size())));
     std::mt19937 random(77);
@@ -137,7 +136,8 @@ TEST(CudaConformance, KernelsCompileWithoutSpills) {
       EXPECT_LE(r.registers, 128) << r.entry << " for sm_" << capability;
     }
   };
-  const std::vector<int> capabilities = nightly() ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
+  const std::vector<int> capabilities =
+      testing::is_nightly() ? std::vector<int>{80, 90, 100, 120} : std::vector<int>{100};
   for (const int capability : capabilities) {
     std::atomic<std::size_t> next = 0;
     std::vector<std::thread> threads(std::max(1u, std::thread::hardware_concurrency()));

@@ -15,13 +15,13 @@ namespace {
 
 using codegen::cuda::CudaSource;
 
-class Nvrtc : public testing::Test {
+class Nvrtc : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
   }
 };
-class NvrtcFor : public Nvrtc, public testing::WithParamInterface<int> {};
+class NvrtcFor : public Nvrtc, public ::testing::WithParamInterface<int> {};
 
 std::vector<CudaSource> all_sources() {
   std::vector<CudaSource> sources;
@@ -52,10 +52,10 @@ TEST_P(NvrtcFor, EveryKernelCompilesWithoutSpills) {
   }
   EXPECT_EQ(at, binary.entries.size());
 }
-INSTANTIATE_TEST_SUITE_P(All, NvrtcFor, testing::Values(80, 90, 100, 120),
+INSTANTIATE_TEST_SUITE_P(All, NvrtcFor, ::testing::Values(80, 90, 100, 120),
                          [](const auto& info) { return "sm_" + std::to_string(info.param); });
 
-std::size_t count(const std::string& text, const std::string& word) {
+std::size_t count_of(const std::string& text, const std::string& word) {
   std::size_t n = 0;
   for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
   return n;
@@ -72,11 +72,11 @@ TEST_F(Nvrtc, NeighbouringElementsAreMovedSixteenBytesAtATime) {
                          Row{"cuda/wide_lanes.kir", 4, 8}}) {
     const std::vector<CudaSource> sources = {codegen::cuda::emit(cuda_kernel(row.file))};
     const std::string ptx = codegen::cuda::compile_to_ptx(codegen::cuda::program(sources), 90);
-    EXPECT_GE(count(ptx, "ld.global.v4") + count(ptx, "ld.global.nc.v4") + count(ptx, "ld.global.v2.b64") +
-                  count(ptx, "ld.global.nc.v2.b64"),
+    EXPECT_GE(count_of(ptx, "ld.global.v4") + count_of(ptx, "ld.global.nc.v4") + count_of(ptx, "ld.global.v2.b64") +
+                  count_of(ptx, "ld.global.nc.v2.b64"),
               row.loads)
         << row.file;
-    EXPECT_GE(count(ptx, "st.global.v4") + count(ptx, "st.global.v2.b64"), row.stores) << row.file;
+    EXPECT_GE(count_of(ptx, "st.global.v4") + count_of(ptx, "st.global.v2.b64"), row.stores) << row.file;
   }
 }
 
@@ -89,8 +89,8 @@ TEST_F(Nvrtc, OnlyAWrittenFmaIsOne) {
                     "store %y[%t], %3 }} }} }} }}",
                     sum)));
     const std::string ptx = codegen::cuda::compile_to_ptx(codegen::cuda::program({&source, 1}), 90);
-    EXPECT_EQ(count(ptx, "fma.rn.f32"), written ? 1u : 0u);
-    EXPECT_EQ(count(ptx, "mul.f32") + count(ptx, "mul.rn.f32"), written ? 0u : 1u);
+    EXPECT_EQ(count_of(ptx, "fma.rn.f32"), written ? 1u : 0u);
+    EXPECT_EQ(count_of(ptx, "mul.f32") + count_of(ptx, "mul.rn.f32"), written ? 0u : 1u);
   }
 }
 
@@ -105,10 +105,10 @@ TEST_F(Nvrtc, ArithmeticIsRoundedAsWritten) {
       "store %y[%t], %9 store %p[%t], %10 store %q[%t], %11 } } } }"));
   const std::string ptx = codegen::cuda::compile_to_ptx(codegen::cuda::program({&source, 1}), 90);
   for (const char* instruction : {"div.rn.f32", "sqrt.rn.f32", "cvt.f32.f16", "cvt.rn.f16.f32", "cvt.rn.bf16.f32"})
-    EXPECT_EQ(count(ptx, instruction), 1u) << instruction << "\n" << ptx;
-  EXPECT_GT(count(ptx, "\t.loc\t"), 0u) << "no line numbers";
+    EXPECT_EQ(count_of(ptx, instruction), 1u) << instruction << "\n" << ptx;
+  EXPECT_GT(count_of(ptx, "\t.loc\t"), 0u) << "no line numbers";
   for (const char* instruction : {".ftz", ".approx", "fma.", ".f64", "max.f32", ".local"})
-    EXPECT_EQ(count(ptx, instruction), 0u) << instruction << "\n" << ptx;
+    EXPECT_EQ(count_of(ptx, instruction), 0u) << instruction << "\n" << ptx;
 }
 
 TEST_F(Nvrtc, ACompileErrorShowsLogLineAndKernel) {

@@ -20,31 +20,30 @@
 #include "runtime/cudnn/step.h"
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/network.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::test {
 namespace {
 
 using codegen::cuda::CudaSource;
 
-struct Case {
+struct ResourcesCase {
   std::string model;
   DType dtype;
   std::string target;
 };
 
-std::string describe(const Case& c) { return fmt::format("{} {} {}", c.model, name(c.dtype), c.target); }
-void PrintTo(const Case& c, std::ostream* out) { *out << describe(c); }
+std::string describe(const ResourcesCase& c) { return fmt::format("{} {} {}", c.model, name(c.dtype), c.target); }
+void PrintTo(const ResourcesCase& c, std::ostream* out) { *out << describe(c); }
 
-bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
-
-std::vector<Case> cases() {
-  if (!nightly()) {
+std::vector<ResourcesCase> cases() {
+  if (!testing::is_nightly()) {
     return {{"convnet@250:train", DType::f32, "cuda:sm_80"},
             {"convnet@16:train", DType::bf16, "cuda:sm_120,cudnn=1"},
             {"convnet@250:train", DType::bf16, "cuda:sm_100"},
             {"resnet50@16x3x224x224:train", DType::f32, "cuda:sm_90,cudnn=1"}};
   }
-  std::vector<Case> all;
+  std::vector<ResourcesCase> all;
   for (const char* model :
        {"convnet@250:train", "convnet_save_input@250:train", "convnet@1", "resnet50@16x3x224x224:train",
         "resnet50@64x3x224x224:train", "resnet50@1x3x224x224", "resnet50@3x3x97x97:train",
@@ -72,7 +71,7 @@ Kernels kernels_of(const ir::Graph& graph, const std::vector<bool>& donated, con
   }
   return kernels;
 }
-Kernels kernels_of(const Case& c) {
+Kernels kernels_of(const ResourcesCase& c) {
   const models::ModelGraph model = models::model_graph(c.model, c.dtype);
   return kernels_of(model.graph, {model.donated.begin(), model.donated.end()}, c.target);
 }
@@ -164,7 +163,7 @@ Found check_kernels(const Kernels& kernels, int capability, const Limits& limits
   return all;
 }
 
-class CudaResources : public ::testing::TestWithParam<Case> {};
+class CudaResources : public ::testing::TestWithParam<ResourcesCase> {};
 
 TEST_P(CudaResources, KernelsOfThePlanFit) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
@@ -203,7 +202,7 @@ TEST(RandomCudaResources, NothingSpills) {
   };
   check(2, 100), check(73, 100);  // a tile in f64, a linear layer in f32
   check(293, 90);                 // a long loop of a linear layer, whose rounds divide
-  for (std::uint64_t seed = 1; nightly() && seed <= 250; ++seed)
+  for (std::uint64_t seed = 1; testing::is_nightly() && seed <= 250; ++seed)
     for (const int capability : kCapabilities) check(seed, capability);
 }
 

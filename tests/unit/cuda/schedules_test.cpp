@@ -5,6 +5,7 @@
 #include "codegen/cuda/nvrtc.h"
 #include "tests/random/generate/schedule_trial.h"
 #include "tests/support/cuda_shim/shim.h"
+#include "tests/support/nightly.h"
 #include "tests/unit/cuda/kernels.h"
 
 namespace fusejit::test {
@@ -40,7 +41,7 @@ Drawn draw(int anchors, std::uint64_t first_seed, const std::string& target) {
 }
 
 TEST(CudaSchedules, TextEqualsInterpreter) {
-  const Drawn drawn = draw(testing::by_night() ? 200 : 40, 1, "cuda:sm_90");
+  const Drawn drawn = draw(testing::is_nightly() ? 200 : 40, 1, "cuda:sm_90");
   constexpr std::size_t kTogether = 40;
   for (std::size_t begin = 0; begin < drawn.kernels.size(); begin += kTogether) {
     const std::size_t end = std::min(begin + kTogether, drawn.kernels.size());
@@ -63,7 +64,7 @@ TEST(CudaSchedules, TextEqualsInterpreter) {
 TEST(CudaSchedules, AreCompiled) {
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
   for (const int capability : {90, 80, 100}) {
-    const Drawn drawn = draw(testing::by_night() ? 100 : 10, 1000 * static_cast<std::uint64_t>(capability),
+    const Drawn drawn = draw(testing::is_nightly() ? 100 : 10, 1000 * static_cast<std::uint64_t>(capability),
                              fmt::format("cuda:sm_{}", capability));
     std::size_t entries = 0;
     for (const codegen::cuda::CudaSource& source : drawn.sources) entries += source.launches.size();
@@ -72,7 +73,7 @@ TEST(CudaSchedules, AreCompiled) {
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
-    if (!testing::by_night()) break;
+    if (!testing::is_nightly()) break;
   }
 }
 

@@ -8,7 +8,7 @@
 namespace fusejit::runtime::cudnn {
 namespace {
 
-ConvolutionCall example() {
+ConvolutionCall convolution_call() {
   ConvolutionCall call;
   call.dtype = DType::f16;
   call.x = Shape{16, 64, 56, 28};
@@ -21,7 +21,7 @@ ConvolutionCall example() {
 }
 
 TEST(ConvolutionCall, ShapeOfTheResult) {
-  ConvolutionCall call = example();
+  ConvolutionCall call = convolution_call();
   EXPECT_EQ(call.y(), (Shape{16, 32, 27, 27}));  // (56+1+0 − 2·2 − 1)/2 + 1, (28+2+1 − 4 − 1)/1 + 1
   EXPECT_EQ(call.result().shape, call.y());
   call.direction = Direction::input_gradient;
@@ -31,14 +31,14 @@ TEST(ConvolutionCall, ShapeOfTheResult) {
 }
 
 TEST(ConvolutionCall, TextNamesEveryStep) {
-  ConvolutionCall call = example();
+  ConvolutionCall call = convolution_call();
   call.prologue = Prologue::affine_relu;
   call.side = call.bias = true;
   call.activation = Activation::leaky_relu;
   EXPECT_EQ(call.str(),
             "forward f16:nhwc affine_relu> x=[16,64,56,28] w=[32,16,3,5] stride=[2,1] padding=[1,2,0,1] dilation=[2,1] "
             "groups=4 side bias leaky_relu(0.01)");
-  ConvolutionCall gradient = example();
+  ConvolutionCall gradient = convolution_call();
   gradient.direction = Direction::input_gradient;
   gradient.mask = Mask::bits;
   gradient.sums = Sums::gradient;
@@ -79,9 +79,9 @@ TEST(ConvolutionCall, RefusesWhatCannotBeMeant) {
       {"belong to the input gradient", [](ConvolutionCall& c) { c.mask = Mask::output; }},
       {"no side input", [](ConvolutionCall& c) { c.direction = Direction::weight_gradient, c.side = true; }},
   };
-  EXPECT_NO_THROW(example().check());
+  EXPECT_NO_THROW(convolution_call().check());
   for (const Case& c : cases) {
-    ConvolutionCall call = example();
+    ConvolutionCall call = convolution_call();
     c.spoil(call);
     try {
       call.check();

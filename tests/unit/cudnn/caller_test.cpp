@@ -27,7 +27,7 @@ const char* const kNetwork = R"(graph @net(%x: f32[1,8,6,6]:nhwc, %w: f32[8,8,1,
   return %1
 })";
 
-class CudnnOnFakes : public testing::Test {
+class CudnnOnFakes : public ::testing::Test {
  protected:
   CudnnOnFakes() : fake_(*reinterpret_cast<test::FakeCudnnState>(symbol())()) {
     const char* before = std::getenv("FUSEJIT_CUDNN");

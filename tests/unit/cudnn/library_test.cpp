@@ -47,7 +47,7 @@ TEST(CudnnDevice, DescriptionsAreJson) {
   EXPECT_THROW(described_device("K80"), UserError);
 }
 
-class WithCudnn : public testing::Test {
+class LibraryTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!library_->available()) GTEST_SKIP() << library_->why_not();
@@ -55,17 +55,17 @@ class WithCudnn : public testing::Test {
   const std::shared_ptr<const Library> library_ = Library::load();
 };
 
-TEST_F(WithCudnn, KnowsItsVersion) {
+TEST_F(LibraryTest, KnowsItsVersion) {
   EXPECT_GE(library_->version(), 91100);
   EXPECT_EQ(library_->version_text().substr(0, 2), "9.");
   EXPECT_EQ(library_->path().find("libcudnn"), library_->path().rfind('/') + 1) << library_->path();
 }
 
-TEST_F(WithCudnn, AcceptsEveryDescribedDevice) {
+TEST_F(LibraryTest, AcceptsEveryDescribedDevice) {
   for (const DeviceDescription& device : described_devices()) EXPECT_TRUE(describe_device(library_, device));
 }
 
-TEST_F(WithCudnn, RefusesArchitecturesItHasNoCodeFor) {
+TEST_F(LibraryTest, RefusesArchitecturesItHasNoCodeFor) {
   for (const int architecture : {53, 70, 999}) {
     DeviceDescription device = described_device("A100");
     device.compute_capability = architecture;
@@ -73,7 +73,7 @@ TEST_F(WithCudnn, RefusesArchitecturesItHasNoCodeFor) {
   }
 }
 
-TEST_F(WithCudnn, AFailureCarriesItsReason) {
+TEST_F(LibraryTest, AFailureCarriesItsReason) {
   Descriptor device(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
   try {
     device.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, std::string_view("{\"deviceName\":\"A100\"}"));

@@ -34,7 +34,7 @@ using NetworksOnCudnn = WithCudnn;
 
 TEST_F(NetworksOnCudnn, EveryAnchorHasAPlan) {
   // 1 in 23 by default; 23 has no factor in common with the counts of devices, dtypes, layouts and directions.
-  const std::size_t stride = nightly() ? 1 : 23;
+  const std::size_t stride = testing::is_nightly() ? 1 : 23;
   std::size_t number = 0, planned = 0;
   for (const DeviceDescription& description : described_devices()) {
     for (ConvolutionCall call : training_calls()) {

@@ -9,7 +9,7 @@
 namespace fusejit::runtime::cudnn {
 namespace {
 
-ConvolutionCall example(DType dtype = DType::f16, Layout layout = Layout::nhwc) {
+ConvolutionCall planned_call(DType dtype = DType::f16, Layout layout = Layout::nhwc) {
   ConvolutionCall call;
   call.dtype = dtype;
   call.layout = layout;
@@ -34,7 +34,7 @@ TEST(Forbidden, NamesTheNoteThatIsInTheWay) {
 using Planning = WithCudnn;
 
 TEST_F(Planning, TakesPrecompiledEnginesOnly) {
-  ConvolutionCall call = example();
+  ConvolutionCall call = planned_call();
   call.side = call.bias = true;
   call.activation = Activation::relu;
   const PlanResult found = find_plans(library_, device("H100"), call);
@@ -49,7 +49,7 @@ TEST_F(Planning, TakesPrecompiledEnginesOnly) {
 TEST_F(Planning, GivesTheFirstFewForTiming) {
   PlanOptions options;
   options.plans = 4;
-  const PlanResult found = find_plans(library_, device("A100"), example(), options);
+  const PlanResult found = find_plans(library_, device("A100"), planned_call(), options);
   ASSERT_EQ(found.plans.size(), 4u) << found.why_not();
 }
 
@@ -59,7 +59,7 @@ TEST_F(Planning, Tf32OnlyIfAskedFor) {
     options.numerics = numerics;
     options.plans = 8;
     int count = 0;
-    for (const Plan& plan : find_plans(library_, device("H100"), example(DType::f32), options).plans) {
+    for (const Plan& plan : find_plans(library_, device("H100"), planned_call(DType::f32), options).plans) {
       const auto& notes = plan.engine.numerical_notes;
       count += std::count(notes.begin(), notes.end(), CUDNN_NUMERICAL_NOTE_TENSOR_CORE) > 0;
     }
@@ -70,7 +70,7 @@ TEST_F(Planning, Tf32OnlyIfAskedFor) {
 }
 
 TEST_F(Planning, SumsWithoutWorkspaceAreByAtomics) {
-  ConvolutionCall call = example();
+  ConvolutionCall call = planned_call();
   call.sums = Sums::statistics;
   // The precompiled engine of sm_90 has a workspace, that of sm_100 has none.
   EXPECT_FALSE(find_plans(library_, device("H100"), call).plans.empty());
@@ -81,7 +81,7 @@ TEST_F(Planning, SumsWithoutWorkspaceAreByAtomics) {
 }
 
 TEST_F(Planning, RefusalsKeepTheirReason) {
-  ConvolutionCall call = example(DType::f32);
+  ConvolutionCall call = planned_call(DType::f32);
   call.sums = Sums::statistics;
   PlanOptions options;
   options.runtime_compiled = has_driver_;
@@ -95,7 +95,7 @@ TEST_F(Planning, RefusalsKeepTheirReason) {
 
 TEST_F(Planning, APlanComesBackFromItsText) {
   for (const Direction direction : {Direction::forward, Direction::input_gradient, Direction::weight_gradient}) {
-    ConvolutionCall call = example(DType::bf16);
+    ConvolutionCall call = planned_call(DType::bf16);
     call.direction = direction;
     const PlanResult found = find_plans(library_, device("H100"), call);
     ASSERT_EQ(found.plans.size(), 1u) << found.why_not();
@@ -110,7 +110,7 @@ TEST_F(Planning, APlanComesBackFromItsText) {
 }
 
 TEST_F(Planning, DamagedTextIsRefused) {
-  const ConvolutionCall call = example();
+  const ConvolutionCall call = planned_call();
   const PlanResult found = find_plans(library_, device("H100"), call);
   ASSERT_FALSE(found.plans.empty());
   const std::string json = found.plans[0].json();
@@ -122,7 +122,7 @@ TEST_F(Planning, DamagedTextIsRefused) {
 
 TEST_F(Planning, ARuntimeCompiledPlanKeepsItsCode) {
   if (!has_driver_) GTEST_SKIP() << "cuDNN: no libcuda.so.1, so no runtime-compiled engine";
-  ConvolutionCall call = example();
+  ConvolutionCall call = planned_call();
   call.bias = true;
   call.activation = Activation::silu;
   PlanOptions options;
@@ -137,19 +137,19 @@ TEST_F(Planning, ARuntimeCompiledPlanKeepsItsCode) {
 }
 
 TEST_F(Planning, TheKeyOfAPlanHasEverythingInIt) {
-  const std::string key = plan_key(*library_, 90, example(), {});
-  EXPECT_EQ(plan_key(*library_, 90, example(), {}), key);
-  EXPECT_NE(plan_key(*library_, 80, example(), {}), key);
+  const std::string key = plan_key(*library_, 90, planned_call(), {});
+  EXPECT_EQ(plan_key(*library_, 90, planned_call(), {}), key);
+  EXPECT_NE(plan_key(*library_, 80, planned_call(), {}), key);
   PlanOptions options;
   options.numerics.tf32 = true;
-  EXPECT_NE(plan_key(*library_, 90, example(), options), key);
-  ConvolutionCall call = example();
+  EXPECT_NE(plan_key(*library_, 90, planned_call(), options), key);
+  ConvolutionCall call = planned_call();
   call.padding[3] = 0;
   EXPECT_NE(plan_key(*library_, 90, call, {}), key);
 }
 
 TEST_F(Planning, WhatHasNoAddressIsNotRun) {
-  const PlanResult found = find_plans(library_, device("H100"), example());
+  const PlanResult found = find_plans(library_, device("H100"), planned_call());
   ASSERT_EQ(found.plans.size(), 1u) << found.why_not();
   const auto nothing = [](Role) -> void* { return nullptr; };
   EXPECT_THROW(execute(library_, nullptr, found.plans[0], nothing, nullptr), InternalError);
@@ -158,7 +158,7 @@ TEST_F(Planning, WhatHasNoAddressIsNotRun) {
 }
 
 TEST_F(Planning, WrongCallsAreErrorsOfTheCaller) {
-  ConvolutionCall call = example();
+  ConvolutionCall call = planned_call();
   call.groups = 3;
   EXPECT_THROW(find_plans(library_, device("H100"), call), UserError);
 }

@@ -283,7 +283,7 @@ TEST_F(StepOnCudnn, WhatIsCompiledAtRunTimeHasAPlan) {
   if (!has_driver_) GTEST_SKIP() << "cuDNN: no libcuda.so.1, so no runtime-compiled engine";
   std::vector<std::string> all = {line("1", kNorm) + line("2", "add(%1, %side)") + line("3", "relu(%2)") +
                                   "  return %3\n"};
-  if (nightly()) {
+  if (testing::is_nightly()) {
     // The last two read their operand so often that after a batch norm the expression is cut.
     for (const char* op : {"relu(%1)", "relu6(%1)", "sigmoid(%1)", "tanh(%1)", "silu(%1)", "elu(%1)", "gelu(%1)",
                            "leaky_relu(%1)", "gelu(%1) {approximate=tanh}", "softplus(%1)"}) {

@@ -6,7 +6,7 @@
 namespace fusejit::runtime::cudnn {
 namespace {
 
-ConvolutionCall example(DType dtype, Layout layout = Layout::nhwc) {
+ConvolutionCall supported_call(DType dtype, Layout layout = Layout::nhwc) {
   ConvolutionCall call;
   call.dtype = dtype;
   call.layout = layout;
@@ -21,7 +21,7 @@ TEST(Supports, PlainConvolutionsEverywhere) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
       for (const Layout layout : {Layout::nhwc, Layout::standard}) {
         for (const Direction direction : {Direction::forward, Direction::input_gradient, Direction::weight_gradient}) {
-          ConvolutionCall call = example(dtype, layout);
+          ConvolutionCall call = supported_call(dtype, layout);
           call.direction = direction;
           const Support support = supports(call, architecture);
           EXPECT_TRUE(support.ok) << call.str() << ": " << support.why;
@@ -33,7 +33,7 @@ TEST(Supports, PlainConvolutionsEverywhere) {
 }
 
 TEST(Supports, StatisticsInF32NeedTf32AndAtomics) {
-  ConvolutionCall call = example(DType::f32);
+  ConvolutionCall call = supported_call(DType::f32);
   call.sums = Sums::statistics;
   const Support strict = supports(call, 90);
   EXPECT_FALSE(strict.ok);
@@ -44,7 +44,7 @@ TEST(Supports, StatisticsInF32NeedTf32AndAtomics) {
 
 TEST(Supports, OtherActivationsAreCompiledAtRunTime) {
   for (const Activation activation : {Activation::gelu, Activation::silu, Activation::leaky_relu}) {
-    ConvolutionCall call = example(DType::f16);
+    ConvolutionCall call = supported_call(DType::f16);
     call.bias = true;
     call.activation = activation;
     EXPECT_TRUE(supports(call, 80).ok) << supports(call, 80).why;
@@ -57,7 +57,7 @@ TEST(Supports, OtherActivationsAreCompiledAtRunTime) {
 
 TEST(Supports, EverySpecialThingAboutAShapeCounts) {
   // The sums of a strided input gradient do not compile, whatever else holds.
-  ConvolutionCall call = example(DType::f16);
+  ConvolutionCall call = supported_call(DType::f16);
   call.direction = Direction::input_gradient;
   call.mask = Mask::output;
   call.sums = Sums::gradient;
@@ -67,8 +67,8 @@ TEST(Supports, EverySpecialThingAboutAShapeCounts) {
 }
 
 TEST(Supports, SaysWhatWasNotProbed) {
-  EXPECT_NE(supports(example(DType::f16), 75).why.find("sm_75"), std::string::npos);
-  ConvolutionCall call = example(DType::f16);
+  EXPECT_NE(supports(supported_call(DType::f16), 75).why.find("sm_75"), std::string::npos);
+  ConvolutionCall call = supported_call(DType::f16);
   call.prologue = Prologue::affine_relu;
   call.bias = true;
   EXPECT_FALSE(supports(call, 90).ok);
@@ -125,7 +125,7 @@ TEST_F(SupportTableOnCudnn, EqualsTheProbe) {
         if (cell == '?') continue;
         const bool compiles = cell != 'P' && column(c).layout == Layout::nhwc;
         const bool chosen = compiles ? slow++ % 331 == 0 : quick++ % 37 == 0;
-        if (!chosen && !nightly()) continue;
+        if (!chosen && !testing::is_nightly()) continue;
         compare(p, s, c);
         ++compared;
       }

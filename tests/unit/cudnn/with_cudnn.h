@@ -9,10 +9,11 @@
 
 #include "runtime/cudnn/library/device.h"
 #include "runtime/cudnn/support/probe.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::runtime::cudnn {
 
-class WithCudnn : public testing::Test {
+class WithCudnn : public ::testing::Test {
  protected:
   // Before cuDNN plans for the first time in the process.
   static void SetUpTestSuite() { has_driver_ = load_driver_for_planning(FUSEJIT_DRIVER_WITHOUT_DEVICE); }
@@ -24,7 +25,6 @@ class WithCudnn : public testing::Test {
     if (is_new) at->second = describe_device(library_, described_device(name));
     return at->second;
   }
-  static bool nightly() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
 
   static inline bool has_driver_ = false;
   const std::shared_ptr<const Library> library_ = Library::load();

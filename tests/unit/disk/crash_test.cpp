@@ -10,6 +10,7 @@
 
 #include "runtime/disk/explain.h"
 #include "tests/support/faulty_files/faulty_files.h"
+#include "tests/support/nightly.h"
 #include "tests/unit/disk/entries.h"
 
 namespace fusejit::runtime::disk {
@@ -18,13 +19,11 @@ namespace {
 using fusejit::testing::Fault;
 using fusejit::testing::FaultyFiles;
 
-bool is_night() { return std::getenv("FUSEJIT_NIGHTLY") != nullptr; }
-
 TEST(Crash, AfterAnyByteLeavesTheEntryThatWasThereOrNone) {
   const CacheKey key = test_key(1);
   const std::size_t size = encode(key, test_sections(1)).size();
   ASSERT_GT(size, 700u);
-  const std::size_t step = is_night() ? 1 : 4;
+  const std::size_t step = testing::is_nightly() ? 1 : 4;
   std::size_t deaths = 0;
   for (const bool was_there : {false, true}) {
     TemporaryFolder folder;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "tests/support/nightly.h"
 #include "tests/unit/disk/entries.h"
 
 namespace fusejit::runtime::disk {
@@ -168,7 +169,7 @@ TEST(Bounded, WhatIsLargerThanItsPartIsNotKept) {
 TEST(Bounded, PuttingIsQuickInALargeCache) {
   using Clock = std::chrono::steady_clock;
   TemporaryFolder folder;
-  const bool night = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
+  const bool night = testing::is_nightly();
   const std::int64_t files = night ? 100'000 : 8'000;
   DiskCache cache({.folder = folder.path(), .most = {std::int64_t{4} << 30, files}});
   std::vector<double> took;

@@ -43,7 +43,7 @@ std::vector<float> network() {
   return conv2d(silu(conv2d(x, w, b)), w).to_vector<float>();
 }
 
-class CudaBackground : public testing::Test {
+class CudaBackground : public ::testing::Test {
  protected:
   void SetUp() override {
 #ifndef FUSEJIT_X86
@@ -89,7 +89,7 @@ void end_while_compiling() {
 
 TEST_F(CudaBackground, TheEndOfTheProcessWaitsForTheEngine) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  EXPECT_EXIT(end_while_compiling(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end_while_compiling(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

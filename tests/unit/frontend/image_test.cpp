@@ -21,6 +21,7 @@
 #include "tests/support/allocations/allocations.h"
 #include "tests/support/error_of.h"
 #include "tests/support/mutate.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fusejit::data {
@@ -244,7 +245,7 @@ TEST(ReadImage, ThousandsOfScansAreRefused) {
 }
 
 TEST(ReadImage, DamagedFilesAreImagesOrSentences) {
-  const bool is_night = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
+  const bool is_night = testing::is_nightly();
   std::mt19937 random(7);
   std::vector<std::string> seeds;
   for (const std::string& path : image_files()) seeds.push_back(bytes_of(path));

@@ -7,6 +7,7 @@
 #include "frontend/io/safetensors.h"
 #include "fusejit/error.h"
 #include "tests/support/mutate.h"
+#include "tests/support/nightly.h"
 #include "tests/support/temporary_folder.h"
 
 namespace fusejit::io {
@@ -57,7 +58,7 @@ TEST(SafetensorsFuzz, Mutations) {
   const std::vector<std::string> files = seeds();
   std::mt19937 random(31);
   int read = 0;
-  const int count = std::getenv("FUSEJIT_NIGHTLY") != nullptr ? 5'000'000 : 50'000;
+  const int count = testing::is_nightly() ? 5'000'000 : 50'000;
   for (int i = 0; i < count; ++i) {
     const std::string& seed = files[static_cast<std::size_t>(i) % files.size()];
     std::uint64_t length = 0;

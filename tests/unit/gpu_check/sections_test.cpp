@@ -16,7 +16,7 @@ namespace {
 
 using test::FakeDriver;
 
-class Sections : public testing::Test {
+class Sections : public ::testing::Test {
  protected:
   FakeDriver fake_{{.memory_bytes = std::size_t{4} << 30}};
 

@@ -76,7 +76,7 @@ const Rule kRules[] = {
      "%0 = full() {shape=[2], value=3} : f32[2] %1 = add(%x, %0) : f32[2] return %1"},
 };
 
-class Simplify : public testing::TestWithParam<Rule> {};
+class Simplify : public ::testing::TestWithParam<Rule> {};
 
 TEST_P(Simplify, GivesTheExpectedGraph) {
   const Rule& rule = GetParam();
@@ -89,7 +89,7 @@ TEST_P(Simplify, GivesTheExpectedGraph) {
   EXPECT_EQ(print(simplify(after)), print(after));
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, Simplify, testing::ValuesIn(kRules));
+INSTANTIATE_TEST_SUITE_P(Rules, Simplify, ::testing::ValuesIn(kRules));
 
 }  // namespace
 }  // namespace fusejit::ir

@@ -8,11 +8,11 @@
 namespace fusejit::ir {
 namespace {
 
-Kernel kernel_of(const std::string& params, const std::string& body, const std::string& isa = "x86:avx2") {
+Kernel kernel_of_phases(const std::string& params, const std::string& body, const std::string& isa = "x86:avx2") {
   return parse_kernel("kernel @k(" + params + ") on " + isa + " { " + body + " }");
 }
 Kernel one_phase(const std::string& params, const std::string& body, const std::string& isa = "x86:avx2") {
-  return kernel_of(params, "phase { " + body + " }", isa);
+  return kernel_of_phases(params, "phase { " + body + " }", isa);
 }
 
 // Rows, each a task: 4 images of 6.
@@ -23,7 +23,7 @@ std::string rows(const std::string& rest = "") {
          rest + "} }";
 }
 // Sums of an image's rows, in a task each, which are handed on.
-const std::string kSumsOf = "%x: f32[24,8] read, %s: f32[4,8] write";
+const std::string kSumsParams = "%x: f32[24,8] read, %s: f32[4,8] write";
 std::string sums(const std::string& loop = "%p in 0..6", const std::string& row = "%n*6 + %p") {
   return "for %n in 0..4 threads { local %t: f32[8] scratch for %l in 0..8 vector { store %t[%l], 0 } for " + loop +
          " { prefetch %x[" + row + " + 1, 0] l1 for %l in 0..8 vector { %a = load %x[" + row +
@@ -34,7 +34,7 @@ std::string sums(const std::string& loop = "%p in 0..6", const std::string& row 
 
 // Rows are rounds of the task then. What both read is fetched once.
 TEST(Beside, RoundsOfBothAreOneLoop) {
-  const auto joined = beside(one_phase(kRowsOf, rows()), one_phase(kSumsOf, sums()), {{0, -1}, {}});
+  const auto joined = beside(one_phase(kRowsOf, rows()), one_phase(kSumsParams, sums()), {{0, -1}, {}});
   ASSERT_TRUE(joined);
   EXPECT_EQ(
       print(joined->kernel),
@@ -56,7 +56,7 @@ TEST(Beside, RoundsOfBothAreOneLoop) {
 // The other way round, and where one has two rows a round.
 TEST(Beside, TheFirstMayBeTheOneThatAddsUp) {
   const auto joined =
-      beside(one_phase(kSumsOf, sums("%p in 0..3", "%n*6 + %p*2")), one_phase(kRowsOf, rows()), {{0, -1}, {}});
+      beside(one_phase(kSumsParams, sums("%p in 0..3", "%n*6 + %p*2")), one_phase(kRowsOf, rows()), {{0, -1}, {}});
   ASSERT_TRUE(joined);
   EXPECT_EQ(
       print(joined->kernel),
@@ -80,7 +80,7 @@ TEST(Beside, TasksInsideOfRoundsAreLoops) {
                        "for %n in 0..4 threads { for %p in 0..6 threads { for %h in 0..2 threads { for %l in "
                        "0..4 vector { %a = load %x[%n*6 + %p, %h*4 + %l] : f32 store %y[%n*6 + %p, %h*4 + "
                        "%l], %a } } } }"),
-             one_phase(kSumsOf, sums()), {{0, -1}, {}});
+             one_phase(kSumsParams, sums()), {{0, -1}, {}});
   ASSERT_TRUE(joined);
   EXPECT_EQ(print(joined->kernel).find("threads"), print(joined->kernel).rfind("threads"));
 }
@@ -93,8 +93,8 @@ TEST(Beside, WhatFollowsFollows) {
            "f32 store %" +
            result + "[%n, %l], %a } } }";
   };
-  const auto joined = beside(kernel_of("%x: f32[24,8] read, %y: f32[4,8] write", finished("y")),
-                             kernel_of("%x: f32[24,8] read, %z: f32[4,8] write", finished("z")), {{0, -1}, {}});
+  const auto joined = beside(kernel_of_phases("%x: f32[24,8] read, %y: f32[4,8] write", finished("y")),
+                             kernel_of_phases("%x: f32[24,8] read, %z: f32[4,8] write", finished("z")), {{0, -1}, {}});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->kernel.works.size(), 2u);
   ASSERT_EQ(joined->kernel.phases.size(), 3u);
@@ -117,12 +117,12 @@ TEST(Beside, KernelsThatNeedEachOtherStayTwo) {
 
 TEST(Beside, OtherLoopsStayTwo) {
   const Kernel first = one_phase(kRowsOf, rows());
-  const auto with = [&](const std::string& body) { return beside(first, one_phase(kSumsOf, body), {{0, -1}, {}}); };
+  const auto with = [&](const std::string& body) { return beside(first, one_phase(kSumsParams, body), {{0, -1}, {}}); };
   EXPECT_FALSE(with("for %n in 0..5 threads { for %l in 0..8 vector { store %s[%n % 4, %l], 0 } }"));  // 4 of 5
   std::string no_tasks = sums();
   no_tasks.erase(no_tasks.find(" threads"), 8);
   EXPECT_FALSE(with(no_tasks));
-  EXPECT_FALSE(beside(first, one_phase(kSumsOf, sums(), "x86:avx512"), {{0, -1}, {}}));
+  EXPECT_FALSE(beside(first, one_phase(kSumsParams, sums(), "x86:avx512"), {{0, -1}, {}}));
   EXPECT_TRUE(with(sums()));
 }
 
@@ -144,7 +144,7 @@ TEST(Beside, SerialLoopsOfATaskStayApart) {
   const std::string tasks = "for %n in 0..4 threads { ";
   const auto joined = beside(one_phase(kRowsOf, tasks + "for %p in 0..6 { for %l in 0..8 vector { %a = load %x[%n*6 + "
                                                         "%p, %l] : f32 store %y[%n*6 + %p, %l], %a } } }"),
-                             one_phase(kSumsOf, sums()), {{0, -1}, {}});
+                             one_phase(kSumsParams, sums()), {{0, -1}, {}});
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->rounds, 4);
 }
@@ -160,23 +160,25 @@ TEST(JoinPhases, OfTheSameTasksAreOne) {
                     last =
                         "phase { for %n in 0..2 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store "
                         "%z[%n, %l], %a } } }";
-  const Kernel kernel = kernel_of(params, halves("0", halves("1", last)));
+  const Kernel kernel = kernel_of_phases(params, halves("0", halves("1", last)));
   const Kernel joined = join_phases(kernel);
   EXPECT_EQ(print(joined),
-            print(kernel_of(params,
-                            "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store "
-                            "%y[%n*2, %l], %a } for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %y[%n*2 + 1, "
-                            "%l], %a } } } " +
-                                last)));
+            print(kernel_of_phases(
+                params,
+                "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store "
+                "%y[%n*2, %l], %a } for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %y[%n*2 + 1, "
+                "%l], %a } } } " +
+                    last)));
   verify(joined);
 }
 
 TEST(JoinPhases, ThatNeedEachOtherStayTwo) {
   const auto phases = [](const std::string& from, const std::string& to) {
-    return kernel_of("%x: f32[4,8] read, %y: f32[4,8] write, %z: f32[4,8] update",
-                     "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %z[%n, "
-                     "%l], %a } } } phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %" +
-                         from + "[3 - %n, %l] : f32 store %" + to + "[%n, %l], %a } } }");
+    return kernel_of_phases(
+        "%x: f32[4,8] read, %y: f32[4,8] write, %z: f32[4,8] update",
+        "phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %x[%n, %l] : f32 store %z[%n, "
+        "%l], %a } } } phase { for %n in 0..4 threads { for %l in 0..8 vector { %a = load %" +
+            from + "[3 - %n, %l] : f32 store %" + to + "[%n, %l], %a } } }");
   };
   EXPECT_EQ(join_phases(phases("z", "y")).phases.size(), 2u);
   EXPECT_EQ(join_phases(phases("x", "y")).phases.size(), 1u);

@@ -125,7 +125,7 @@ TEST(Index, RandomExpressionsKeepTheirValue) {
 
 // --- text and builder ---
 
-std::string error_of(const std::string& text) {
+std::string parse_error(const std::string& text) {
   try {
     parse_kernel(text);
   } catch (const ParseError& error) {
@@ -164,11 +164,12 @@ TEST(ParseKernel, ErrorsSayWhatWasExpected) {
       {with("store %y[0], 1") + " kernel", "the end of the text"},
   };
   for (const auto& [text, expected] : cases)
-    EXPECT_NE(error_of(text).find(expected), std::string::npos) << text << "\n" << error_of(text);
+    EXPECT_NE(parse_error(text).find(expected), std::string::npos) << text << "\n" << parse_error(text);
 }
 
 TEST(ParseKernel, PositionsAreThoseOfTheToken) {
-  EXPECT_EQ(error_of("kernel @t(%y: f32[8] write) on any {\n  phase {\n    store %z[0], 1 } }").substr(0, 5), "3:11:");
+  EXPECT_EQ(parse_error("kernel @t(%y: f32[8] write) on any {\n  phase {\n    store %z[0], 1 } }").substr(0, 5),
+            "3:11:");
 }
 
 TEST(KernelBuilder, WritesTheTextOfAKernel) {

@@ -20,19 +20,19 @@ std::string broken_rule(int x, const std::string& body) {
   return "";
 }
 
-struct Case {
+struct ProveCase {
   const char* name;
   int extent;  // of %x: proven with it, not with one less
   std::string body;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const ProveCase& c, std::ostream* out) { *out << c.name; }
 
 std::string sum_of_two(const std::string& index) {
   return "%s = for %r in 0..2 reduce add : f32 { %a = load %x[" + index + "] : f32 yield %a }";
 }
 
 // Each extent is the least for which no access is outside.
-const Case kCases[] = {
+const ProveCase kProveCases[] = {
     // Rows of a pooling gradient, cut into tasks of which the last one is short.
     {"quotient_of_a_cut_row", 34,
      "for %t in 0..4 threads { for %i in 0..min(9, 34 - %t*9) { " + sum_of_two("((%t*9 + %i) / 2)*2 + %r") +
@@ -70,15 +70,16 @@ const Case kCases[] = {
      " if %t == 0 and %i == 0 { store %y[%g], %a } } } } }"},
 };
 
-class Prove : public ::testing::TestWithParam<Case> {};
+class Prove : public ::testing::TestWithParam<ProveCase> {};
 
 TEST_P(Prove, ExactlyWhatHolds) {
-  const Case& c = GetParam();
+  const ProveCase& c = GetParam();
   EXPECT_EQ(broken_rule(c.extent, c.body), "");
   EXPECT_NE(broken_rule(c.extent - 1, c.body).find(" V3: "), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Prove, ::testing::ValuesIn(kCases), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Cases, Prove, ::testing::ValuesIn(kProveCases),
+                         [](const auto& info) { return info.param.name; });
 
 // The bound of a quotient asks for the bound of its inside, which a condition states by that very quotient.
 TEST(Prove, AConditionThatNeedsItself) {

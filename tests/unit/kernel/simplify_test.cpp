@@ -6,7 +6,7 @@
 namespace fusejit::ir {
 namespace {
 
-Kernel kernel_of(const std::string& body) {
+Kernel kernel_with(const std::string& body) {
   return parse_kernel(
       "kernel @t(%x: f32[64] read, %n: i32[64] read, %s: f32 param, %y: f32[64] write) on x86:avx2 { phase { " + body +
       " } }");
@@ -21,8 +21,8 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 class Simplify : public ::testing::TestWithParam<Case> {};
 
 TEST_P(Simplify, GivesTheSmallerText) {
-  const Kernel simple = simplify(kernel_of(GetParam().before));
-  EXPECT_EQ(print(simple), print(kernel_of(GetParam().after)));
+  const Kernel simple = simplify(kernel_with(GetParam().before));
+  EXPECT_EQ(print(simple), print(kernel_with(GetParam().after)));
   EXPECT_NO_THROW(verify(simple));
   EXPECT_EQ(print(simplify(simple)), print(simple));
 }

@@ -6,7 +6,7 @@
 namespace fusejit::ir {
 namespace {
 
-std::string error_of(const std::string& text) {
+std::string verify_error(const std::string& text) {
   try {
     verify(parse_kernel(text));
   } catch (const Error& error) {
@@ -39,17 +39,17 @@ std::string reads(const std::string& loop, const std::string& index) {
          "] : f32 store %e[0], %a } store %y[0], 1";
 }
 
-struct Case {
+struct VerifyCase {
   const char* name;
   const char* rule;  // empty: verifies
   std::string text;
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+void PrintTo(const VerifyCase& c, std::ostream* out) { *out << c.name; }
 
-class Verify : public ::testing::TestWithParam<Case> {};
+class Verify : public ::testing::TestWithParam<VerifyCase> {};
 
 TEST_P(Verify, NamesTheRule) {
-  const std::string error = error_of(GetParam().text);
+  const std::string error = verify_error(GetParam().text);
   const std::string rule = GetParam().rule;
   if (rule.empty()) {
     EXPECT_EQ(error, "") << GetParam().text;
@@ -59,7 +59,7 @@ TEST_P(Verify, NamesTheRule) {
   }
 }
 
-const Case kCases[] = {
+const VerifyCase kVerifyCases[] = {
     // V1
     {"store_of_own_element", "", on_x86("for %i in 0..64 threads { store %y[%i], 1 }")},
     {"threads_share_an_element", "V1", on_x86("for %i in 0..8 threads { store %y[%i / 2], 1 }")},
@@ -384,7 +384,7 @@ const Case kCases[] = {
     {"dot2_on_bf16", "", on_x86("%a = load %u[0] : u32 %b = dot2(%a, %a, %s) : f32 store %y[0], %b", "x86:avx512bf16")},
 };
 
-INSTANTIATE_TEST_SUITE_P(Rules, Verify, ::testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Rules, Verify, ::testing::ValuesIn(kVerifyCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // Such as one that stores nothing and so has no parameters, which its text must have.

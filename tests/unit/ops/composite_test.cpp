@@ -3,6 +3,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/ops/special.h"
 
 namespace fusejit::testing {
 namespace {
@@ -15,7 +16,7 @@ FunctionCase unary(Op op, std::vector<ir::AttrInit> attrs = {}, double low = -4,
   return {name, {f64_of({3, 5})}, [=](const Values& p) { return build(op, {p[0]}, attrs); }, low, high};
 }
 
-std::vector<FunctionCase> cases() {
+std::vector<FunctionCase> composite_cases() {
   return {
       unary(Op::relu),
       unary(Op::relu6),
@@ -73,7 +74,7 @@ class Composite : public ::testing::TestWithParam<FunctionCase> {};
 TEST_P(Composite, GradientIsThatOfDifferences) { check_gradient(GetParam()); }
 TEST_P(Composite, SecondDerivativeIsThatOfDifferences) { check_gradient(derivative_of(GetParam(), 0), 1e-5); }
 TEST_P(Composite, ExpansionMeansTheSame) { check_expansion(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(, Composite, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(, Composite, ::testing::ValuesIn(composite_cases()),
                          [](const auto& info) { return info.param.name + std::to_string(info.index); });
 
 // The same function in a narrower dtype stays within that dtype's rounding of the oracle.
@@ -87,9 +88,6 @@ TEST_P(Composite, ExpansionRoundsOnceInHalfPrecision) {
     expect_same_results(ir::expand(graph), graph, random_arguments(graph, narrow), u);
   }
 }
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kNan = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<double> apply(const std::string& op, const std::string& attrs, const std::vector<double>& x) {
   const std::string type = "f32[" + std::to_string(x.size()) + "]";

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "ir/interp.h"
+#include "tests/unit/ops/special.h"
 
 namespace fusejit::ir {
 namespace {
@@ -17,9 +18,6 @@ using Real = long double;
 using Int = __int128;
 using RealFn = std::function<Real(Real, Real, Real)>;
 using IntFn = std::function<Int(Int, Int, Int)>;
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // What an op means; a missing function: the dtype is refused.
 struct Meaning {
@@ -237,7 +235,7 @@ bool legal(const Meaning& m, DType dtype) {
                                                      : m.whole != nullptr);
 }
 
-class Elementwise : public testing::TestWithParam<DType> {};
+class Elementwise : public ::testing::TestWithParam<DType> {};
 
 TEST_P(Elementwise, MeansWhatThePageSays) {
   const DType dtype = GetParam();
@@ -275,8 +273,8 @@ TEST_P(Elementwise, MeansWhatThePageSays) {
 }
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Elementwise,
-                         testing::Values(DType::boolean, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64,
-                                         DType::f16, DType::bf16, DType::f32, DType::f64),
+                         ::testing::Values(DType::boolean, DType::i8, DType::u8, DType::i16, DType::i32, DType::i64,
+                                           DType::f16, DType::bf16, DType::f32, DType::f64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(Elementwise, EveryRowHasAMeaning) {

@@ -22,7 +22,7 @@ FunctionCase classes(Op op, const char* reduction, std::vector<ir::AttrInit> ext
           }};
 }
 
-std::vector<FunctionCase> cases() {
+std::vector<FunctionCase> loss_cases() {
   std::vector<FunctionCase> all;
   for (const char* reduction : {"mean", "sum", "none"}) {
     for (const Op op : {Op::mse_loss, Op::l1_loss, Op::smooth_l1_loss, Op::binary_cross_entropy_with_logits})
@@ -50,7 +50,7 @@ TEST_P(Loss, GradientIsThatOfDifferences) {
 }
 TEST_P(Loss, SecondDerivativeIsThatOfDifferences) { check_gradient(derivative_of(GetParam(), 0), 1e-5); }
 TEST_P(Loss, ExpansionMeansTheSame) { check_expansion(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(, Loss, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(, Loss, ::testing::ValuesIn(loss_cases()),
                          [](const auto& info) { return info.param.name + std::to_string(info.index); });
 
 TEST(LossEdges, IgnoredTargets) {

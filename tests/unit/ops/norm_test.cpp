@@ -15,7 +15,7 @@ FunctionCase train(std::string name, Shape x, std::vector<ir::AttrInit> attrs) {
           }};
 }
 
-std::vector<FunctionCase> cases() {
+std::vector<FunctionCase> norm_cases() {
   return {
       {"batch_norm",
        {f64_of({2, 3, 2, 2}), f64_of({3}), f64_of({3}), f64_of({3}), f64_of({3})},
@@ -84,7 +84,7 @@ TEST_P(Norm, SecondDerivativeIsThatOfDifferencesOrRefused) {
     check_gradient(second, 1e-5);
 }
 TEST_P(Norm, ExpansionMeansTheSame) { check_expansion(GetParam(), 1e-10); }
-INSTANTIATE_TEST_SUITE_P(, Norm, ::testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(, Norm, ::testing::ValuesIn(norm_cases()), [](const auto& info) { return info.param.name; });
 
 TEST_P(Norm, HalfPrecisionIsComputedInF32) {
   FunctionCase narrow = GetParam();
@@ -183,7 +183,7 @@ TEST(NormEdges, ConstantChannelWithEpsOutside) {
 }
 
 TEST(NormErrors, SecondDerivativeOfTrainingIsRefused) {
-  const Graph once = ir::differentiate(graph_of(cases()[2]), {"p0"});
+  const Graph once = ir::differentiate(graph_of(norm_cases()[2]), {"p0"});
   EXPECT_THROW(ir::differentiate(ir::capture("g", once.parameters(), {once.results()[1]}), {"p0"}), UserError);
   const auto again = [&] {
     Values parameters = once.parameters();

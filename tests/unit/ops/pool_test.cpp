@@ -3,6 +3,7 @@
 
 #include "tests/support/error_of.h"
 #include "tests/support/graphs.h"
+#include "tests/unit/ops/special.h"
 
 namespace fusejit::testing {
 namespace {
@@ -16,7 +17,7 @@ FunctionCase pool(Op op, std::string name, Shape x, Attrs attrs) {
           }};
 }
 
-std::vector<FunctionCase> cases() {
+std::vector<FunctionCase> pool_cases() {
   const Attrs overlapping{{"kernel_size", {3, 3}}, {"stride", {2, 1}}, {"padding", {1, 0, 2, 1}}};
   Attrs dilated = overlapping, without_pad = overlapping;
   dilated.emplace_back("dilation", std::initializer_list<std::int64_t>{2, 1});
@@ -51,9 +52,7 @@ TEST_P(Pool, SecondDerivative) {
   else
     check_gradient(second);
 }
-INSTANTIATE_TEST_SUITE_P(, Pool, ::testing::ValuesIn(cases()), [](const auto& info) { return info.param.name; });
-
-const double kNan = std::numeric_limits<double>::quiet_NaN();
+INSTANTIATE_TEST_SUITE_P(, Pool, ::testing::ValuesIn(pool_cases()), [](const auto& info) { return info.param.name; });
 
 TEST(PoolEdges, MaximumTakesTheFirstAndNanWins) {
   const std::string text =

@@ -64,7 +64,7 @@ const Case kCases[] = {
     {"%x: f32[2]", "parameter()", "there is no op 'parameter'"},
 };
 
-class TypeErrors : public testing::TestWithParam<Case> {};
+class TypeErrors : public ::testing::TestWithParam<Case> {};
 
 TEST_P(TypeErrors, SayWhatIsWrong) {
   const Case& c = GetParam();
@@ -80,7 +80,7 @@ TEST_P(TypeErrors, SayWhatIsWrong) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nodes, TypeErrors, testing::ValuesIn(kCases));
+INSTANTIATE_TEST_SUITE_P(Nodes, TypeErrors, ::testing::ValuesIn(kCases));
 
 }  // namespace
 }  // namespace fusejit::ir

@@ -61,7 +61,7 @@ TEST(Background, StopDropsWhatWaitsAndEndsWhatRuns) {
   background.stop();
 }
 
-class BackgroundPlans : public testing::Test {
+class BackgroundPlans : public ::testing::Test {
  protected:
   BackgroundPlans() {
     open();

@@ -26,7 +26,7 @@ const char* const kStep = R"(graph @step(%x: f32[1,8,6,6]:nhwc, %w: f32[8,8,3,3]
 })";
 constexpr bool kDonated[] = {false, true, false, false};
 
-class CudaFailures : public testing::Test {
+class CudaFailures : public ::testing::Test {
  protected:
   CudaFailures() {
     Session reference({.engine = Engine::graph_interpreter, .threads = 1});

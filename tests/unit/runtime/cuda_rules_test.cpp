@@ -15,7 +15,7 @@ using test::FakeDriver;
 using Strings = std::vector<std::string>;
 
 // A device, a stream of it, a module with a kernel of one pointer to 512 bytes and one with much shared memory.
-class DriverRules : public testing::Test {
+class DriverRules : public ::testing::Test {
  protected:
   DriverRules() {
     test::FakeKernel kernel;

@@ -35,7 +35,7 @@ class TimedCall final : public LibraryCall {
   const std::int64_t workspace_bytes_;
 };
 
-class TimeCalls : public testing::Test {
+class TimeCalls : public ::testing::Test {
  protected:
   TimeCalls() {
     device_ = CudaDevice::open(fake_.table(), 0);

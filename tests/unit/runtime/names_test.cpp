@@ -39,15 +39,15 @@ std::vector<std::string> names(const scheduler::Plan& plan) {
   return found;
 }
 
-const Target kTarget = Target::parse("x86:avx2");
+const Target kNamesTarget = Target::parse("x86:avx2");
 
 TEST(Names, AreInNoKeyOfAPlan) {
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   EXPECT_EQ(ir::hash(a), ir::hash(b));
-  const disk::PlanWish wish{kTarget, scheduler::Rules::all, {}, {}, {}, ""};
+  const disk::PlanWish wish{kNamesTarget, scheduler::Rules::all, {}, {}, {}, ""};
   EXPECT_EQ(disk::plan_key(a, wish).hash(), disk::plan_key(b, wish).hash());
-  const scheduler::Plan one = scheduler::make_plan(a, {kTarget, scheduler::Rules::all, {}}),
-                        other = scheduler::make_plan(b, {kTarget, scheduler::Rules::all, {}});
+  const scheduler::Plan one = scheduler::make_plan(a, {kNamesTarget, scheduler::Rules::all, {}}),
+                        other = scheduler::make_plan(b, {kNamesTarget, scheduler::Rules::all, {}});
   EXPECT_NE(names(one), names(other));
   for (std::size_t s = 0; s < one.steps.size(); ++s)
     EXPECT_EQ(ir::print(*one.steps[s].kernel), ir::print(*other.steps[s].kernel)) << "equal layers share a kernel";
@@ -57,7 +57,7 @@ TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
   const test::CacheFolder folder;
   const auto disk = std::make_shared<disk::DiskCache>(disk::DiskCacheOptions{.folder = folder.path("plans")});
   const disk::PlanStore store(disk, false);
-  const scheduler::PlanOptions wanted{kTarget, scheduler::Rules::all, {}};
+  const scheduler::PlanOptions wanted{kNamesTarget, scheduler::Rules::all, {}};
   const ir::Graph a = network("a.conv1", "a.bn1"), b = network("b.first", "b.second");
   const disk::PlanStore::Planned made = store.schedule(a, wanted);
   ASSERT_FALSE(made.was_kept);
@@ -71,7 +71,7 @@ TEST(Names, OfALoadedPlanAreThoseOfTheGraphAtHand) {
 
 TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
-  scheduler::PlanOptions wanted{kTarget, scheduler::Rules::all, {}};
+  scheduler::PlanOptions wanted{kNamesTarget, scheduler::Rules::all, {}};
   wanted.fall_back = false;
   wanted.inspect = [](const ir::Kernel& kernel) {
     if (kernel.name == "bn_relu") throw InternalError("refused");
@@ -80,11 +80,11 @@ TEST(Names, AreSaidWhereAKernelCannotBeMade) {
   EXPECT_TRUE(refused.starts_with("no kernel for a_bn1_relu (%")) << refused;
   EXPECT_TRUE(refused.ends_with(" maximum): refused")) << refused;
 
-  const scheduler::Plan plan = scheduler::make_plan(graph, {kTarget, scheduler::Rules::all, {}});
+  const scheduler::Plan plan = scheduler::make_plan(graph, {kNamesTarget, scheduler::Rules::all, {}});
   KernelCache kernels;
   const auto get = [&](const std::vector<std::string>& steps) {
     return error_of<Error>(
-        [&] { kernels.get({plan.steps.back().kernel}, kTarget, 1, KernelCache::Missing::refuse, steps); });
+        [&] { kernels.get({plan.steps.back().kernel}, kNamesTarget, 1, KernelCache::Missing::refuse, steps); });
   };
   EXPECT_TRUE(get({"a_bn1_relu"}).starts_with("a_bn1_relu: frozen: kernel @bn_relu would have to be compiled"))
       << get({"a_bn1_relu"});
@@ -138,7 +138,7 @@ TEST(Names, AreSaidByASession) {
 TEST(Names, AreSaidWhereAKernelFails) {
   const ir::Graph graph = network("a.conv1", "a.bn1");
   const auto plan =
-      std::make_shared<scheduler::Plan>(scheduler::make_plan(graph, {kTarget, scheduler::Rules::all, {}}));
+      std::make_shared<scheduler::Plan>(scheduler::make_plan(graph, {kNamesTarget, scheduler::Rules::all, {}}));
   scheduler::PlanStep& step = plan->steps.back();
   std::string text = ir::print(*step.kernel);
   const std::size_t shape = text.find("f32[") + 4;

@@ -28,7 +28,7 @@ const std::string kGraph =
     "  return %2\n"
     "}\n";
 
-class BadFiles : public testing::Test {
+class BadFiles : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / ("fusejit_bad_files_" + std::to_string(getpid()));

@@ -6,6 +6,7 @@
 
 #include "fusejit/fusejit.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
@@ -17,16 +18,15 @@ const std::string kReference = FUSEJIT_SOURCE_DIR "/tests/reference/torchvision/
 class ConvertCommand : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!std::filesystem::exists(kFusejit)) GTEST_SKIP() << kFusejit << " is not built";
   }
   int run(const std::string& arguments) {
-    const std::string command = kProgram + " convert " + arguments + " > " + folder_ / "out" + " 2> " + folder_ / "err";
+    const std::string command = kFusejit + " convert " + arguments + " > " + folder_ / "out" + " 2> " + folder_ / "err";
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   std::string error() const { return bytes_of(folder_ / "err"); }
 
-  const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit";
   const testing::TemporaryFolder folder_;
 };
 

@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/unit/tools/program.h"
+
 namespace fusejit {
 namespace {
 
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit";
-
-struct Outcome {
+struct DoctorOutcome {
   int code = -1;
   std::string output;  // stdout
 };
@@ -24,9 +24,9 @@ constexpr const char* kNothing =
     "FUSEJIT_CUDA_DRIVER=/nowhere/libcuda.so FUSEJIT_NVRTC=/nowhere/libnvrtc.so "
     "FUSEJIT_CUDNN=/nowhere/libcudnn.so ";
 
-Outcome doctor(const std::string& environment, const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((environment + kProgram + " " + arguments + " 2>/dev/null").c_str(), "r");
+DoctorOutcome doctor(const std::string& environment, const std::string& arguments) {
+  DoctorOutcome outcome;
+  FILE* pipe = popen((environment + kFusejit + " " + arguments + " 2>/dev/null").c_str(), "r");
   if (!pipe) return outcome;
   char piece[4096];
   for (std::size_t n; (n = std::fread(piece, 1, sizeof piece, pipe)) > 0;) outcome.output.append(piece, n);
@@ -35,15 +35,15 @@ Outcome doctor(const std::string& environment, const std::string& arguments) {
   return outcome;
 }
 
-class Doctor : public testing::Test {
+class Doctor : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!std::filesystem::exists(kFusejit)) GTEST_SKIP() << kFusejit << " is not built";
   }
 };
 
 TEST_F(Doctor, NamesEveryMissingPiece) {
-  const Outcome outcome = doctor(kNothing, "doctor");
+  const DoctorOutcome outcome = doctor(kNothing, "doctor");
   EXPECT_EQ(outcome.code, 0) << "the CPU works without them";
   for (const char* text : {"processor  works", "LLVM", "/nowhere/libcuda.so", "/nowhere/libnvrtc.so",
                            "/nowhere/libcudnn.so", "nothing for CUDA"}) {
@@ -52,7 +52,7 @@ TEST_F(Doctor, NamesEveryMissingPiece) {
 }
 
 TEST_F(Doctor, SaysTheSameAsJson) {
-  const Outcome outcome = doctor(kNothing, "doctor --json");
+  const DoctorOutcome outcome = doctor(kNothing, "doctor --json");
   const nlohmann::json report = nlohmann::json::parse(outcome.output);
   EXPECT_EQ(report["cuda"], false);
   EXPECT_EQ(report["cuda_code"], false);

@@ -8,16 +8,12 @@
 #include <fstream>
 
 #include "frontend/io/npz.h"
+#include "tests/support/temporary_folder.h"
 
 namespace fusejit {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string content(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // The lines between the two marks, without the indentation of a function's body.
 std::string shown_part(const std::string& program) {
@@ -46,15 +42,15 @@ class Examples : public ::testing::Test {
         fmt::format("cd {} && {} {} > stdout 2> stderr", folder_.string(), path.string(), arguments).c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -2;
   }
-  std::string text(const char* file) const { return content(folder_ / file); }
+  std::string text(const char* file) const { return testing::bytes_of(folder_ / file); }
 
   fs::path folder_;
 };
 
 TEST_F(Examples, TheReadmeShowsThem) {
-  const std::string readme = content(fs::path(FUSEJIT_SOURCE_DIR) / "README.md");
+  const std::string readme = testing::bytes_of(fs::path(FUSEJIT_SOURCE_DIR) / "README.md");
   for (const char* name : {"train.cpp", "serve.cpp"}) {
-    const std::string part = shown_part(content(fs::path(FUSEJIT_SOURCE_DIR) / "examples" / name));
+    const std::string part = shown_part(testing::bytes_of(fs::path(FUSEJIT_SOURCE_DIR) / "examples" / name));
     EXPECT_FALSE(part.empty()) << name;
     EXPECT_NE(readme.find(part), std::string::npos) << name << " and the README differ:\n" << part;
   }

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string program(const std::string& name) { return std::string(FUSEJIT_BINARY_DIR) + "/bin/" + name; }
 
-class Limits : public testing::Test {
+class Limits : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = fs::temp_directory_path() / fmt::format("fusejit_limits_{}", getpid());

@@ -10,12 +10,12 @@
 #include "frontend/io/graph_file.h"
 #include "fusejit/fusejit.h"
 #include "ir/graph.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit-dump";
 
 class SaveGraph : public ::testing::Test {
  protected:
@@ -32,7 +32,7 @@ class SaveGraph : public ::testing::Test {
   }
   // fusejit-dump's exit code; what it prints is in "said".
   int dump(const std::string& arguments) const {
-    return WEXITSTATUS(std::system((kProgram + " " + arguments + " > " + path("said") + " 2>&1").c_str()));
+    return WEXITSTATUS(std::system((kFusejitDump + " " + arguments + " > " + path("said") + " 2>&1").c_str()));
   }
 
  private:
@@ -40,7 +40,7 @@ class SaveGraph : public ::testing::Test {
 };
 
 TEST_F(SaveGraph, IsReadShownAndRun) {
-  if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+  if (!fs::exists(kFusejitDump)) GTEST_SKIP() << kFusejitDump << " is not built";
   manual_seed(4);
   nn::Sequential net(nn::Conv2d(2, 3, 3), nn::BatchNorm2d(3), nn::ReLU(), nn::Flatten(), nn::Linear(3 * 4, 2));
   const Tensor x = rand({2, 2, 4, 4}).eval(), target = arange(2).eval();
@@ -68,7 +68,7 @@ TEST_F(SaveGraph, IsReadShownAndRun) {
 }
 
 TEST_F(SaveGraph, ValuesAreThoseOfTheTensors) {
-  if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+  if (!fs::exists(kFusejitDump)) GTEST_SKIP() << kFusejitDump << " is not built";
   const Tensor x = tensor<float>({1, 2, 3}).eval(), scale = tensor<double>({2, 4, 8}).eval();
   const Tensor y = exp(x) * 0.3, z = sum(y.to(f64) * scale);
   save_graph(path("g.fj"), {y, z, x});

@@ -13,23 +13,19 @@
 
 #include "codegen/cuda/nvrtc.h"
 #include "frontend/models/named.h"
+#include "tests/support/nightly.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
 
 namespace fs = std::filesystem;
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit-dump";
 
-std::string content(const fs::path& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
-
-class Standalone : public testing::Test {
+class Standalone : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!fs::exists(kFusejitDump)) GTEST_SKIP() << kFusejitDump << " is not built";
     folder_ = fs::temp_directory_path() / ("fusejit_standalone_" + std::to_string(getpid()));
     fs::create_directories(folder_);
   }
@@ -44,14 +40,14 @@ class Standalone : public testing::Test {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   void expect_done(const std::string& command) const {
-    EXPECT_EQ(shell(command), 0) << command << "\n" << content(path("log")).substr(0, 4000);
+    EXPECT_EQ(shell(command), 0) << command << "\n" << testing::bytes_of(path("log")).substr(0, 4000);
   }
   // source --standalone into a file, and its text.
   std::string source(const std::string& arguments, const std::string& file) const {
-    const int code = shell("FUSEJIT_STRICT=1 " + kProgram + " source --standalone " + arguments + " > " +
+    const int code = shell("FUSEJIT_STRICT=1 " + kFusejitDump + " source --standalone " + arguments + " > " +
                            path(file).string() + " 2> " + path("error").string());
-    EXPECT_EQ(code, 0) << arguments << "\n" << content(path("error"));
-    return content(path(file));
+    EXPECT_EQ(code, 0) << arguments << "\n" << testing::bytes_of(path("error"));
+    return testing::bytes_of(path(file));
   }
   fs::path folder_;
 };
@@ -71,7 +67,7 @@ std::set<T> set_of(const std::vector<T>& list) {
   return {list.begin(), list.end()};
 }
 
-class StandaloneModel : public Standalone, public testing::WithParamInterface<std::string> {};
+class StandaloneModel : public Standalone, public ::testing::WithParamInterface<std::string> {};
 
 std::vector<std::string> models_in_both_modes() {
   std::vector<std::string> list;
@@ -97,13 +93,13 @@ TEST_P(StandaloneModel, CompilesAsItStands) {
   if (shell("opt-19 --version") == 0) expect_done("opt-19 -passes=verify -disable-output " + path("k.ll").string());
 
   if (!codegen::cuda::nvrtc().available) GTEST_SKIP() << "NVRTC: " << codegen::cuda::nvrtc().why_not;
-  if (!model.starts_with("convnet") && std::getenv("FUSEJIT_NIGHTLY") == nullptr) return;
+  if (!model.starts_with("convnet") && !testing::is_nightly()) return;
   std::vector<std::string> compiled;
   for (const codegen::cuda::Resources& entry : codegen::cuda::compile(text, 90).entries)
     compiled.push_back(entry.entry);
   EXPECT_EQ(set_of(compiled), set_of(entries));
 }
-INSTANTIATE_TEST_SUITE_P(All, StandaloneModel, testing::ValuesIn(models_in_both_modes()), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(All, StandaloneModel, ::testing::ValuesIn(models_in_both_modes()), [](const auto& info) {
   return std::regex_replace(info.param, std::regex("[^A-Za-z0-9]"), "_");
 });
 
@@ -151,8 +147,8 @@ TEST_F(Standalone, SaysHowItIsCompiledAndLaunched) {
   const std::vector<std::string> lines = found(head, "//   nvcc ([^\n]*)\n");
   ASSERT_EQ(lines.size(), 1u);
   expect_done("cd " + folder_.string() + " && " + nvcc + " " + lines[0]);
-  EXPECT_EQ(content(path("k.cubin")).substr(1, 3), "ELF");
-  EXPECT_EQ(content(path("log")).find("warning"), std::string::npos) << content(path("log"));
+  EXPECT_EQ(testing::bytes_of(path("k.cubin")).substr(1, 3), "ELF");
+  EXPECT_EQ(testing::bytes_of(path("log")).find("warning"), std::string::npos) << testing::bytes_of(path("log"));
 }
 
 // Behind something that defines what a block and its threads do, the text runs.
@@ -166,10 +162,10 @@ TEST_F(Standalone, CanStandBehindADefinitionOfBlocks) {
 TEST_F(Standalone, LlvmMakesAnObjectOfIt) {
   source("--target x86:avx2 convnet@16:train", "k.ll");
   if (shell("llc-19 --version") != 0) GTEST_SKIP() << "no llc-19 here";
-  const std::vector<std::string> lines = found(content(path("k.ll")), "\n;   llc ([^\n]*)\n");
+  const std::vector<std::string> lines = found(testing::bytes_of(path("k.ll")), "\n;   llc ([^\n]*)\n");
   ASSERT_EQ(lines.size(), 1u);
   expect_done("cd " + folder_.string() + " && llc-19 " + lines[0]);
-  EXPECT_NE(content(path("k.o")).find("kernel_layer0_conv2d_bn_phase_1"), std::string::npos);
+  EXPECT_NE(testing::bytes_of(path("k.o")).find("kernel_layer0_conv2d_bn_phase_1"), std::string::npos);
 }
 
 TEST_F(Standalone, MistakesHaveTheirCodeAndSentence) {
@@ -190,8 +186,9 @@ TEST_F(Standalone, MistakesHaveTheirCodeAndSentence) {
       {"asm --standalone g.fj", 1, "--standalone"},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(shell("cd " + folder_.string() + " && " + kProgram + " " + c.arguments), c.code) << c.arguments;
-    EXPECT_NE(content(path("log")).find(c.sentence), std::string::npos) << c.arguments << "\n" << content(path("log"));
+    EXPECT_EQ(shell("cd " + folder_.string() + " && " + kFusejitDump + " " + c.arguments), c.code) << c.arguments;
+    EXPECT_NE(testing::bytes_of(path("log")).find(c.sentence), std::string::npos) << c.arguments << "\n"
+                                                                                  << testing::bytes_of(path("log"));
   }
 }
 

@@ -16,18 +16,17 @@
 
 #include "frontend/io/npz.h"
 #include "fusejit/runtime.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/train_convnet";
-
-class TrainConvnet : public testing::Test {
+class TrainConvnet : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!fs::exists(kTrainConvnet)) GTEST_SKIP() << kTrainConvnet << " is not built";
     folder_ = fs::temp_directory_path() / ("fusejit_train_" + std::to_string(getpid()));
     fs::create_directories(folder_ / "data");
     images("train", 40, 28);
@@ -66,7 +65,7 @@ class TrainConvnet : public testing::Test {
   // Its exit code, or -1 for a signal; what it says is in the files stdout and stderr.
   int train(const std::string& options, const std::string& out = "") const {
     const std::string command = fmt::format("cd {} && {} --data data --png '' {} > {} 2> stderr", folder_.string(),
-                                            kProgram, options, out.empty() ? "stdout" : out);
+                                            kTrainConvnet, options, out.empty() ? "stdout" : out);
     const int status = std::system(command.c_str());
     return WIFEXITED(status) && WEXITSTATUS(status) < 126 ? WEXITSTATUS(status) : -1;
   }
@@ -161,7 +160,7 @@ int status_after(int signal, const std::string& sign, const std::vector<std::str
     std::vector<char*> arguments;
     for (const std::string& option : options) arguments.push_back(const_cast<char*>(option.c_str()));
     arguments.push_back(nullptr);
-    execv(kProgram.c_str(), arguments.data());
+    execv(kTrainConvnet.c_str(), arguments.data());
     _exit(99);
   }
   for (int i = 0; i < 1200 && shown().find(sign) == std::string::npos; ++i)

@@ -10,13 +10,12 @@
 #include <sstream>
 
 #include "tests/support/cache_folder.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
 
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit";
-
-struct Outcome {
+struct WarmupOutcome {
   int code = -1;
   std::string output, errors;
   bool says(const std::string& text) const {
@@ -30,20 +29,20 @@ std::string contents(const std::string& path) {
   return text.str();
 }
 
-class WarmupCommand : public testing::Test {
+class WarmupCommand : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!std::filesystem::exists(kFusejit)) GTEST_SKIP() << kFusejit << " is not built";
   }
-  Outcome run(const std::string& arguments, const std::string& environment = "") {
+  WarmupOutcome run(const std::string& arguments, const std::string& environment = "") {
     const std::string out = cache_.path("stdout"), err = cache_.path("stderr");
-    const int status = std::system((environment + " " + kProgram + " " + arguments + " >" + out + " 2>" + err).c_str());
+    const int status = std::system((environment + " " + kFusejit + " " + arguments + " >" + out + " 2>" + err).c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), contents(out), contents(err)};
   }
   // How many kernels a source's plan has, as fusejit-dump lists them.
   size_t kernels_of(const std::string& source) {
     const std::string out = cache_.path("list.json");
-    EXPECT_EQ(std::system((kProgram + "-dump list " + source + " --format json >" + out).c_str()), 0);
+    EXPECT_EQ(std::system((kFusejit + "-dump list " + source + " --format json >" + out).c_str()), 0);
     return nlohmann::json::parse(contents(out))["kernels"].size();
   }
   nlohmann::json report() { return nlohmann::json::parse(contents(cache_.path("report.json"))); }
@@ -53,10 +52,10 @@ class WarmupCommand : public testing::Test {
 constexpr const char* kModel = "convnet@4:train";
 
 TEST_F(WarmupCommand, FillsChecksAndNamesWhatDiffers) {
-  const Outcome before = run(std::string("warmup --check ") + kModel);
+  const WarmupOutcome before = run(std::string("warmup --check ") + kModel);
   EXPECT_EQ(before.code, 3) << before.output << before.errors;
   EXPECT_FALSE(std::filesystem::exists(cache_.path("cache/v1/0"))) << "a check makes nothing";
-  const Outcome filled = run(std::string("warmup -j 2 ") + kModel + " --report " + cache_.path("report.json"));
+  const WarmupOutcome filled = run(std::string("warmup -j 2 ") + kModel + " --report " + cache_.path("report.json"));
   EXPECT_EQ(filled.code, 0) << filled.output << filled.errors;
   const std::string kernels = std::to_string(kernels_of(kModel));
   EXPECT_TRUE(filled.says("1 plans (1 made), " + kernels + " kernels (" + kernels + " made)")) << filled.output;
@@ -64,13 +63,13 @@ TEST_F(WarmupCommand, FillsChecksAndNamesWhatDiffers) {
   EXPECT_EQ(item["state"], "made");
   EXPECT_EQ(item["kernels_made"], kernels_of(kModel));
   EXPECT_EQ(report()["failed"], 0);
-  const Outcome checked = run(std::string("warmup --check ") + kModel);
+  const WarmupOutcome checked = run(std::string("warmup --check ") + kModel);
   EXPECT_EQ(checked.code, 0) << checked.output;
   EXPECT_TRUE(checked.says("nothing would have to be compiled"));
-  const Outcome again = run(std::string("warmup ") + kModel);
+  const WarmupOutcome again = run(std::string("warmup ") + kModel);
   EXPECT_TRUE(again.says("(0 made), " + kernels + " kernels (0 made)")) << again.output;
 
-  const Outcome other = run("warmup --check convnet@5:train");
+  const WarmupOutcome other = run("warmup --check convnet@5:train");
   EXPECT_EQ(other.code, 3);
   EXPECT_TRUE(other.says("differs in shapes")) << other.output;
   EXPECT_EQ(run(std::string("cache explain ") + kModel).code, 0);
@@ -78,7 +77,7 @@ TEST_F(WarmupCommand, FillsChecksAndNamesWhatDiffers) {
                                    {"convnet@4:train --dtype f64", "dtypes"},
                                    {"convnet@4:train --rules none", "rules: 'all' there, 'none' here"},
                                    {"convnet@4:train --target x86:avx2,l2=3m", "target"}}) {
-    const Outcome explained = run(std::string("cache explain ") + what);
+    const WarmupOutcome explained = run(std::string("cache explain ") + what);
     EXPECT_EQ(explained.code, 3) << what;
     EXPECT_TRUE(explained.says(std::string("differs in ") + part)) << what << ": " << explained.output;
   }
@@ -86,18 +85,19 @@ TEST_F(WarmupCommand, FillsChecksAndNamesWhatDiffers) {
 
 // What is killed in the middle has kept what was done, and the next one makes the rest alone.
 TEST_F(WarmupCommand, GoesOnWhereItWasStopped) {
-  const Outcome over = run(std::string("warmup -j 1 --budget 0.05 ") + kModel);
+  const WarmupOutcome over = run(std::string("warmup -j 1 --budget 0.05 ") + kModel);
   EXPECT_EQ(over.code, 124) << over.output;
-  const Outcome interrupted = run(std::string("warmup -j 1 ") + kModel, "timeout --preserve-status -s INT 0.15 env");
+  const WarmupOutcome interrupted =
+      run(std::string("warmup -j 1 ") + kModel, "timeout --preserve-status -s INT 0.15 env");
   EXPECT_TRUE(interrupted.code == 130 || interrupted.code == 0) << interrupted.code << interrupted.errors;
-  const Outcome rest = run(std::string("warmup ") + kModel);
+  const WarmupOutcome rest = run(std::string("warmup ") + kModel);
   EXPECT_EQ(rest.code, 0);
   EXPECT_FALSE(rest.says("(" + std::to_string(kernels_of(kModel)) + " made)")) << rest.output;
   EXPECT_EQ(run(std::string("warmup --check ") + kModel).code, 0);
 }
 
 TEST_F(WarmupCommand, AWorkerWithoutEndCostsItsItemAlone) {
-  const Outcome slow =
+  const WarmupOutcome slow =
       run(std::string("warmup --timeout 0.000001 ") + kModel + " --report " + cache_.path("report.json"));
   EXPECT_EQ(slow.code, 7) << slow.output;
   EXPECT_TRUE(slow.says("it took longer than")) << slow.output;
@@ -105,7 +105,7 @@ TEST_F(WarmupCommand, AWorkerWithoutEndCostsItsItemAlone) {
 }
 
 TEST_F(WarmupCommand, OtherMachinesAndSeveralTargets) {
-  const Outcome built = run("warmup convnet@4 --target x86:v2 --target x86:avx2 --target x86:avx512");
+  const WarmupOutcome built = run("warmup convnet@4 --target x86:v2 --target x86:avx2 --target x86:avx512");
   EXPECT_EQ(built.code, 0) << built.output << built.errors;
   EXPECT_TRUE(built.says("3 plans (3 made)")) << built.output;
   EXPECT_EQ(run("warmup --check convnet@4 --target x86:avx2").code, 0);
@@ -190,7 +190,7 @@ TEST_F(WarmupCommand, TheDoctorSaysWhereTheCacheIs) {
   EXPECT_TRUE(run("doctor").says(cache_.path("cache")));
   EXPECT_TRUE(run("doctor", "FUSEJIT_CACHE=off").says("off: FUSEJIT_CACHE=off"));
   std::ofstream(cache_.path("file")) << "x";
-  const Outcome unusable = run("doctor", "FUSEJIT_CACHE_DIR=" + cache_.path("file"));
+  const WarmupOutcome unusable = run("doctor", "FUSEJIT_CACHE_DIR=" + cache_.path("file"));
   EXPECT_TRUE(unusable.says("cannot be used")) << unusable.output;
   EXPECT_EQ(unusable.code, 0);
   EXPECT_FALSE(std::filesystem::exists(cache_.path("cache"))) << "a question makes nothing";
@@ -201,7 +201,7 @@ TEST_F(WarmupCommand, ATrainingStepRunsFrozenAfterIt) {
   const std::string frozen = "FUSEJIT_FREEZE=1";
   EXPECT_EQ(run("bench convnet@4:train --steps 1", frozen).code, 2);
   ASSERT_EQ(run("warmup convnet@4:train").code, 0);
-  const Outcome ran = run("bench convnet@4:train --steps 2 --json", frozen);
+  const WarmupOutcome ran = run("bench convnet@4:train --steps 2 --json", frozen);
   ASSERT_EQ(ran.code, 0) << ran.errors;
   const auto report = nlohmann::json::parse(ran.output);
   EXPECT_EQ(report["kernels_compiled"], 0);
@@ -209,7 +209,7 @@ TEST_F(WarmupCommand, ATrainingStepRunsFrozenAfterIt) {
   EXPECT_EQ(report["plans"], report["plans_loaded"]);
   for (const char* field : {"median_ms", "min_ms", "max_ms", "peak_bytes", "ledger_bytes", "first_step_ms"})
     EXPECT_GT(report[field].get<double>(), 0) << field;
-  const Outcome other = run("bench convnet@6:train --steps 1", frozen);
+  const WarmupOutcome other = run("bench convnet@6:train --steps 1", frozen);
   EXPECT_EQ(other.code, 2);
   EXPECT_TRUE(other.says("differs in shapes")) << other.errors;
 }
@@ -217,7 +217,7 @@ TEST_F(WarmupCommand, ATrainingStepRunsFrozenAfterIt) {
 TEST_F(WarmupCommand, BenchTakesGraphsAndRefusesTheRest) {
   std::ofstream(cache_.path("g.fj"))
       << "graph @g(%x: f32[4,8], %i: i64[4]) {\n  %0 = relu(%x) : f32[4,8]\n  return %0\n}\n";
-  const Outcome ran = run("bench " + cache_.path("g.fj") + " --steps 3 --json");
+  const WarmupOutcome ran = run("bench " + cache_.path("g.fj") + " --steps 3 --json");
   ASSERT_EQ(ran.code, 0) << ran.errors;
   EXPECT_EQ(nlohmann::json::parse(ran.output)["kernels"], 1);
   EXPECT_EQ(run("bench " + cache_.path("nowhere.fj")).code, 5);
@@ -230,7 +230,7 @@ TEST_F(WarmupCommand, HelpIsWhole) {
   for (const char* command :
        {"", "warmup", "cache", "cache stats", "cache list", "cache explain", "cache verify", "cache prune",
         "cache clear", "cache export", "cache import", "cache merge", "cache path", "doctor", "bench"}) {
-    const Outcome help = run(std::string(command) + " --help");
+    const WarmupOutcome help = run(std::string(command) + " --help");
     EXPECT_EQ(help.code, 0) << command;
     EXPECT_TRUE(help.says("Usage: ")) << command;
   }
@@ -238,7 +238,7 @@ TEST_F(WarmupCommand, HelpIsWhole) {
 
 TEST_F(WarmupCommand, CodeHasNamesForPerfAndGdb) {
   const std::string bench = " bench convnet@4:train --steps 1";
-  EXPECT_EQ(std::system(("FUSEJIT_PERF=1 FUSEJIT_GDB=1 sh -c 'echo $$ >" + cache_.path("pid") + "; exec " + kProgram +
+  EXPECT_EQ(std::system(("FUSEJIT_PERF=1 FUSEJIT_GDB=1 sh -c 'echo $$ >" + cache_.path("pid") + "; exec " + kFusejit +
                          bench + "' >/dev/null")
                             .c_str()),
             0);

@@ -7,7 +7,7 @@
 namespace fusejit::tools {
 namespace {
 
-Json to_json(const scheduler::Fusion& fusion) {
+Json fusion_json(const scheduler::Fusion& fusion) {
   Json parts = Json::object();
   for (const auto& [key, value] : fusion.parts) {
     parts[key] = Json::array();
@@ -35,7 +35,7 @@ int fusions(const PlanOptions& options, Invocation& invocation) {
   }
   Json json = heading(planned.plan);
   json["fusions"] = Json::array();
-  for (const scheduler::Fusion& fusion : fusions.list) json["fusions"].push_back(to_json(fusion));
+  for (const scheduler::Fusion& fusion : fusions.list) json["fusions"].push_back(fusion_json(fusion));
   json["fused_ops"] = fusions.fused_ops;
   json["recorded_ops"] = fusions.recorded_ops;
   json["kernels"] = fusions.kernels;

@@ -52,7 +52,8 @@ std::string symbol_of(std::string_view name) {
   return text;
 }
 
-std::string heading(const scheduler::Plan& plan, const std::vector<DifferentKernel>& kernels, const char* comment) {
+std::string standalone_heading(const scheduler::Plan& plan, const std::vector<DifferentKernel>& kernels,
+                               const char* comment) {
   const std::string what =
       kernels.size() == 1 ? std::string("one kernel") : fmt::format("{} different kernels", kernels.size());
   return fmt::format("{0} {1} of the {2} of @{3} on {4}, rules={5}.\n", comment, what, plan.steps.size(), plan.name,
@@ -155,7 +156,7 @@ std::vector<SymbolKernel> codes(const std::vector<DifferentKernel>& kernels) {
 }
 
 std::string standalone_cuda(const scheduler::Plan& plan, const std::vector<DifferentKernel>& kernels) {
-  std::string text = heading(plan, kernels, "//") + cuda_heading(plan);
+  std::string text = standalone_heading(plan, kernels, "//") + cuda_heading(plan);
   text += kPlain;
   text += codegen::cuda::prelude();
   for (const DifferentKernel& one : kernels) {
@@ -166,7 +167,7 @@ std::string standalone_cuda(const scheduler::Plan& plan, const std::vector<Diffe
 }
 
 std::string standalone_llvm(const scheduler::Plan& plan, const std::vector<DifferentKernel>& kernels) {
-  std::string text = heading(plan, kernels, ";");
+  std::string text = standalone_heading(plan, kernels, ";");
   text +=
       "; Products and sums are rounded one by one, so the compiler must not contract them:\n"
       ";   llc -O2 -relocation-model=pic -fp-contract=off -filetype=obj -o k.o k.ll\n"

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <cstddef>
 
+#include "ir/base/at.h"
+
 namespace fusejit::tools {
 namespace {
 
 constexpr double kBetweenColumns = 22, kBetweenLines = 10, kBetweenRows = 52, kMargin = 24;
 constexpr double kGravity = 0.8;  // towards the middle, or a drawing grows wider with every layer
 constexpr int kOrderSweeps = 12, kPlaceSweeps = 12;
-
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
 
 // Boxes and bends, alike.
 struct Node {

@@ -21,15 +21,15 @@ double percent(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : 100 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-struct Share {
+struct ShareOfTotal {
   std::int64_t bytes = 0, kernels = 0;
 };
 
 // The kernels by what they are busy with; what is computed before runs moves nothing in them.
-std::array<Share, kKinds> shares_of(const Report& report) {
-  std::array<Share, kKinds> shares = {};
+std::array<ShareOfTotal, kKinds> shares_of(const Report& report) {
+  std::array<ShareOfTotal, kKinds> shares = {};
   for (std::size_t s = 0; s < report.rows.size(); ++s) {
-    Share& share = shares[static_cast<std::size_t>(kind_of(*report.rows[s].step))];
+    ShareOfTotal& share = shares[static_cast<std::size_t>(kind_of(*report.rows[s].step))];
     ++share.kernels;
     if (!report.plan().is_derivation(static_cast<int>(s))) share.bytes += report.bytes(s);
   }
@@ -121,7 +121,7 @@ std::string bytes_part(const Report& report) {
   const scheduler::Plan& plan = report.plan();
   const std::int64_t ledger = plan.ledger_bytes();
   std::string bar, key;
-  const std::array<Share, kKinds> shares = shares_of(report);
+  const std::array<ShareOfTotal, kKinds> shares = shares_of(report);
   for (std::size_t k = 0; k < shares.size(); ++k) {
     if (shares[k].kernels == 0) continue;
     const KindLook& kind = look(static_cast<Kind>(k));

@@ -14,7 +14,7 @@
 namespace fusejit::onnx {
 namespace {
 
-const std::string kFolder = FUSEJIT_SOURCE_DIR "/tests/reference/onnx/";
+const std::string kOpsFolder = FUSEJIT_SOURCE_DIR "/tests/reference/onnx/";
 
 // Six digits of f32, and of sums that ONNX Runtime takes in another order.
 void expect_close(const Tensor& got, const Tensor& want, const std::string& what) {
@@ -35,9 +35,9 @@ class OnnxOps : public ::testing::Test {
 };
 
 TEST_F(OnnxOps, MeanWhatOnnxRuntimeComputes) {
-  const StateDict recorded = fusejit::load(kFolder + "ops.npz");
+  const StateDict recorded = fusejit::load(kOpsFolder + "ops.npz");
   int cases = 0;
-  for (const std::string& path : testing::files_below(kFolder + "ops", ".onnx")) {
+  for (const std::string& path : testing::files_below(kOpsFolder + "ops", ".onnx")) {
     const std::string name = std::filesystem::path(path).stem();
     SCOPED_TRACE(name);
     try {
@@ -57,7 +57,7 @@ TEST_F(OnnxOps, MeanWhatOnnxRuntimeComputes) {
 
 // i64 in place of i32 changes nothing that fits; in place of bytes nothing would wrap.
 TEST_F(OnnxOps, TakeNarrowIntegersAsDeclared) {
-  const Model model = load(kFolder + "ops/Add_uint8.onnx");
+  const Model model = load(kOpsFolder + "ops/Add_uint8.onnx");
   EXPECT_EQ(model.run({ones({2, 4}, u8), full({4}, 255, u8)})[0].to_vector<int>(), std::vector<int>(8));
   EXPECT_NE(testing::error_of([&] {
               model.run({ones({2, 4}, i64), ones({4}, i64)});
@@ -67,7 +67,7 @@ TEST_F(OnnxOps, TakeNarrowIntegersAsDeclared) {
 
 TEST_F(OnnxOps, HaveACaseForEveryRow) {
   std::set<const Row*> seen;
-  for (const std::string& path : testing::files_below(kFolder + "ops", ".onnx")) {
+  for (const std::string& path : testing::files_below(kOpsFolder + "ops", ".onnx")) {
     const Graph graph = read_model(path);
     for (const Node& node : graph.nodes) seen.insert(find_row(node.op, graph.opset));
   }

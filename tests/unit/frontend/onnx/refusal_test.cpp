@@ -10,6 +10,7 @@
 #include "tests/support/allocations/allocations.h"
 #include "tests/support/error_of.h"
 #include "tests/support/mutate.h"
+#include "tests/support/nightly.h"
 #include "tests/support/onnx_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -211,7 +212,7 @@ TEST_F(OnnxRefusals, EndWithAnErrorOrAModelWhateverTheBytes) {
                       external("v", {1, 4}, {{"location", "./all.bin"}, {"offset", "32"}, {"length", "16"}}),
                       node("Mul", {"x", "w"}, {"a"}), node("Add", {"a", "v"}, {"y"})))));
   std::mt19937 random(43);
-  const int count = std::getenv("FUSEJIT_NIGHTLY") ? 200'000 : 2'000;
+  const int count = testing::is_nightly() ? 200'000 : 2'000;
   int accepted = 0;
   for (int i = 0; i < count; ++i) {
     const testing::Allocations watch;

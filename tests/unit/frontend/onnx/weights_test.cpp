@@ -14,7 +14,7 @@
 namespace fusejit::onnx {
 namespace {
 
-const std::string kFolder = FUSEJIT_SOURCE_DIR "/tests/reference/torchvision/";
+const std::string kWeightsFolder = FUSEJIT_SOURCE_DIR "/tests/reference/torchvision/";
 
 // The largest difference, of the largest element.
 double off_by(const Tensor& got, const Tensor& want) {
@@ -46,11 +46,11 @@ class TorchWeights : public ::testing::TestWithParam<const char*> {
   void TearDown() override { set_options({}); }
 };
 
-constexpr double kTolerance = 1e-5;
+constexpr double kWeightsTolerance = 1e-5;
 
 // The model has other values of the same names.
 TEST_P(TorchWeights, AreThoseOfTheExportedModel) {
-  const std::string stem = kFolder + GetParam();
+  const std::string stem = kWeightsFolder + GetParam();
   const StateDict recorded = fusejit::load(stem + ".npz");
   const testing::TemporaryFolder folder;
   for (const std::string ending : {".npz", ".safetensors"}) {
@@ -58,8 +58,8 @@ TEST_P(TorchWeights, AreThoseOfTheExportedModel) {
     Model net = load(stem + ".onnx");
     EXPECT_GT(off_by(net(recorded.at("x")), recorded.at("y")), 0.01);
     EXPECT_TRUE(net.load(weights).empty());
-    EXPECT_LT(off_by(net(recorded.at("x")), recorded.at("y")), kTolerance) << ending;
-    EXPECT_LT(off_by(net.freeze()(recorded.at("x")), recorded.at("y")), kTolerance) << ending;
+    EXPECT_LT(off_by(net(recorded.at("x")), recorded.at("y")), kWeightsTolerance) << ending;
+    EXPECT_LT(off_by(net.freeze()(recorded.at("x")), recorded.at("y")), kWeightsTolerance) << ending;
     for (const std::string again : {"again.npz", "again.safetensors"}) {
       net.save(folder / again);
       expect_same_values(fusejit::load(folder / again), fusejit::load(weights), ending + " to " + again);
@@ -79,10 +79,10 @@ TEST(TorchWeightsOf, TheBuiltInUNets) {
       {"unet", models::unet(5, {.width = 4, .depth = 2})},
       {"unet_bilinear", models::unet(5, {.channels = 1, .width = 4, .depth = 1, .up = models::UNetUp::bilinear})}};
   for (auto [name, net] : nets) {
-    const StateDict recorded = fusejit::load(kFolder + name + ".npz");
+    const StateDict recorded = fusejit::load(kWeightsFolder + name + ".npz");
     for (const std::string ending : {".npz", ".safetensors"}) {
-      EXPECT_TRUE(net.load(kFolder + name + ".weights" + ending).empty());
-      EXPECT_LT(off_by(net.eval()(recorded.at("x")), recorded.at("y")), kTolerance) << name << ending;
+      EXPECT_TRUE(net.load(kWeightsFolder + name + ".weights" + ending).empty());
+      EXPECT_LT(off_by(net.eval()(recorded.at("x")), recorded.at("y")), kWeightsTolerance) << name << ending;
     }
   }
   set_options({});

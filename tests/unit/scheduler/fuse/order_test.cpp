@@ -30,7 +30,7 @@ ir::Graph descent(bool shared) {
   return ir::capture("descent", {step.parameters().begin(), step.parameters().end()}, results);
 }
 
-Plan planned(const ir::Graph& graph, const char* target) {
+Plan planned_in_order(const ir::Graph& graph, const char* target) {
   return make_plan(graph, {Target::parse(target), Rules::all, {false, true, true, true}});
 }
 
@@ -50,7 +50,7 @@ int place_of(const Plan& plan, const std::string& op, int from = 0) {
 
 TEST(Order, WeightsAreUpdatedBehindTheGradientThatReadsThem) {
   for (const char* target : {"x86:avx2", "x86:avx512", "cuda:sm_90"}) {
-    const Plan plan = planned(descent(false), target);
+    const Plan plan = planned_in_order(descent(false), target);
     // The last layer's weight gradient runs before the input gradient of the layer before it is asked for.
     const int first_input = place_of(plan, " conv2d_input_grad"), first_weight = place_of(plan, " conv2d_weight_grad"),
               second_input = place_of(plan, " conv2d_input_grad", first_input + 1);
@@ -64,7 +64,7 @@ TEST(Order, WeightsAreUpdatedBehindTheGradientThatReadsThem) {
 // What two layers read is overwritten behind both, in place all the same.
 TEST(Order, SharedWeightsAreUpdatedBehindAllReaders) {
   for (const char* target : {"x86:avx2", "cuda:sm_90"}) {
-    const Plan plan = planned(descent(true), target);
+    const Plan plan = planned_in_order(descent(true), target);
     EXPECT_TRUE(is_overwritten(plan, 2)) << target << "\n" << print_outline(plan);
   }
 }
@@ -73,7 +73,7 @@ TEST(Order, SharedWeightsAreUpdatedBehindAllReaders) {
 // five images.
 TEST(Order, GradientsTakeNoMemoryOfTheirOwn) {
   const std::int64_t image = 4 * 16 * 20 * 20 * 4;
-  EXPECT_LT(planned(descent(false), "x86:avx2").arena_bytes, 5 * image);
+  EXPECT_LT(planned_in_order(descent(false), "x86:avx2").arena_bytes, 5 * image);
 }
 
 }  // namespace

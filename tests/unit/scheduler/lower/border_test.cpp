@@ -10,16 +10,16 @@
 namespace fusejit::scheduler {
 namespace {
 
-using Copies = std::vector<std::string>;
+using CopiesOfTile = std::vector<std::string>;
 
 // Loops over copies of the tile whose body loads, with "?" where a condition comes first; copies alone are such.
-Copies copies_of_tile(int in, const std::string& attrs, int out) {
+CopiesOfTile copies_of_tile(int in, const std::string& attrs, int out) {
   const Plan plan = make_plan(
       ir::parse_graph(fmt::format("graph @g(%x: f32[2,64,{2},{2}]:nhwc, %w: f32[64,1,3,3]) {{ "
                                   "%0 = conv2d(%x, %w) {{groups=64, {0}}} : f32[2,64,{1},{1}]:nhwc return %0 }}",
                                   attrs, out, in)),
       {Target::parse("cuda:sm_90"), Rules::all, {}});
-  Copies copies;
+  CopiesOfTile copies;
   for (const PlanStep& step : plan.steps) {
     for (const ir::Phase& phase : step.kernel->phases) {
       ir::for_each_stmt(phase.body, [&](const ir::Stmt& s) {
@@ -37,14 +37,14 @@ Copies copies_of_tile(int in, const std::string& attrs, int out) {
 
 // Of the copies in the middle all taps are inside, wherever the tile is; the others are no loop.
 TEST(Border, IsAskedForByTheFirstAndTheLastOfATileAlone) {
-  const Copies copies = copies_of_tile(16, "padding=[1,1,1,1]", 16);
+  const CopiesOfTile copies = copies_of_tile(16, "padding=[1,1,1,1]", 16);
   EXPECT_EQ(std::count(copies.begin(), copies.end(), "1..7"), 1) << fmt::format("{}", fmt::join(copies, " "));
   for (const std::string& c : copies) EXPECT_NE(c.back(), '?') << c;
 }
 
 // A tile that ends beyond the image asks for each.
 TEST(Border, IsAskedForByAllOfARaggedTile) {
-  const Copies copies = copies_of_tile(17, "padding=[1,1,1,1]", 17);
+  const CopiesOfTile copies = copies_of_tile(17, "padding=[1,1,1,1]", 17);
   EXPECT_EQ(std::count(copies.begin(), copies.end(), "0..6?"), 1) << fmt::format("{}", fmt::join(copies, " "));
 }
 

@@ -31,7 +31,7 @@ Plan plan_of(const char* graph, const char* target, Rules rules = Rules::all) {
   return make_plan(ir::parse_graph(graph), {Target::parse(target), rules, {}, runtime::cudnn::supports_step});
 }
 
-constexpr const char* kGraph = R"(graph @g(%x: f32[2,8,16,16], %w: f32[16,8,3,3], %v: f32[8,16,1,1]) {
+constexpr const char* kLibraryGraph = R"(graph @g(%x: f32[2,8,16,16], %w: f32[16,8,3,3], %v: f32[8,16,1,1]) {
   %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[2,16,16,16]
   %1 = relu(%0) : f32[2,16,16,16]
   %2 = conv2d(%1, %v) {stride=[2,2]} : f32[2,8,8,8]
@@ -40,7 +40,7 @@ constexpr const char* kGraph = R"(graph @g(%x: f32[2,8,16,16], %w: f32[16,8,3,3]
 
 TEST(LibrarySteps, AreBilledWithTheirOperandsAndResult) {
   for (const Rules rules : {Rules::all, Rules::none}) {
-    const Plan plan = plan_of(kGraph, "cuda:sm_90,cudnn=1", rules);
+    const Plan plan = plan_of(kLibraryGraph, "cuda:sm_90,cudnn=1", rules);
     EXPECT_EQ(expect_billed(plan), 1);
     for (const PlanStep& step : plan.steps) {
       if (!step.library) continue;

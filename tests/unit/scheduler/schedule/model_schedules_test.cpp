@@ -7,6 +7,7 @@
 #include "frontend/models/named.h"
 #include "scheduler/make_plan.h"
 #include "scheduler/schedule/domain.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -32,7 +33,7 @@ const Machine kMachines[] = {
 };
 
 std::vector<std::string> sources(int half) {
-  const bool by_night = std::getenv("FUSEJIT_NIGHTLY") != nullptr;
+  const bool by_night = testing::is_nightly();
   std::vector<std::string> list;
   int number = 0;
   for (const models::NamedModel& model : models::named_models()) {
@@ -46,11 +47,11 @@ std::vector<std::string> sources(int half) {
   return list;
 }
 
-class ModelSchedules : public testing::TestWithParam<Machine> {};
+class ModelSchedules : public ::testing::TestWithParam<Machine> {};
 
 TEST_P(ModelSchedules, BreakNoRuleAndAreReadBack) {
   const Machine machine = GetParam();
-  if (machine.half < 0 && std::getenv("FUSEJIT_NIGHTLY") == nullptr) GTEST_SKIP() << "for the night";
+  if (machine.half < 0 && !testing::is_nightly()) GTEST_SKIP() << "for the night";
   const Target target = Target::parse(machine.target);
   for (const std::string& source : sources(machine.half)) {
     SCOPED_TRACE(source);
@@ -80,7 +81,7 @@ TEST_P(ModelSchedules, BreakNoRuleAndAreReadBack) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Targets, ModelSchedules, testing::ValuesIn(kMachines));
+INSTANTIATE_TEST_SUITE_P(Targets, ModelSchedules, ::testing::ValuesIn(kMachines));
 
 }  // namespace
 }  // namespace fusejit::scheduler

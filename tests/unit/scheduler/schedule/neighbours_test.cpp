@@ -11,7 +11,7 @@
 namespace fusejit::scheduler {
 namespace {
 
-const Target kTarget = Target::parse("x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64");
+const Target kNeighboursTarget = Target::parse("x86:avx512,l1=48k,l2=1m,l3=32m,fma=2,tasks=64");
 
 ir::Contraction contraction(ir::Op op, const Shape& a, const Shape& b, std::vector<ir::AttrInit> attrs) {
   return ir::contractions_of(
@@ -36,7 +36,7 @@ std::string all(const std::vector<Schedule>& list) {
 TEST(Neighbours, DifferInOneThing) {
   const Schedule of = parse_schedule(
       "schedule { vector k 16 x 2 tile q 14 unroll c 4 task n, p/4 outer k inner p, q, r, s, c pack b 32 }");
-  const std::vector<Schedule> list = neighbours(kConvolution, of, kTarget, false);
+  const std::vector<Schedule> list = neighbours(kConvolution, of, kNeighboursTarget, false);
   for (const char* one : {
            "schedule { vector k 16 x 2 tile q 10 unroll c 4 task n, p/4 outer k inner p, q, r, s, c pack b 32 }",
            "schedule { vector k 16 x 2 tile q 7 unroll c 4 task n, p/4 outer k inner p, q, r, s, c pack b 32 }",
@@ -62,11 +62,11 @@ TEST(Neighbours, AreLegalAndNeverTheSame) {
       if (sums && !c.b.weights) continue;
       FusedWork fused;
       fused.sums = sums;
-      const Schedule chosen = candidates(c, kTarget, fused).front();
-      const std::vector<Schedule> list = neighbours(c, chosen, kTarget, sums);
+      const Schedule chosen = candidates(c, kNeighboursTarget, fused).front();
+      const std::vector<Schedule> list = neighbours(c, chosen, kNeighboursTarget, sums);
       EXPECT_GE(list.size(), 8u) << all(list);
       for (const Schedule& one : list) {
-        EXPECT_EQ(check(c, one, kTarget, sums), "") << print(one);
+        EXPECT_EQ(check(c, one, kNeighboursTarget, sums), "") << print(one);
         EXPECT_NE(one, chosen);
         EXPECT_EQ(std::count(list.begin(), list.end(), one), 1) << print(one);
       }
@@ -78,9 +78,9 @@ TEST(Neighbours, AreLegalAndNeverTheSame) {
 TEST(Neighbours, LeavePanelsWhereTheyAre) {
   FusedWork fused;
   fused.computes_a = true;
-  const Schedule chosen = candidates(kConvolution, kTarget, fused).front();
+  const Schedule chosen = candidates(kConvolution, kNeighboursTarget, fused).front();
   ASSERT_EQ(chosen.panel_a, Schedule::kTask);
-  for (const Schedule& one : neighbours(kConvolution, chosen, kTarget, false))
+  for (const Schedule& one : neighbours(kConvolution, chosen, kNeighboursTarget, false))
     EXPECT_EQ(one.panel_a, Schedule::kTask) << print(one);
 }
 
@@ -89,7 +89,7 @@ TEST(Neighbours, LeavePanelsWhereTheyAre) {
 TEST(Neighbours, OfTheSameOrderHaveTheSameBits) {
   const Schedule of = parse_schedule(
       "schedule { vector k 16 x 2 tile q 14 unroll c 4 task n, p/4 outer k inner p, q, r, s, c pack b 32 }");
-  const std::vector<Schedule> list = neighbours(kConvolution, of, kTarget, true),
+  const std::vector<Schedule> list = neighbours(kConvolution, of, kNeighboursTarget, true),
                               same = of_same_order(list, kConvolution, of, true);
   const char *const
       rows = "schedule { vector k 16 x 2 tile q 14 unroll c 4 task n, p/2 outer k inner p, q, r, s, c pack b 32 }",
@@ -106,7 +106,7 @@ TEST(Neighbours, MoveAFetchWithItsBlock) {
   const Schedule of = parse_schedule(
       "schedule { vector k 16 x 2 tile c 13 task n/2, k outer n, p/4, r, s, c inner p, q panel b p combine c*r*s "
       "fetch p 4 }");
-  EXPECT_TRUE(has(neighbours(kWeightGrad, of, kTarget, false),
+  EXPECT_TRUE(has(neighbours(kWeightGrad, of, kNeighboursTarget, false),
                   "schedule { vector k 16 x 2 tile c 13 task n/2, k outer n, p/2, r, s, c inner p, q panel b p combine "
                   "c*r*s fetch p 2 }"));
 }
@@ -114,10 +114,10 @@ TEST(Neighbours, MoveAFetchWithItsBlock) {
 TEST(Neighbours, OfADomainAreLegal) {
   Domain domain;
   domain.axes = {{"nhw", 50176, false}, {"c", 64, false}};
-  const Schedule chosen = candidates(domain, kTarget, {16, 0}).front();
-  const std::vector<Schedule> list = neighbours(domain, chosen, kTarget);
+  const Schedule chosen = candidates(domain, kNeighboursTarget, {16, 0}).front();
+  const std::vector<Schedule> list = neighbours(domain, chosen, kNeighboursTarget);
   EXPECT_GE(list.size(), 3u);
-  for (const Schedule& one : list) EXPECT_EQ(check(domain, one, kTarget), "") << print(one);
+  for (const Schedule& one : list) EXPECT_EQ(check(domain, one, kNeighboursTarget), "") << print(one);
 }
 
 }  // namespace

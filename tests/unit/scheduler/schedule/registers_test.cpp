@@ -14,14 +14,14 @@ int registers_of(const char* graph, const char* target = "cuda:sm_90") {
   return plan.steps.back().kernel->phases[0].registers;
 }
 
-constexpr const char* kConvolution = R"(graph @g(%x: f32[8,64,28,28], %w: f32[64,64,3,3]) {
+constexpr const char* kStrided = R"(graph @g(%x: f32[8,64,28,28], %w: f32[64,64,3,3]) {
   %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : f32[8,64,28,28]
   return %0
 })";
 
 TEST(Registers, AreSaidForTiles) {
-  EXPECT_EQ(registers_of(kConvolution), 128);
-  EXPECT_EQ(registers_of(kConvolution, "x86:avx2"), 0);
+  EXPECT_EQ(registers_of(kStrided), 128);
+  EXPECT_EQ(registers_of(kStrided, "x86:avx2"), 0);
 }
 
 // A contraction's tile has what its schedule says, also where that is nothing; the phase that combines parts has its
@@ -63,7 +63,7 @@ TEST(Registers, AreNotSavedInSmallBlocks) {
 }
 
 TEST(Registers, ArePartOfThePlansText) {
-  const Plan plan = make_plan(ir::parse_graph(kConvolution), {Target::parse("cuda:sm_90"), Rules::all, {}});
+  const Plan plan = make_plan(ir::parse_graph(kStrided), {Target::parse("cuda:sm_90"), Rules::all, {}});
   const ir::Kernel& kernel = *plan.steps.back().kernel;
   const std::string text = ir::print(kernel);
   EXPECT_NE(text.find("phase registers 128 {"), std::string::npos) << text;

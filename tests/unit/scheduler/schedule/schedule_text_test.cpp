@@ -22,13 +22,13 @@ ir::Contraction convolution(const std::string& x, const std::string& w, std::vec
   return ir::contractions_of(*y).at(0);
 }
 
-const ir::Contraction kConvolution = convolution("16,64,56,56", "64,64,3,3");
+const ir::Contraction kAnyConvolution = convolution("16,64,56,56", "64,64,3,3");
 
 TEST(Contraction, SaysWhatIsComputed) {
-  EXPECT_EQ(str(kConvolution),
+  EXPECT_EQ(str(kAnyConvolution),
             "out[n, k, p, q] += a[n, c, p + r, q + s] * b[k, c, r, s]; n 16, p 54, q 54, k 64 | r 3, s 3, c 64");
-  EXPECT_EQ(kConvolution.terms(), 3 * 3 * 64);
-  EXPECT_EQ(kConvolution.outputs(), 16 * 64 * 54 * 54);
+  EXPECT_EQ(kAnyConvolution.terms(), 3 * 3 * 64);
+  EXPECT_EQ(kAnyConvolution.outputs(), 16 * 64 * 54 * 54);
 }
 
 TEST(Contraction, OfAStridedInputGradientAreItsPhases) {
@@ -64,7 +64,7 @@ TEST(ScheduleText, IsReadBack) {
 
 TEST(ScheduleText, OnManyLinesIsTheSame) {
   const ScheduledWork one{
-      Work::contraction, str(kConvolution),
+      Work::contraction, str(kAnyConvolution),
       parse_schedule("schedule { vector k 16 x 2 tile q 14 unroll c 2 dot c task n, p/4 outer k inner p, q, r, s, c "
                      "panel a task, b k combine k flush c 32 fetch p 1 store stream }")};
   const std::string text = print_lines(one);
@@ -98,8 +98,8 @@ TEST(ScheduleCheck, TheChosenOnesAreLegal) {
   for (const char* target : {"x86:avx512", "x86:avx2", "x86:v2", "cuda:sm_90"}) {
     FusedWork fused;
     fused.lanes = 4;
-    for (const Schedule& schedule : candidates(kConvolution, Target::parse(target), fused))
-      EXPECT_EQ(check(kConvolution, schedule, Target::parse(target), false), "") << print(schedule);
+    for (const Schedule& schedule : candidates(kAnyConvolution, Target::parse(target), fused))
+      EXPECT_EQ(check(kAnyConvolution, schedule, Target::parse(target), false), "") << print(schedule);
   }
 }
 
@@ -123,13 +123,13 @@ TEST(ScheduleCheck, TheChosenOnesForOddWeightGradientsAreLegal) {
   }
 }
 
-struct Illegal {
+struct IllegalText {
   const char* schedule;
   const char* sentence;  // a part of it
   bool sums = false;
 };
 
-void expect_broken(const ir::Contraction& contraction, const Illegal& c, const char* target) {
+void expect_broken(const ir::Contraction& contraction, const IllegalText& c, const char* target) {
   const Schedule schedule = parse_schedule("schedule { " + std::string(c.schedule) + " }");
   const std::string said = check(contraction, schedule, Target::parse(target), c.sums);
   EXPECT_NE(said.find(c.sentence), std::string::npos) << c.schedule << ": " << said;
@@ -139,7 +139,7 @@ void expect_broken(const ir::Contraction& contraction, const Illegal& c, const c
 TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
   std::string loops = "vector k 16 x 2 inner c/2";
   for (int i = 0; i < 32; ++i) loops += ", c/2";
-  const Illegal cases[] = {
+  const IllegalText cases[] = {
       {"vector k 16 x 2 inner z", "there is no dim 'z'"},
       {"vector c 16 x 2", "lanes run along c, which is summed up"},
       {"vector q 16 x 2", "which the second operand does not have"},
@@ -188,7 +188,7 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
       {"vector k 16 x 2 task n, c/8 outer k inner p, q, r, s, c combine p*k", "along k, or along other dims"},
       {"vector k 16 x 2 task n, c/8 outer k inner p, q, r, s, c combine p*p", "combined along p twice"},
   };
-  for (const Illegal& c : cases) expect_broken(kConvolution, c, "x86:avx512");
+  for (const IllegalText& c : cases) expect_broken(kAnyConvolution, c, "x86:avx512");
 }
 
 // A panel of whole rows of a long signal, and of as many samples as a task has room for.
@@ -196,8 +196,8 @@ TEST(ScheduleCheck, PanelsFitIntoScratch) {
   const ir::Value x = ir::parameter({DType::f32, {4, 64, 1, 160000}, Layout::nhwc});
   const ir::Contraction signal = ir::contractions_of(
       *ir::build(ir::Op::conv2d_weight_grad, {x, x}, {{"kernel_size", {1, 3}}, {"padding", {0, 1, 0, 1}}}))[0];
-  const Illegal rows{"vector k 16 x 2 tile c 13 task n, k outer s, c inner q panel b task combine c*s",
-                     "panels take up to 20482048 bytes a task; at most 12582912"};
+  const IllegalText rows{"vector k 16 x 2 tile c 13 task n, k outer s, c inner q panel b task combine c*s",
+                         "panels take up to 20482048 bytes a task; at most 12582912"};
   expect_broken(signal, rows, "x86:avx512");
   EXPECT_EQ(check(signal,
                   parse_schedule("schedule { vector k 16 x 2 tile c 13 task n, k outer q/16000, s, c inner q panel b q "
@@ -207,7 +207,7 @@ TEST(ScheduleCheck, PanelsFitIntoScratch) {
 }
 
 TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
-  const Illegal cases[] = {
+  const IllegalText cases[] = {
       {"vector k 4 x 1 task grid.y n, block.x k inner p, q, r, s, c", "no loop is bound to grid.x"},
       {"vector k 4 x 1 task grid.x n, grid.y p, block.x k inner q, r, s, c", "p is bound to grid.y: outermost first"},
       {"vector k 4 x 1 task grid.x n, block.x k, block.x p inner q, r, s, c", "on an axis that has another one"},
@@ -243,15 +243,15 @@ TEST(ScheduleCheck, NamesTheRuleThatThreadsBreak) {
       {"vector k 4 x 1 tile q 2 task grid.x n*p, block.x k inner q, block.y r*s stride 4, r*s, c combine n*p*q*k",
        "each holds a tile that is no list of combinations"},
   };
-  for (const Illegal& c : cases) expect_broken(kConvolution, c, "cuda:sm_90");
+  for (const IllegalText& c : cases) expect_broken(kAnyConvolution, c, "cuda:sm_90");
 
   const ir::Contraction groups = convolution("2,12,9,9", "18,4,2,2", {{"groups", 3}});  // of 6 outputs each
-  const Illegal of_groups[] = {
+  const IllegalText of_groups[] = {
       {"vector k 2 x 1 task grid.x n, block.x k inner g/2, g, p, q, r, s, c", "threads along g have nothing to do"},
       {"vector k 2 x 1 task grid.x c/2, block.x k inner g, n, p, q, r, s, c combine k*n*p*q*g",
        "g and k are one index of the result"},
   };
-  for (const Illegal& c : of_groups) expect_broken(groups, c, "cuda:sm_90");
+  for (const IllegalText& c : of_groups) expect_broken(groups, c, "cuda:sm_90");
   expect_broken(groups, {"vector k 2 x 1 task g outer k/4, k inner n, p, q, r, s, c", "and they lie between lanes"},
                 "x86:avx512");
 }
@@ -279,7 +279,7 @@ TEST(ScheduleCheck, AllowsOneUnevenDimOfAnIndex) {
 }
 
 TEST(ScheduleCheck, PairsAreOfBf16AndSideBySide) {
-  ir::Contraction bf16 = kConvolution;
+  ir::Contraction bf16 = kAnyConvolution;
   bf16.a.dtype = bf16.b.dtype = DType::bf16;
   ir::Contraction odd = bf16;
   odd.dims.back().extent = 63;
@@ -290,7 +290,7 @@ TEST(ScheduleCheck, PairsAreOfBf16AndSideBySide) {
   };
   EXPECT_EQ(broken(bf16, by_channels), "");
   EXPECT_EQ(broken(bf16, by_channels, "x86:avx512"), "there is no dot2 on x86:avx512");
-  EXPECT_EQ(broken(kConvolution, by_channels), "dot2 multiplies bf16, not f32 and f32");
+  EXPECT_EQ(broken(kAnyConvolution, by_channels), "dot2 multiplies bf16, not f32 and f32");
   EXPECT_EQ(broken(odd, by_channels), "pairs of c, of which there are 63 and 4 are unrolled");
   EXPECT_EQ(broken(bf16, "schedule { vector k 16 x 2 tile q 8 dot c task n outer k inner p, q, r, s, c pack b 32 }"),
             "pairs of c, of which there are 64 and 1 are unrolled");
@@ -301,7 +301,7 @@ TEST(ScheduleCheck, PairsAreOfBf16AndSideBySide) {
 }
 
 TEST(ScheduleCheck, PairsOfTapsMoveByPairs) {
-  ir::Contraction even = kConvolution, odd = kConvolution;
+  ir::Contraction even = kAnyConvolution, odd = kAnyConvolution;
   even.a.dtype = even.b.dtype = odd.a.dtype = odd.b.dtype = DType::bf16;
   const auto broken = [](const ir::Contraction& c, const std::string& text) {
     return check(c, parse_schedule("schedule { vector k 16 x 2 tile q 8 " + text + " }"),
@@ -322,7 +322,7 @@ TEST(ScheduleCheck, PairsOfTapsMoveByPairs) {
 }
 
 TEST(ScheduleCheck, AMatrixUnitMultipliesTilesOfAPanel) {
-  ir::Contraction bf16 = kConvolution;
+  ir::Contraction bf16 = kAnyConvolution;
   bf16.a.dtype = bf16.b.dtype = DType::bf16;
   const auto broken = [&](const std::string& text, const char* target = "x86:amx") {
     return check(bf16, parse_schedule("schedule { " + text + " }"), Target::parse(target), false);
@@ -440,7 +440,7 @@ TEST(ScheduleCheck, WeightsInAMatrixUnitAreSumsOfPairsOfImages) {
 
 TEST(ScheduleCheck, PanelsAreBuiltInALoopOfATask) {
   const auto broken = [](const std::string& text) {
-    return check(kConvolution, parse_schedule("schedule { vector k 16 x 2 tile q 9 " + text + " }"),
+    return check(kAnyConvolution, parse_schedule("schedule { vector k 16 x 2 tile q 9 " + text + " }"),
                  Target::parse("x86:avx512"), false);
   };
   EXPECT_EQ(broken("task n, p/9 outer k inner p, q, r, s, c panel a task, b k"), "");

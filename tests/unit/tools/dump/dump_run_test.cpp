@@ -14,6 +14,7 @@
 #include "frontend/io/npz.h"
 #include "ir/base/scalar.h"
 #include "runtime/devices.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
@@ -21,17 +22,15 @@ namespace {
 namespace fs = std::filesystem;
 using io::NamedArray;
 
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit-dump";
-
-struct Outcome {
+struct RunOutcome {
   int code = -1;  // -1: a signal
   std::string error_line;
 };
 
-class DumpRun : public testing::Test {
+class DumpRun : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!fs::exists(kFusejitDump)) GTEST_SKIP() << kFusejitDump << " is not built";
     folder_ = fs::temp_directory_path() / ("fusejit_dump_run_" + std::to_string(getpid()));
     fs::create_directories(folder_);
     text(
@@ -59,13 +58,13 @@ class DumpRun : public testing::Test {
   }
 
   // Words beginning with '$' are files of the test's folder.
-  Outcome dump(const std::string& arguments) const {
+  RunOutcome dump(const std::string& arguments) const {
     std::istringstream words("run " + arguments);
-    std::string command = kProgram, word;
+    std::string command = kFusejitDump, word;
     while (words >> word) command += " '" + (word[0] == '$' ? path(word.substr(1)) : word) + "'";
     command += " > " + path("stdout") + " 2> " + path("stderr");
     const int status = std::system(command.c_str());
-    Outcome outcome;
+    RunOutcome outcome;
     if (WIFEXITED(status) && WEXITSTATUS(status) < 126) outcome.code = WEXITSTATUS(status);
     std::ifstream in(path("stderr"));
     std::getline(in, outcome.error_line);
@@ -133,7 +132,7 @@ TEST_F(DumpRun, CheckComparesValuesNanAndInf) {
   EXPECT_EQ(check({1, nan, nan}), 3);
 }
 
-struct Failure {
+struct RunFailure {
   const char* arguments;
   int code;
   std::string error;  // how the first line of stderr ends
@@ -153,7 +152,7 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
   io::write_npz(path("many.npz"),
                 std::vector<NamedArray>{f32("x", {2, 3}, {1, 2, 3, 4, 5, 6}), f32("s", {}, {1}), f32("t", {}, {1})});
   io::write_npz(path("shape.npz"), std::vector<NamedArray>{f32("x", {3, 2}, {1, 2, 3, 4, 5, 6}), f32("s", {}, {1})});
-  const Failure cases[] = {
+  const RunFailure cases[] = {
       {"$none.fj", 0, ""},
       {"", 1, "graph is required"},
       {"$g.fj --inputs", 1, "--inputs: 1 required TEXT missing"},
@@ -187,8 +186,8 @@ TEST_F(DumpRun, EveryMistakeHasItsCodeAndSentence) {
       {"$g.fj --inputs $in.npz --device cuda:1023", 6, runtime::why_unavailable(Device("cuda:1023"))},
       {"$huge.fj", 6, "needs 4398046511104 bytes"},
   };
-  for (const Failure& c : cases) {
-    const Outcome outcome = dump(c.arguments);
+  for (const RunFailure& c : cases) {
+    const RunOutcome outcome = dump(c.arguments);
     EXPECT_EQ(outcome.code, c.code) << c.arguments << "\n" << outcome.error_line;
     EXPECT_TRUE(outcome.error_line.ends_with(c.error)) << c.arguments << "\n" << outcome.error_line;
     if (c.code != 0 && c.error.find(": error: ") == std::string_view::npos) {
@@ -204,7 +203,7 @@ TEST_F(DumpRun, FailureLeavesNoPartialOutput) {
 }
 
 TEST_F(DumpRun, AFullStandardOutputIsAnError) {
-  const std::string command = fmt::format("{} run {} --inputs {} --outputs {} > /dev/full 2> {}", kProgram,
+  const std::string command = fmt::format("{} run {} --inputs {} --outputs {} > /dev/full 2> {}", kFusejitDump,
                                           path("g.fj"), path("in.npz"), path("out.npz"), path("stderr"));
   EXPECT_EQ(WEXITSTATUS(std::system(command.c_str())), 5);
   EXPECT_EQ(io::read_npz(path("out.npz")).size(), 1u) << "the results are there nevertheless";

@@ -9,29 +9,24 @@
 #include <sstream>
 
 #include "codegen/cuda/nvrtc.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit-dump";
 
 struct Outcome {
   int code = -1;  // -1: a signal
   std::string out, error;
 };
 
-std::string content(const fs::path& path) {
-  std::ostringstream out;
-  out << std::ifstream(path, std::ios::binary).rdbuf();
-  return out.str();
-}
-
-class Dump : public testing::Test {
+class Dump : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!fs::exists(kFusejitDump)) GTEST_SKIP() << kFusejitDump << " is not built";
     folder_ = fs::temp_directory_path() / ("fusejit_dump_" + std::to_string(getpid()));
     fs::create_directories(folder_);
     write("g.fj",
@@ -52,15 +47,15 @@ class Dump : public testing::Test {
   // Words beginning with '$' are files of the test's folder.
   Outcome dump(const std::string& arguments, const std::string& out = "") const {
     std::istringstream words(arguments);
-    std::string command = kProgram, word;
+    std::string command = kFusejitDump, word;
     while (words >> word) command += " '" + (word[0] == '$' ? (folder_ / word.substr(1)).string() : word) + "'";
     const fs::path stdout_file = out.empty() ? folder_ / "stdout" : fs::path(out);
     command += " > " + stdout_file.string() + " 2> " + (folder_ / "stderr").string();
     const int status = std::system(command.c_str());
     Outcome outcome;
     if (WIFEXITED(status) && WEXITSTATUS(status) < 126) outcome.code = WEXITSTATUS(status);
-    if (out.empty()) outcome.out = content(stdout_file);
-    outcome.error = content(folder_ / "stderr");
+    if (out.empty()) outcome.out = testing::bytes_of(stdout_file);
+    outcome.error = testing::bytes_of(folder_ / "stderr");
     return outcome;
   }
   std::string text(const std::string& arguments) const {
@@ -137,12 +132,12 @@ TEST_F(Dump, WhyGivesReasonsLargestFirst) {
 }
 
 TEST_F(Dump, SourceHasEveryStage) {
-  EXPECT_EQ(text("source --stage graph $g.fj"), content(folder_ / "g.fj"));
+  EXPECT_EQ(text("source --stage graph $g.fj"), testing::bytes_of(folder_ / "g.fj"));
   EXPECT_TRUE(contains(text("source --stage optimised $g.fj"), "matmul("));
   EXPECT_TRUE(contains(text("source --stage plan $g.fj"), "plan @g"));
   EXPECT_TRUE(contains(text("source --stage kernel $g.fj"), "kernel @"));
   EXPECT_EQ(text("source $g.fj"), text("source --stage kernel $g.fj"));
-  EXPECT_EQ(json("source --stage graph $g.fj")["text"], content(folder_ / "g.fj"));
+  EXPECT_EQ(json("source --stage graph $g.fj")["text"], testing::bytes_of(folder_ / "g.fj"));
   const Json kernels = json("source --stage kernel $g.fj")["kernels"];
   ASSERT_GE(kernels.size(), 2u);
   const std::string name = kernels[1]["name"];

@@ -11,13 +11,13 @@
 
 #include "frontend/io/npz.h"
 #include "ir/base/scalar.h"
+#include "tests/unit/tools/program.h"
 
 namespace fusejit {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kProgram = std::string(FUSEJIT_BINARY_DIR) + "/bin/fusejit-dump";
 const std::string kTests = std::string(FUSEJIT_SOURCE_DIR) + "/tests/";
 
 struct Way {
@@ -56,10 +56,10 @@ constexpr Example kExamples[] = {
     {"reference/blocks/conv_batch_norm_layer", "x,w", kRounded},
 };
 
-class DumpTexts : public testing::TestWithParam<Way> {
+class DumpTexts : public ::testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    if (!fs::exists(kProgram)) GTEST_SKIP() << kProgram << " is not built";
+    if (!fs::exists(kFusejitDump)) GTEST_SKIP() << kFusejitDump << " is not built";
     errors_ = fs::temp_directory_path() / ("fusejit_dump_texts_" + std::to_string(getpid()));
   }
   void TearDown() override { fs::remove(errors_); }
@@ -67,7 +67,7 @@ class DumpTexts : public testing::TestWithParam<Way> {
   // The exit code; -1 for a signal.
   int run(const std::string& arguments) const {
     const std::string command =
-        "FUSEJIT_STRICT=1 " + kProgram + " run " + arguments + " > /dev/null 2> " + errors_.string();
+        "FUSEJIT_STRICT=1 " + kFusejitDump + " run " + arguments + " > /dev/null 2> " + errors_.string();
     const int status = std::system(command.c_str());
     return WIFEXITED(status) && WEXITSTATUS(status) < 126 ? WEXITSTATUS(status) : -1;
   }
@@ -116,7 +116,7 @@ TEST_P(DumpTexts, AreTheNumbersOfTheTexts) {
   EXPECT_EQ(code, 2) << "inputs of another graph";
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, DumpTexts, testing::ValuesIn(kWays), [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Ways, DumpTexts, ::testing::ValuesIn(kWays), [](const auto& info) { return info.param.name; });
 
 }  // namespace
 }  // namespace fusejit
