@@ -22,7 +22,7 @@ from contest import heats, picture, table, workloads
 
 ROOT = workloads.ROOT
 TCMALLOC = "libtcmalloc_minimal.so.4"
-PROGRAMS = ("network_contender", "layer_contender", "machine_peak", "fusejit-dump")
+PROGRAMS = ("network_contender", "layer_contender", "pattern_contender", "machine_peak", "fusejit-dump")
 
 
 def processor():
@@ -59,7 +59,7 @@ def probe(programs, threads):
 def work_of(workload, programs):
     """GFLOP of fusejit's plan of a step (all ops, recomputed ones too), MiB that any plan moves at least, and how many
     times as many products as FMAs the processor starts at a time."""
-    if workload.mode == "layers":
+    if workload.in_parts():
         return {}
     command = [str(programs / "fusejit-dump"), "show", workload.source(), "--dtype", workload.dtype, "--no-compile",
                "--format", "json"]

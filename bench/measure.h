@@ -43,10 +43,7 @@ inline double thread_milliseconds() {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
-struct Free {
-  void operator()(void* block) const { runtime::deallocate(block); }
-};
-using Block = std::unique_ptr<void, Free>;
+using runtime::Block;
 inline Block take(std::int64_t bytes) { return Block(runtime::allocate(std::max<std::int64_t>(bytes, 64))); }
 
 // Memory of the workers, grown to what the kernels want.

@@ -48,6 +48,17 @@ struct LayerPart {
   int out() const { return (size + 2 * padding - kernel) / stride + 1; }
 };
 
+// A few layers, forward and backward: "conv_bn_relu 16 64 56": what they are, batch, channels, pixels a side.
+struct PatternPart {
+  std::string layers;
+  int batch = 0, channels = 0, size = 0;
+  explicit PatternPart(const std::string& text) {
+    std::istringstream in(text);
+    in >> layers >> batch >> channels >> size;
+    if (!in) throw std::invalid_argument("no pattern: " + text);
+  }
+};
+
 // Of this process: "VmRSS" is what it holds now, "VmHWM" the most it held.
 inline double resident_mib(const std::string& field) {
   std::ifstream status("/proc/self/status");

@@ -139,7 +139,7 @@ def run_heat(workload, contenders, caches, settings, entries, reference=None):
             try:
                 field[c.name] = Running(c, caches[c.name], settings.patience, processors(settings.threads))
                 entries[c.name]["version"] = field[c.name].version
-                if workload.mode != "layers":
+                if not workload.in_parts():
                     entries[c.name].setdefault("warm_ms", field[c.name].run(1)["ms"][0])
             except Failed as why:
                 entries[c.name]["problem"] = str(why)
@@ -156,7 +156,7 @@ def run_heat(workload, contenders, caches, settings, entries, reference=None):
                     entries[name]["problem"] = str(why)
                     field.pop(name).end()
             records.append(take_rounds(field, counts, part, "quiet", settings, entries, peak))
-            if settings.busy and workload.mode != "layers":
+            if settings.busy and not workload.in_parts():
                 with busy_loop(settings.threads):
                     records.append(take_rounds(field, counts, part, "busy", settings, entries))
     finally:
@@ -170,7 +170,7 @@ def run_heat(workload, contenders, caches, settings, entries, reference=None):
 def contest(workload, contenders, settings, reference=None):
     """{"contenders": name -> entry, "records": [...]}: everything that was measured of one workload. `reference` is
     asked in every quiet round what a GFLOP takes at the FMA peak: clocks move by some percent within minutes."""
-    if workload.mode == "layers":  # many parts, each a few milliseconds
+    if workload.in_parts():  # many parts, each a few milliseconds
         settings = dataclasses.replace(settings, seconds=settings.seconds / 10, warm_up_seconds=2)
     entries = {c.name: {"peer": c.peer} for c in contenders}
     root = pathlib.Path(tempfile.mkdtemp(prefix="fusejit-bench-"))
@@ -178,7 +178,7 @@ def contest(workload, contenders, settings, reference=None):
     try:
         for c in contenders:
             caches[c.name].mkdir()
-            if workload.mode == "layers":
+            if workload.in_parts():
                 entries[c.name]["peak_mib"] = 1024  # a layer at a time; replaced by what is measured
                 continue
             try:

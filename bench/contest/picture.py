@@ -4,6 +4,7 @@ from xml.sax.saxutils import escape
 
 from contest import summary
 from contest.table import number, ratio
+from contest.workloads import is_in_parts
 
 COLUMN, NAME, BAR, LINE, GAP = 640, 310, 208, 17, 46
 STYLE = """
@@ -44,7 +45,7 @@ def svg(data):
     """Two columns; the next panel goes where there is more room."""
     bottoms, out = [30, 30], []
     for w in data["workloads"]:
-        if w["mode"] == "layers":
+        if is_in_parts(w["mode"]):
             continue
         column = bottoms.index(min(bottoms))
         elements, height = panel(data, w, 10 + column * COLUMN, bottoms[column])

@@ -1,7 +1,7 @@
 """The figures as Markdown, and where they go in docs/performance.md."""
 
 from contest import summary
-from contest.workloads import PASSES, resnet50_layers
+from contest.workloads import PASSES, is_in_parts, patterns, resnet50_layers
 
 BEGIN, END = "<!-- bench cpu: written by ./dev bench cpu -->", "<!-- end of bench cpu -->"
 PASS_NAMES = {"forward": "forward", "dx": "input gradient", "dw": "weight gradient"}
@@ -35,7 +35,7 @@ def bold(text, on):
 def overview(data):
     body = []
     for w in data["workloads"]:
-        if w["mode"] == "layers":
+        if is_in_parts(w["mode"]):
             continue
         rows = {row.name: row for row in all_rows(data, w)}
         best = summary.best_peer(w)
@@ -77,7 +77,7 @@ def workload_rows(data, w):
 def network_table(data):
     head = ["contender", "ms", "90 % of rounds", "ratio to best peer", "% of FMA peak", "memory, MiB",
             "first step, s: cold; warm", "beside a busy loop, ms", "ratio there"]
-    body = [row for w in data["workloads"] if w["mode"] != "layers" for row in workload_rows(data, w)]
+    body = [row for w in data["workloads"] if not is_in_parts(w["mode"]) for row in workload_rows(data, w)]
     return table(head, body) if body else ""
 
 
@@ -113,6 +113,27 @@ def layer_tables(data, w):
     return "\n\n".join(out + [table(head, body)])
 
 
+def pattern_table(data, w):
+    """Each pattern a row: the best peer's milliseconds, then fusejit's, with and without Winograd."""
+    peak = summary.machine(data, w)["gflops"]
+    own = [name for name, entry in w["contenders"].items() if not entry["peer"]]
+    body = []
+    for pattern in patterns():
+        part = pattern.part(w["batch"])
+        rows = {row.name: row for row in summary.rows(w, pattern.gflop(w["batch"]), peak, part)}
+        best = summary.best_peer(w, part)
+        cells = [pattern.label(), f"{best}: {number(rows[best].ms)}" if best else "none ran"]
+        for name in own:
+            said = [number(rows[name].ms), percent(rows[name].of_peak), ratio(rows[name].ratio)]
+            cells.append("; ".join(v for v in said if v))
+        body.append(cells)
+    out = [f"### {w['title']}", table(["layers, channels @pixels a side", "best peer, ms"] +
+                                      [f"{name}: ms; % of peak; ratio" for name in own], body)]
+    failed = [f"{name} was not measured: {entry['problem']}" for name, entry in w["contenders"].items()
+              if entry.get("problem")]
+    return "\n\n".join(out + [". ".join(failed) + "."] * bool(failed))
+
+
 def versions(data):
     named = {entry["version"] for w in data["workloads"] for entry in w["contenders"].values() if entry.get("version")}
     return ", ".join(sorted(named - {"fusejit"})) or "none"
@@ -137,6 +158,7 @@ def markdown(data, picture=None):
         "its largest size.")
     parts = [intro, overview(data), f"![Milliseconds of a step]({picture})" if picture else "", network_table(data)]
     parts += [layer_tables(data, w) for w in data["workloads"] if w["mode"] == "layers"]
+    parts += [pattern_table(data, w) for w in data["workloads"] if w["mode"] == "patterns"]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

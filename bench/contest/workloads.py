@@ -52,10 +52,43 @@ def resnet50_layers():
 
 
 @dataclasses.dataclass(frozen=True)
+class Pattern:
+    """A few layers in training: the forward pass and every gradient for one cotangent. The convolutions are 3×3."""
+
+    name: str
+    channels: int
+    size: int
+
+    def label(self):
+        layers = {"bn": "BN", "bias": "bias"}
+        return "→".join(layers.get(word, word) for word in self.name.split("_")) + f" {self.channels} @{self.size}"
+
+    def part(self, batch):
+        return f"{self.name} {batch} {self.channels} {self.size}"
+
+    def gflop(self, batch):
+        """Of the convolution and both of its gradients; what is element-wise counts nothing."""
+        convolution = Layer(1, self.channels, self.size, self.channels, 3)
+        return 3 * convolution.gflop(batch) if self.name.startswith("conv") else None
+
+
+def patterns():
+    """At the sizes of ResNet-50's four stages: joins as wide as its own, 3×3 convolutions as its 3×3."""
+    found = [Pattern("bn_add_relu", 256 << stage, 56 >> stage) for stage in range(4)]
+    for name in ("conv_bn_relu", "conv_bn_add_relu", "conv_bias_relu"):
+        found += [Pattern(name, 64 << stage, 56 >> stage) for stage in range(4)]
+    return found
+
+
+def is_in_parts(mode):
+    return mode in ("layers", "patterns")
+
+
+@dataclasses.dataclass(frozen=True)
 class Workload:
     key: str
     title: str
-    mode: str  # train, serve, layers
+    mode: str  # train, serve, layers, patterns
     net: str
     batch: int
     size: int = 224
@@ -71,9 +104,15 @@ class Workload:
         shape = str(self.batch) if self.net == "convnet" else f"{self.batch}x3x{self.size}x{self.size}"
         return f"{self.net}@{shape}" + (":train" if self.mode == "train" else "")
 
+    def in_parts(self):
+        """A step is a few milliseconds of one of many parts, each with a first step of its own that nobody asks for."""
+        return is_in_parts(self.mode)
+
     def parts(self):
         """What a step may be one of: a whole step, or single passes of layers (no input gradient of the stem: training
         never needs it)."""
+        if self.mode == "patterns":
+            return [pattern.part(self.batch) for pattern in patterns()]
         if self.mode != "layers":
             return [""]
         return [layer.part(p, self.batch) for layer in resnet50_layers() for p in PASSES
@@ -83,6 +122,7 @@ class Workload:
 WORKLOADS = [
     Workload("layers-f32", "ResNet-50's convolutions, f32, batch 16", "layers", "layers", 16),
     Workload("layers-bf16", "ResNet-50's convolutions, bf16, batch 16", "layers", "layers", 16, dtype="bf16"),
+    Workload("patterns-f32", "A few layers, forward and backward, f32, batch 16", "patterns", "patterns", 16),
     Workload("resnet50-train-f32", "ResNet-50, training, f32, batch 16", "train", "resnet50", 16),
     Workload("resnet50-train-bf16", "ResNet-50, training, bf16, batch 16", "train", "resnet50", 16, dtype="bf16"),
     Workload("resnet50-serve1-f32", "ResNet-50, serving, f32, batch 1", "serve", "resnet50", 1),
@@ -107,7 +147,7 @@ class Contender:
 
 
 def own(workload, programs, threads):
-    program = "layer_contender" if workload.mode == "layers" else "network_contender"
+    program = {"layers": "layer_contender", "patterns": "pattern_contender"}.get(workload.mode, "network_contender")
     command = (str(programs / program), *workload.arguments(threads))
     contenders = [Contender("fusejit", command, peer=False)]
     if workload.dtype == "f32":
@@ -147,11 +187,11 @@ def peers(workload, python, threads, tcmalloc):
     found = []
     for name, flags in pytorch_forms(workload):
         found.append(script(name, "pytorch_contender.py", flags))
-        if workload.mode != "layers":
+        if workload.mode != "layers":  # single convolutions allocate one tensor
             missing = "" if tcmalloc else "no libtcmalloc_minimal.so.4 (apt-get install libtcmalloc-minimal4)"
             preloaded = [("LD_PRELOAD", tcmalloc)]
             found.append(script(name + " + tcmalloc", "pytorch_contender.py", flags, preloaded, missing))
-    if workload.mode != "layers":
+    if not workload.in_parts():
         found.append(script("JAX", "jax_contender.py"))
     if workload.mode == "serve":
         found += [script("ONNX Runtime", "onnxruntime_contender.py"), script("OpenVINO", "openvino_contender.py")]

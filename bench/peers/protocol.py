@@ -16,8 +16,8 @@ def resident_mib(field):
 
 def options(parser):
     """What every contender is told about the workload, beside what `parser` has already."""
-    parser.add_argument("--net", default="resnet50", help="resnet50, resnet18, mobilenet_v2, convnet or layers")
-    parser.add_argument("--mode", choices=["train", "serve", "layers"], default="train")
+    parser.add_argument("--net", default="resnet50", help="resnet50, resnet18, mobilenet_v2, convnet, layers or patterns")
+    parser.add_argument("--mode", choices=["train", "serve", "layers", "patterns"], default="train")
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=224)
     parser.add_argument("--dtype", choices=["f32", "bf16"], default="f32")

@@ -53,6 +53,51 @@ def layer_step(options):
     return step
 
 
+class Pattern(nn.Module):
+    """A few layers: conv or none, batch norm or a bias, a side input or none, ReLU."""
+
+    def __init__(self, name, channels):
+        super().__init__()
+        words = name.split("_")
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1, bias="bias" in words) if "conv" in words else None
+        self.norm = nn.BatchNorm2d(channels) if "bn" in words else None
+        self.adds = "add" in words
+
+    def forward(self, x, side):
+        y = self.conv(x) if self.conv else x
+        y = self.norm(y) if self.norm else y
+        return F.relu(y + side if self.adds else y)
+
+
+def pattern_step(options):
+    """A step that computes a pattern and every gradient of it, for one cotangent."""
+    kept = {}
+
+    def make(part):
+        name, *numbers = part.split()
+        n, c, s = (int(v) for v in numbers)
+        layout = torch.channels_last if options.channels_last else torch.contiguous_format
+        dtype = DTYPES[options.dtype]
+        net = Pattern(name, c).to(dtype).to(memory_format=layout)
+        x, side, g = (torch.randn(n, c, s, s).to(dtype).contiguous(memory_format=layout) for _ in range(3))
+        inputs = [x.requires_grad_(), *([side.requires_grad_()] if net.adds else []), *net.parameters()]
+        forward = torch.compile(net) if options.compile else net
+
+        def step():
+            y = forward(x, side)
+            return y, torch.autograd.grad(y, inputs, g)
+
+        return step
+
+    def step(part):
+        if part not in kept:
+            kept.clear()
+            kept[part] = make(part)
+        kept[part]()
+
+    return step
+
+
 def cast(options):
     return torch.autocast("cpu", torch.bfloat16, enabled=options.autocast)
 
@@ -106,6 +151,8 @@ def main():
     held_before = protocol.resident_mib("VmRSS")
     if options.mode == "layers":
         step = layer_step(options)
+    elif options.mode == "patterns":
+        step = pattern_step(options)
     else:
         dtype = torch.float32 if options.autocast else DTYPES[options.dtype]
         layout = torch.channels_last if options.channels_last else torch.contiguous_format

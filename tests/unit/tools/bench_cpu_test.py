@@ -213,6 +213,20 @@ class Text(unittest.TestCase):
         self.assertIn("| **own** | 53.0 | 1191 | 0.50 | 52.0 | 1178 | 0.50 |", text)
         self.assertIn("| 3×3 64→64 @56 (3 times) | 1.00; 1806; 0.50 |", text)
 
+    def test_patterns(self):
+        patterns = workloads.patterns()
+        self.assertEqual(len(patterns), 16)
+        convolution = workloads.Layer(1, 64, 56, 64, 3)
+        self.assertEqual(patterns[4].gflop(16), 3 * convolution.gflop(16))
+        records = [{"part": pattern.part(16), "condition": "quiet", "others_used_cores": 0,
+                    "rounds": [{"own": 10.0, "peer": 20.0}]} for pattern in patterns]
+        result = {"key": "patterns", "records": records,
+                  "contenders": {"own": {"peer": False}, "peer": {"peer": True}, "gone": {"peer": True, "problem": "no"}}}
+        text = table.markdown(data_of([result], mode="patterns", batch=16))
+        self.assertIn("| BN→add→relu 256 @56 | peer: 20.0 | 10.0; 0.50 |", text)
+        self.assertIn("| conv→BN→relu 64 @56 | peer: 20.0 | 10.0; 542; 0.50 |", text)
+        self.assertIn("gone was not measured: no.", text)
+
     def test_numbers(self):
         said = [table.number(v) for v in (12345.6, 123.4, 12.34, 1.234, 0.1234, 0, None)]
         self.assertEqual(said, ["12,346", "123", "12.3", "1.23", "0.12", "0.00", ""])
@@ -251,7 +265,7 @@ class Program(unittest.TestCase):
     def test_programs_that_are_not_built_are_named(self):
         ran = self.run_program("--programs", "/no/such/folder")
         self.assertEqual((ran.returncode, ran.stdout), (2, ""))
-        named = "network_contender, layer_contender, machine_peak, fusejit-dump"
+        named = "network_contender, layer_contender, pattern_contender, machine_peak, fusejit-dump"
         self.assertIn(f"no {named} in /no/such/folder", ran.stderr)
 
     def test_wrong_words_are_refused(self):
