@@ -163,7 +163,7 @@ TEST(RandomSumOrders, DecideEveryBitInAMatrixUnit) {
 }
 
 TEST(RandomSumOrders, DecideEveryBitOnDevices) {
-  const int anchors = is_nightly() ? 2000 : 100;
+  const int anchors = is_nightly() ? 2000 : 50;
   Found found;
   for (int i = 1; i <= anchors && !::testing::Test::HasFatalFailure(); ++i)
     compare(static_cast<std::uint64_t>(i), {Target::parse("cuda:sm_90")}, random_cuda_schedule, false, found);
