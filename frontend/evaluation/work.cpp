@@ -60,7 +60,8 @@ Attachment* argument(const Work& work, std::size_t a) {
   return attachment(work.trace.entries()[static_cast<std::size_t>(work.trace.arguments()[a])].node);
 }
 
-bool needs_given_up(const Work& work) {
+// An argument was donated to a run that is under way.
+bool reads_donated(const Work& work) {
   for (std::size_t a = 0; a < work.trace.arguments().size(); ++a) {
     if (const Attachment* note = argument(work, a); note && note->donated_to_run) return true;
   }
@@ -128,11 +129,11 @@ Work prepare(const Part& part, std::span<const Tensor> later, std::span<const Do
     const runtime::ProfileScope scope("trace", "trace");
     std::unique_lock lock(context().graph_mutex);
     trace(work, part.wanted, part.device, later);
-    if (!needs_given_up(work)) {
+    if (!reads_donated(work)) {
       if (!work.wanted.empty()) bind_arguments(work, donations, lines);
       return work;
     }
-    context().given_back.wait(lock, [&] { return !needs_given_up(work); });
+    context().given_back.wait(lock, [&] { return !reads_donated(work); });
   }  // traced anew: what was being computed is there now
 }
 

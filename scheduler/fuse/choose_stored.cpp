@@ -14,29 +14,11 @@
 #include "ir/ops/geometry/span.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
+#include "scheduler/fuse/tuning.h"
 #include "scheduler/library.h"
 
 namespace fusejit::scheduler {
 namespace {
-
-// R10: an expression longer than this is cut, so that kernels stay readable and compile quickly.
-constexpr int kMostOps = 96;
-// An expression this long is not written into several kernels.
-constexpr int kMostRepeatedOps = 24;
-// Of vectors and numbers, such as a conversion: hidden behind what is read from memory. On CUDA so is a division or a
-// root, and the compiler takes it out of a thread's loops.
-constexpr int kMostOpsPerElement = 2;
-// A view is stored where views of it would go on for longer, or would name its elements by a longer index than this:
-// whatever is stacked on what, a kernel takes bounded work to make, and its bounds can be proven. A tile computes
-// the index itself.
-constexpr int kMostViews = 8;
-constexpr int kMostAtoms = 16;
-constexpr int kMostAtomsInTile = 8;
-
-// An expression longer than this is not computed again for each panel of an anchor.
-constexpr int kMostPrologueOps = 16;
-// So far back it is looked whether a statistic comes from the values that it normalises.
-constexpr std::size_t kMostLookedAt = 64;
 
 struct Cost {
   std::set<int> leaves;  // stored values that the expression reads
@@ -90,7 +72,7 @@ class Chooser {
   static std::int64_t terms(const ir::Node& node) {
     if (node.op != ir::Op::gather_grad) return 0;
     const std::int64_t extent = node.operands[0].value.type().shape[static_cast<int>(node.attrs.integer("dim"))];
-    return extent > 1 ? std::min<std::int64_t>(extent, kMostOps) : 0;
+    return extent > 1 ? std::min<std::int64_t>(extent, tuning::kMostOps) : 0;
   }
   void refuse(RefusalCode code, int producer, int consumer, const std::string& sentence) {
     refusals_.push_back({producer,
@@ -195,7 +177,7 @@ class Chooser {
     if (target_.cudnn == CudnnMode::compiled) return false;
     const Cost& cost = costs_[at(v)];
     const auto parameters = static_cast<int>(graph_.parameters().size());
-    const int most = target_.isa == Isa::cuda ? kMostRepeatedOps : kMostOpsPerElement;
+    const int most = target_.isa == Isa::cuda ? tuning::kMostRepeatedOps : tuning::kMostOpsPerElement;
     return rules_.has(Rule::chain) && cost.ops <= most &&
            std::all_of(cost.leaves.begin(), cost.leaves.end(), [&](int leaf) { return leaf < parameters; });
   }
@@ -210,7 +192,7 @@ class Chooser {
     bool gathers = false;
     for (int v = operand; !stored_[at(v)] && is_view(*graph_.value(v)); v = graph_.operands(v)[0])
       gathers |= graph_.operands(v).size() > 1 && graph_.value(v)->op != ir::Op::concat;
-    return gathers || costs_[at(operand)].ops > kMostRepeatedOps;
+    return gathers || costs_[at(operand)].ops > tuning::kMostRepeatedOps;
   }
 
   // R6: the anchor computes the operand while it copies it to a panel. That moves fewer bytes where no kernel could
@@ -219,7 +201,7 @@ class Chooser {
   bool in_prologue(int anchor, std::size_t i, int operand) const {
     const Cost& cost = costs_[at(operand)];
     const Type& type = graph_.value(operand).type();
-    if (cost.ops > kMostPrologueOps || !rules_.has(Rule::prologue)) return false;
+    if (cost.ops > tuning::kMostPrologueOps || !rules_.has(Rule::prologue)) return false;
     bool any = false, from_outside = true;
     for (const int leaf : cost.leaves) {
       if (graph_.value(leaf).type().elements() * 2 <= type.elements()) continue;
@@ -247,7 +229,7 @@ class Chooser {
     if (!homes_.empty() && homes_[at(value)].is_whole) return true;  // no kernel has all of its elements
     std::set<int> seen;
     std::vector<int> open(leaves.upper_bound(value), leaves.end());
-    while (!open.empty() && seen.size() < kMostLookedAt) {
+    while (!open.empty() && seen.size() < tuning::kMostLookedAt) {
       const int v = open.back();
       open.pop_back();
       if (v == value) return true;
@@ -266,8 +248,8 @@ class Chooser {
       if (operand >= 0 && !stored_[at(operand)]) views = std::max(views, costs_[at(operand)].views + is_view(node));
     }
     if (views < 2 && (row.family == ir::Family::view || views == 0)) return;
-    const int most = row.is_contraction() ? kMostAtomsInTile : kMostAtoms;
-    if (views <= kMostViews && keeps_indices_short(graph_, stored_, v, most)) return;
+    const int most = row.is_contraction() ? tuning::kMostAtomsInTile : tuning::kMostAtoms;
+    if (views <= tuning::kMostViews && keeps_indices_short(graph_, stored_, v, most)) return;
     for (const int operand : graph_.operands(v)) {
       if (operand >= 0 && costs_[at(operand)].views > 0) store(operand);
     }
@@ -282,8 +264,8 @@ class Chooser {
   void weigh(int v, const ir::Node& node, const Cost& cost) {
     const auto users = static_cast<std::int64_t>(users_[at(v)].size());
     if (!rules_.has(Rule::chain) && cost.ops > 0 && !is_view(node)) return store(v);
-    if (cost.ops > kMostOps || cost.length > kMostLength / 2 ||
-        (users > 1 && cost.ops > kMostRepeatedOps && (!is_view(node) || terms(node) > 0))) {
+    if (cost.ops > tuning::kMostOps || cost.length > kMostLength / 2 ||
+        (users > 1 && cost.ops > tuning::kMostRepeatedOps && (!is_view(node) || terms(node) > 0))) {
       store(v);
       if (users > 1) {
         refuse(RefusalCode::cheaper_stored, v, users_[at(v)][1],

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "scheduler/lower/expression/expression.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -12,8 +13,6 @@ using ir::Index;
 using ir::KernelBuilder;
 
 namespace {
-
-constexpr std::int64_t kUnrolledVectors = 4;
 
 void loop(KernelBuilder& builder, std::int64_t extent, Binding binding, const std::function<void(Index)>& body) {
   if (extent == 1) return body(Index(0));
@@ -82,7 +81,7 @@ void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const 
                   const std::function<void(Index)>& tail) {
   const std::int64_t whole = extent / lanes, rest = extent % lanes;
   if (whole > 0) {
-    const Binding binding = whole <= kUnrolledVectors ? Binding::unroll : Binding::none;
+    const Binding binding = whole <= tuning::kUnrolledVectors ? Binding::unroll : Binding::none;
     builder.loop(Index(0), Index(whole), binding, [&](Index j) {
       builder.loop(Index(0), Index(lanes), Binding::vector, [&](Index lane) { body(j * lanes + lane); });
     });

@@ -70,7 +70,7 @@ ir::Graph with_sums(const Pool& pool, const Image& i, const char* dtype) {
   return ir::differentiate(forward, {"x", "s", "b"});
 }
 
-// Moments, whose pivot is taken before any window is looked through; sums of each image.
+// Moments, whose shift is taken before any window is looked through; sums of each image.
 ir::Graph reduced(const Pool& pool, const Image& i, const char* op) {
   const std::string text = ir::print(gradient(pool, i, "f64"));
   const bool moments = std::string_view(op) == "var";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scheduler/lower/cuda/tuning.h"
 #include "scheduler/lower/partials.h"
 
 namespace fusejit::scheduler::cuda {
@@ -12,9 +13,6 @@ using ir::Index;
 using ir::KernelBuilder;
 
 namespace {
-
-constexpr std::int64_t kLeastParts = 8;  // of a thread, before more threads share an element's
-constexpr std::int64_t kMostRows = 32;
 
 std::vector<Arg> args(const std::vector<ir::ValueId>& ids) { return {ids.begin(), ids.end()}; }
 

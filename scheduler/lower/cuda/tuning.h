@@ -31,4 +31,7 @@ inline constexpr std::int64_t kFewWords = 32, kTreeWords = 48;
 inline constexpr int kMany = 128;              // a tile with its loads in flight
 inline constexpr int kFew = 80, kFewOdd = 96;  // of blocks of 256 threads; odd shapes need more, for indices
 
+// Parts of a thread, before more threads share an element's, and rows of them at most.
+inline constexpr std::int64_t kLeastParts = 8, kMostRows = 32;
+
 }  // namespace fusejit::scheduler::cuda

@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "scheduler/lower/split.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
 using ir::Index;
 
 namespace {
-
-// Lines that are fetched as copies, without a loop.
-constexpr std::int64_t kMostCopies = 8;
 
 // The first tap that no window before had: of all where windows do not overlap.
 std::int64_t first_new_tap(const Window& window) { return std::max<std::int64_t>(0, window.kernel - window.stride); }
@@ -43,7 +41,7 @@ void NextWindows::fetch(std::vector<Index> point, const Index& p, const Index& q
       kernel_.prefetch(operands[1], {here[0], here[1], below, q}, ir::PrefetchKind::l2);
   };
   const std::vector<Index> before = kernel_.point();
-  if (lines <= kMostCopies) {
+  if (lines <= tuning::kMostFetchedLines) {
     unrolled(kernel_.builder(), lines, fetch_line);
   } else {
     kernel_.builder().loop(Index(0), Index(lines), ir::Binding::none, fetch_line);

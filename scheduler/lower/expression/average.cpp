@@ -5,6 +5,7 @@
 
 #include "ir/ops/geometry/span.h"
 #include "scheduler/lower/expression/expression.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -100,8 +101,7 @@ Arg Expression::sum_over(const Run& run, DType type, const std::function<Arg(con
         inside, type, [&] { return body(at); }, KernelBuilder::literal(0, type));
   };
   if (run.most == 1) return term(run.first.simplify(hooks_.ranges));
-  constexpr std::int64_t kUnrolled = 4;
-  const ir::Binding binding = run.most <= kUnrolled ? ir::Binding::unroll : ir::Binding::none;
+  const ir::Binding binding = run.most <= tuning::kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
   return builder_.reduce({Index(0)}, {Index(run.most)}, binding, {Combiner::add}, {type},
                          [&](Index t) { return nested([&] { return std::vector<Arg>{term(run.first + t)}; }); })[0];
 }

@@ -4,6 +4,7 @@
 
 #include "ir/base/check.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -12,11 +13,6 @@ using ir::Binding;
 using ir::Index;
 
 namespace {
-
-// Scratch that leaves room in a second-level cache for what passes.
-constexpr std::int64_t kMostBytes = 512 << 10;
-// Columns of pixels that are written as copies.
-constexpr std::int64_t kMostCopies = 4;
 
 bool overlaps(const Window& window) { return window.most_windows() > 1; }
 
@@ -44,7 +40,9 @@ int overlapping_pool_grad(const LowerContext& context, const Group& group) {
       if (node.op != ir::Op::max_pool2d_grad || node.type.shape != domain.shape) continue;
       const Window rows = pooled_window(node, 0), columns = pooled_window(node, 1);
       const std::int64_t places = rows.most_windows() * columns.out * domain.shape[1];
-      if (columns.stride <= kMostCopies && (overlaps(rows) || overlaps(columns)) && places * 4 <= kMostBytes) return id;
+      if (columns.stride <= tuning::kMostColumnsOfMaxima && (overlaps(rows) || overlaps(columns)) &&
+          places * 4 <= tuning::kMostBytesOfMaxima)
+        return id;
     }
   }
   return -1;
@@ -99,7 +97,9 @@ void KeptMaxima::find(const Index& low, const Index& high, const EachVector& eac
   });
 }
 
-std::int64_t KeptMaxima::copies_of_rows() const { return rows_.stride <= kMostCopies ? rows_.stride : 1; }
+std::int64_t KeptMaxima::copies_of_rows() const {
+  return rows_.stride <= tuning::kMostColumnsOfMaxima ? rows_.stride : 1;
+}
 
 void KeptMaxima::columns(const std::function<void(const Index& w)>& body) {
   in_copies(kernel_.builder(), columns_.in, columns_.stride, body);  // a constant says which windows are over one

@@ -7,6 +7,7 @@
 #include "ir/base/check.h"
 #include "scheduler/lower/expression/expression.h"
 #include "scheduler/lower/expression/window.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -19,8 +20,6 @@ using ir::Op;
 
 namespace {
 
-constexpr std::int64_t kUnrolledTaps = 4;
-
 // The open loops leave out the windows at the edges.
 bool all_taps_inside(const KernelBuilder& builder, const Window& window, const Index& out) {
   const auto range = (out * window.stride - Index(window.low_padding)).interval([&](const ir::IndexAtom& atom) {
@@ -30,7 +29,7 @@ bool all_taps_inside(const KernelBuilder& builder, const Window& window, const I
 }
 
 ir::Binding tap_binding(const Window& window, const TapRange& taps) {
-  return taps.constant && window.kernel <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
+  return taps.constant && window.kernel <= tuning::kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
 }
 
 }  // namespace
@@ -142,7 +141,7 @@ Arg Expression::over_windows(const Window& window, const Index& pixel, DType typ
   if (!hooks_.varies_by_lane(pixel)) {
     const TapRange windows = covering_windows(window, resolve(pixel));
     const Index first = builder_.canonical(windows.low.back()), end = builder_.canonical(windows.high.back());
-    if (const Index count = end - first; unrolled && count.is_constant() && count.constant() <= kUnrolledTaps) {
+    if (const Index count = end - first; unrolled && count.is_constant() && count.constant() <= tuning::kUnrolledTaps) {
       // A window that is not there adds 0: to a sum that begins with 0 this is no change.
       return builder_.reduce({Index(0)}, {count}, ir::Binding::unroll, {Combiner::add}, {type}, [&](Index t) {
         return nested([&] {
@@ -156,7 +155,7 @@ Arg Expression::over_windows(const Window& window, const Index& pixel, DType typ
                            [&](Index o) { return nested([&] { return std::vector<Arg>{body(o)}; }); })[0];
   }
   const std::int64_t most = window.most_windows(), reach = (window.kernel - 1) * window.dilation;
-  const ir::Binding binding = unrolled && most <= kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
+  const ir::Binding binding = unrolled && most <= tuning::kUnrolledTaps ? ir::Binding::unroll : ir::Binding::none;
   return builder_.reduce({Index(0)}, {Index(most)}, binding, {Combiner::add}, {type}, [&](Index t) {
     return nested([&] {
       const Index o = window.end_window(pixel) - Index(most) + t;

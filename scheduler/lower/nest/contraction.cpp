@@ -11,6 +11,7 @@
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/pack.h"
+#include "scheduler/lower/tuning.h"
 #include "scheduler/names/steps.h"
 
 namespace fusejit::scheduler {
@@ -94,7 +95,6 @@ bool lies_beside(const ir::Contraction& zeros, const ir::Contraction& c, const G
 // while products are added up, and is not read in a pass of its own, which has none.
 std::vector<ScheduledContraction> with_zeros(const std::vector<ir::Contraction>& contractions, const Group& group,
                                              bool processor) {
-  constexpr std::size_t kMostZeros = 3;  // a stride of two: each is a copy of the epilogue
   std::vector<ScheduledContraction> all;
   std::vector<bool> taken(contractions.size());
   for (const ir::Contraction& contraction : contractions) {
@@ -102,7 +102,7 @@ std::vector<ScheduledContraction> with_zeros(const std::vector<ir::Contraction>&
     std::vector<std::size_t> zeros;
     for (std::size_t z = 0; processor && z < contractions.size(); ++z)
       if (!taken[z] && lies_beside(contractions[z], contraction, group)) zeros.push_back(z);
-    if (zeros.size() > kMostZeros) continue;
+    if (zeros.size() > tuning::kMostZeros) continue;
     for (const std::size_t z : zeros) one.beside.push_back(contractions[z]), taken[z] = true;
   }
   std::vector<ScheduledContraction> left;

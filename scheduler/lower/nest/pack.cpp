@@ -9,6 +9,7 @@
 #include "scheduler/lower/expression/expression.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/lower/tuning.h"
 #include "scheduler/lower/winograd/transform.h"
 #include "scheduler/schedule/winograd.h"
 
@@ -58,10 +59,7 @@ void merge_taps(std::vector<Index>& place, std::int64_t pairs) {
 
 namespace {
 
-constexpr std::int64_t kPackedRows = 16;         // read side by side: what a processor prefetches at once
-constexpr std::int64_t kMostTapsOfSquares = 9;   // copies of what is turned
-constexpr std::int64_t kWordBytes = 4;           // that are turned
-constexpr std::int64_t kLeastLinesOfTask = 256;  // of a block's, before tasks share it
+constexpr std::int64_t kWordBytes = 4;  // that are turned
 
 // Which loop is inner follows from how the operand lies: whole lines are read or written, whichever costs less.
 class Packing {
@@ -98,9 +96,9 @@ class Packing {
       over_squares();
     } else if (channels_adjoin() && channels() >= s_.lanes) {
       over_channels();
-    } else if (taps() == 1 && blocks_ > 1 && channels() > kPackedRows) {
+    } else if (taps() == 1 && blocks_ > 1 && channels() > tuning::kPackedRows) {
       over_rows([&](const Index& block) { vectors(block); });
-    } else if (outputs_have_taps() && channels() % kPackedRows == 0) {
+    } else if (outputs_have_taps() && channels() % tuning::kPackedRows == 0) {
       over_runs();
     } else {
       over_tasks();
@@ -139,7 +137,7 @@ class Packing {
     }
     if (dims.empty() || dims[0] != channel_) return {};
     const bool has_taps = dims.size() > 1;
-    return has_taps && (elements != c_.terms() || taps() > kMostTapsOfSquares) ? std::vector<int>{} : dims;
+    return has_taps && (elements != c_.terms() || taps() > tuning::kMostTapsOfSquares) ? std::vector<int>{} : dims;
   }
 
   // In memory the elements of one output lie side by side, in the order of the channels.
@@ -226,7 +224,7 @@ class Packing {
   }
 
   void over_tasks() {
-    const Split tasks = split(channels(), taps() * channels() < kLeastLinesOfTask || apart_.size() > 1
+    const Split tasks = split(channels(), taps() * channels() < tuning::kLeastLinesOfTask || apart_.size() > 1
                                               ? 1
                                               : (context_.target.tasks + blocks_ - 1) / blocks_);
     const auto block_of = [&](const Index& block) {
@@ -239,7 +237,7 @@ class Packing {
 
   // A few rows of a matrix and one block after the other: as many streams of reads, and whole lines are written.
   void over_rows(const std::function<void(const Index& block)>& vectors_of) {
-    const Split rows = split(channels(), (channels() + kPackedRows - 1) / kPackedRows),
+    const Split rows = split(channels(), (channels() + tuning::kPackedRows - 1) / tuning::kPackedRows),
                 blocks = split(blocks_, (context_.target.tasks + rows.chunks - 1) / rows.chunks);
     parallel(builder_, rows.chunks, [&](Index part) {
       parallel(builder_, blocks.chunks, [&](Index share) {
@@ -283,13 +281,15 @@ class Packing {
   // Lanes along outputs whose taps lie side by side: all taps of them are read at once (turn.cpp), for a few channels,
   // and then written tap by tap: nine lines at a time would be in the same set of a cache.
   void over_runs() {
-    const Split tasks = split(channels() / kPackedRows, ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
+    const Split tasks =
+        split(channels() / tuning::kPackedRows, ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
     parallel(builder_, blocks_, [&](Index block) {
       parallel(builder_, tasks.chunks, [&](Index part) {
         loop_chunk(builder_, tasks, part, [&](Index rows) {
-          const ir::MemId staged = builder_.local(MemKind::scratch_local, type_, {taps(), kPackedRows, s_.pack_b});
-          serial(builder_, kPackedRows, [&](Index row) {
-            at(channel_) = rows * kPackedRows + row;
+          const ir::MemId staged =
+              builder_.local(MemKind::scratch_local, type_, {taps(), tuning::kPackedRows, s_.pack_b});
+          serial(builder_, tuning::kPackedRows, [&](Index row) {
+            at(channel_) = rows * tuning::kPackedRows + row;
             each_tap([&](std::int64_t tap) {
               each_vector([&](const Index& in_block) {
                 at(vector_) = block * s_.pack_b + in_block;
@@ -298,8 +298,8 @@ class Packing {
             });
           });
           each_tap([&](std::int64_t tap) {
-            serial(builder_, kPackedRows, [&](Index row) {
-              at(channel_) = rows * kPackedRows + row;
+            serial(builder_, tuning::kPackedRows, [&](Index row) {
+              at(channel_) = rows * tuning::kPackedRows + row;
               each_vector([&](const Index& in_block) {
                 put(block, in_block, builder_.load(staged, {Index(tap), row, in_block}));
               });
@@ -346,7 +346,7 @@ class Packing {
   bool outputs_have_taps() const {
     const Type& type = context_.graph.value(value_).type();
     if (!context_.grouping.stored[static_cast<std::size_t>(value_)] || bytes(type.dtype) != kWordBytes ||
-        paired_ >= 0 || taps() == 1 || taps() > kMostTapsOfSquares)
+        paired_ >= 0 || taps() == 1 || taps() > tuning::kMostTapsOfSquares)
       return false;
     std::int64_t elements = 1;
     const std::vector<int> order = physical_order(type);
@@ -424,7 +424,7 @@ class Packing {
         });
       });
     }
-    if (blocks_ > 1 && channels() > kPackedRows && outputs_lie_inside()) return over_rows(vectors_of);
+    if (blocks_ > 1 && channels() > tuning::kPackedRows && outputs_lie_inside()) return over_rows(vectors_of);
     const Split tasks = split(channels(), ir::ceil_divide<std::int64_t>(context_.target.tasks, blocks_));
     parallel(builder_, blocks_, [&](Index block) {
       parallel(builder_, tasks.chunks, [&](Index part) {

@@ -9,6 +9,7 @@
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/restore.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -19,16 +20,7 @@ using ir::KernelBuilder;
 
 namespace {
 
-constexpr std::int64_t kFewAccumulators = 16;  // with 28 of 32 registers LLVM 19 kept one on the stack
-constexpr std::int64_t kBytesOfLine = 64;      // of cache
-// More at once are a burst, which waits for the lines: 12 and 18 take 1.06 to 1.15 of the time of one for each step of
-// the products, 3 and 5 take 0.96 to 0.98 (gradients of ResNet-50's 1x1 weights, Zen 5).
-constexpr std::int64_t kMostLinesOfTile = 8;
-
-// Vectors of a row that are computed side by side, and of a row that is cut into runs of those: in longer ones a run is
-// a small part of a page. Rows of 4 to 16 vectors take 0.98 of the time of the products and the copy, of 32 1.05 (Zen
-// 5).
-constexpr std::int64_t kMostVectorsOfRun = 4, kMostVectorsInRuns = 16;
+constexpr std::int64_t kBytesOfLine = 64;  // of cache
 
 }  // namespace
 
@@ -145,7 +137,7 @@ void Nest::skip_padding() {
 // and no tile of the inside that could do without its zeros is among them.
 bool Nest::has_edges_alone(int axis) const {
   if (s_.matrix > 0) return false;                                    // all taps are rows of one operand
-  if (s_.accumulators() > kFewAccumulators) return false;             // copies would spill
+  if (s_.accumulators() > tuning::kFewAccumulators) return false;     // copies would spill
   if (is_paired(c_.a, static_cast<std::size_t>(axis))) return false;  // half a pair may be padding
   for (const ir::DimSum::Term& term : c_.a.index[static_cast<std::size_t>(axis)].terms) {
     const Range& all = range(term.dim);
@@ -181,8 +173,8 @@ void Nest::fill(Panel& panel) {
   const std::int64_t vectors =
       ir::ceil_divide(panel.axes[static_cast<std::size_t>(panel.order.back())].extent, s_.lanes);
   panel.vectors = vectors;
-  if (computes(panel) && !stores(panel) && vectors <= kMostVectorsInRuns)
-    for (std::int64_t n = 2; n <= kMostVectorsOfRun; n *= 2)
+  if (computes(panel) && !stores(panel) && vectors <= tuning::kMostVectorsInRuns)
+    for (std::int64_t n = 2; n <= tuning::kMostVectorsOfRun; n *= 2)
       if (vectors % n == 0) panel.vectors = n;
   std::vector<Index> at(panel.axes.size(), Index(0));
   if (panel.tile_axis >= 0 || s_.merges_taps()) panel.vectors = vectors;
@@ -210,7 +202,8 @@ void Nest::fill(const Panel& panel, std::size_t n, std::vector<Index>& at, bool 
   if (!zero) fetch_for_panel(panel, d, at);
   if (static_cast<int>(d) == panel.tile_axis) return fill_tiles(panel, at, zero);
   const std::int64_t lanes = s_.lanes, rest = axis.extent % lanes;
-  const Binding side_by_side = panel.vectors <= kMostVectorsOfRun && computes(panel) ? Binding::unroll : Binding::none;
+  const Binding side_by_side =
+      panel.vectors <= tuning::kMostVectorsOfRun && computes(panel) ? Binding::unroll : Binding::none;
   emit_loop({Index(0)}, {Index(panel.vectors)}, side_by_side, [&](const Index& vector) {
     builder_.loop(Index(0), Index(lanes), Binding::vector, [&](const Index& lane) {
       at[d] = (panel.first + vector) * lanes + lane;
@@ -347,7 +340,7 @@ void Nest::plan_fetch_of_next(Panel& panel, std::size_t inside) const {
   std::int64_t lines = 1, turns = 1;
   for (const Run& run : runs_of(panel)) lines *= run.count;
   for (std::size_t i = panel.inside; i < stages_.size() && panel.fetched_at == 0; ++i) {
-    if (stages_[i].kind == Kind::tile && lines <= turns * kMostLinesOfTile) panel.fetched_at = i;
+    if (stages_[i].kind == Kind::tile && lines <= turns * tuning::kMostLinesOfTile) panel.fetched_at = i;
     if (stages_[i].kind == Kind::loop) turns *= ir::ceil_divide(range_size(stages_[i].loop), stages_[i].loop.step);
   }
   if (panel.fetched_at == 0) panel.fetched_at = stages_.size();

@@ -7,6 +7,7 @@
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/build.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -14,12 +15,6 @@ using ir::Arg;
 using ir::Binding;
 using ir::CompareKind;
 using ir::Index;
-
-namespace {
-
-constexpr std::int64_t kMostResultsOfTask = std::int64_t{4} << 20;  // bytes of a task's 16 MiB of scratch
-
-}  // namespace
 
 std::vector<int> ContractionLoops::partial_dims() const {
   std::vector<int> dims;
@@ -68,7 +63,7 @@ bool ContractionLoops::combines_in_tasks() const {
   std::int64_t lanes = 1, all = 1;  // side by side, of a task and of all
   for (const std::string& name : s_.combine) lanes *= left_by_tasks(c_.find(name)), all *= c_.dim(name).extent;
   const bool cut = lanes < all && s_.combine != std::vector{s_.vector};
-  return results <= kMostResultsOfTask && (!cut || lanes % s_.lanes == 0);
+  return results <= tuning::kMostResultsOfTask && (!cut || lanes % s_.lanes == 0);
 }
 
 // Of a dim, in each of them.

@@ -4,6 +4,7 @@
 #include "ir/base/check.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/restore.h"
+#include "scheduler/lower/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -11,8 +12,6 @@ using ir::Binding;
 using ir::Index;
 
 namespace {
-
-constexpr std::int64_t kMostCopies = 16;  // of a loop's body at the edges
 
 std::int64_t floor_quotient(std::int64_t n, std::int64_t by) { return n >= 0 ? n / by : -((-n + by - 1) / by); }
 
@@ -112,7 +111,7 @@ void Nest::over_edges(const Loop& loop, int axis, std::size_t next) {
     // Values v with 0 <= by * v + tap_by * tap + constant < extent for every tap.
     const std::int64_t begin = std::clamp(-floor_quotient(constant + tap_by * first, by), start, stop);
     const std::int64_t end = std::clamp(floor_quotient(extent - 1 - constant - tap_by * last, by) + 1, begin, stop);
-    if (of_dim.size - (end - begin) <= kMostCopies) {
+    if (of_dim.size - (end - begin) <= tuning::kMostEdgeCopies) {
       const auto copy = [&](std::int64_t v) {
         with_active(
             [&](const std::vector<std::int64_t>& values) {

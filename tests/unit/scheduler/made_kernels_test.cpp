@@ -16,7 +16,7 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 const Case kCases[] = {
-    // The pivot of the second variance is the first element of a row, of which the first norm is stored over its input.
+    // The shift of the second variance is the first element of a row, of which the first norm is stored over its input.
     {"norm_of_a_norm", R"(graph @g(%x: f32[4,44,40], %w: f32[40,40], %a: f32[40], %b: f32[40]) {
   %0 = linear(%x, %w) : f32[4,44,40]
   %1 = add(%x, %0) : f32[4,44,40]
