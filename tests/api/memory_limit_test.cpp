@@ -1,5 +1,6 @@
 // Options::memory_limit: what a training step takes of memory, as predicted and as the process grows, with the same
 // numbers as without a limit.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +11,7 @@
 
 #include "frontend/models/named.h"
 #include "fusejit/fusejit.h"
+#include "ir/base/number.h"
 #include "tests/support/nightly.h"
 
 namespace fusejit {
@@ -110,6 +112,35 @@ TEST_F(MemoryLimit, IsSaidBeforeAnythingRuns) {
   EXPECT_EQ(ran.plan.recomputed, 0);
   EXPECT_THAT(lines, ::testing::Contains(AllOf(HasSubstr("MiB (arguments "), HasSubstr("arena "),
                                                HasSubstr("0 values computed again in 0.0 % of the time"))));
+}
+
+// How little a step can take is said with what that costs, and is what a limit below it is refused with. The arena is
+// looked for to one hundredth.
+TEST_F(MemoryLimit, OfAStepHasALeastThatIsSaid) {
+  std::vector<std::string> lines;
+  set_log([&](std::string_view line) { lines.emplace_back(line); });
+  const char* const source = "resnet18@4x3x64x64:train";
+  const Ran least = train(source, "least", f32, 1);
+  ASSERT_GT(least.plan.recomputed, 0);
+  ASSERT_GT(least.plan.extra_time, 0.0005);
+  const std::string bytes = ir::bytes_text(least.plan.memory_bytes),
+                    again = fmt::format("{} of its values computed again", least.plan.recomputed);
+  EXPECT_THAT(lines,
+              ::testing::Contains(AllOf(HasSubstr(bytes + " (arguments "),
+                                        HasSubstr(fmt::format("{} values computed again in {:.1f} % of the time",
+                                                              least.plan.recomputed, 100 * least.plan.extra_time)))));
+  for (const std::string& limit : {std::string("1KiB"), std::to_string(least.plan.memory_bytes / 100 * 99)}) {
+    try {
+      train(source, limit, f32, 1);
+      ADD_FAILURE() << limit << " was enough";
+    } catch (const UserError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("cannot be met: " + bytes + " (arguments "), HasSubstr(again)));
+    }
+  }
+  // Nothing was lost, and the least is enough.
+  const Ran enough = train(source, std::to_string(least.plan.memory_bytes), f32, 1);
+  EXPECT_LE(enough.plan.memory_bytes, least.plan.memory_bytes);
+  EXPECT_NEAR(enough.losses[0], least.losses[0], 1e-5);
 }
 
 TEST_F(MemoryLimit, ThatCannotBeMetLeavesEverythingUsable) {

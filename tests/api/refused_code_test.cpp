@@ -14,11 +14,23 @@ namespace {
 
 class RefusedCode : public ::testing::Test {
  protected:
-  void SetUp() override {
+  // The header is compiled once for all: g++ takes its .gch where it looks for it first.
+  static void SetUpTestSuite() {
     folder_ = std::filesystem::temp_directory_path() / ("refused_code_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
+    std::filesystem::create_directories(folder_ / "fusejit");
+    const std::string header = std::string(FUSEJIT_SOURCE_DIR) + "/frontend/include/fusejit/module.h";
+    ASSERT_EQ(
+        std::system((compiler() + " -x c++-header " + header + " -o " + (folder_ / "fusejit" / "module.h.gch").string())
+                        .c_str()),
+        0);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
+  static void TearDownTestSuite() { std::filesystem::remove_all(folder_); }
+
+  static std::string compiler() {
+    const std::string root = FUSEJIT_SOURCE_DIR;
+    return std::string(FUSEJIT_CXX_COMPILER) + " -std=c++20 -w -I " + folder_.string() + " -I " + root +
+           "/ir/include -I " + root + "/frontend/include";
+  }
 
   // What the compiler says of a function of x and y; "" if it accepts it.
   std::string said_of(const std::string& statements) const {
@@ -26,9 +38,7 @@ class RefusedCode : public ::testing::Test {
     std::ofstream(source) << "#include \"fusejit/module.h\"\nnamespace fj = fusejit;\n"
                           << "fj::Tensor f(fj::Tensor x, fj::Tensor y, const fj::nn::Parameter& p) {\n  " << statements
                           << "\n  return x;\n}\n";
-    const std::string root = FUSEJIT_SOURCE_DIR;
-    const std::string command = std::string(FUSEJIT_CXX_COMPILER) + " -std=c++20 -fsyntax-only -w -I " + root +
-                                "/ir/include -I " + root + "/frontend/include " + source + " > " + said + " 2>&1";
+    const std::string command = compiler() + " -fsyntax-only " + source + " > " + said + " 2>&1";
     if (std::system(command.c_str()) == 0) return "";
     std::stringstream text;
     text << std::ifstream(said).rdbuf();
@@ -36,7 +46,7 @@ class RefusedCode : public ::testing::Test {
   }
 
  private:
-  std::filesystem::path folder_;
+  static inline std::filesystem::path folder_;
 };
 
 TEST_F(RefusedCode, TensorsAreNoConditions) {
