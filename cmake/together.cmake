@@ -1,5 +1,5 @@
 # Sources of a folder are compiled together, up to eight as one file: headers are read, and what they instantiate is
-# compiled, once for all of them. That halves the time of a build. What a source has for itself (a namespace without a
+# compiled, once for all of them. That takes a third off a build. What a source has for itself (a namespace without a
 # name, `using`) is seen by those that it is compiled with, so names in a folder are different ones; what a source
 # forgot to include shows where FUSEJIT_TOGETHER is off, as in the presets asan, tsan and cuda-only.
 option(FUSEJIT_TOGETHER "Compile the sources of a folder together" OFF)
