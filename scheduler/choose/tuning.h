@@ -2,6 +2,7 @@
 // Sapphire Rapids and Zen 5 (two); 2 cores each, batch 16, f32, the layers of ResNet-50 and MobileNet-v2.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace fusejit::scheduler::tuning {
@@ -284,5 +285,26 @@ inline constexpr int kLanesOfMoments = 4;
 // What a block may move in a round that reads again what it has just read: several blocks share the 128 to 256 KiB of
 // their multiprocessor's L1 (not timed).
 inline constexpr std::int64_t kRoundOfBlock = 32 << 10;
+
+// --- which values are stored, beside the bytes that it saves
+
+// R10: an expression longer than this is cut, so that kernels stay readable and compile quickly.
+inline constexpr int kMostOps = 96;
+// An expression this long is not written into several kernels.
+inline constexpr int kMostRepeatedOps = 24;
+// Of vectors and numbers, such as a conversion: hidden behind what is read from memory. On CUDA so is a division or a
+// root, and the compiler takes it out of a thread's loops.
+inline constexpr int kMostOpsPerElement = 2;
+// A view is stored where views of it would go on for longer, or would name its elements by a longer index than this:
+// whatever is stacked on what, a kernel takes bounded work to make, and its bounds can be proven. A tile computes
+// the index itself.
+inline constexpr int kMostViews = 8;
+inline constexpr int kMostAtoms = 16;
+inline constexpr int kMostAtomsInTile = 8;
+
+// An expression longer than this is not computed again for each panel of an anchor.
+inline constexpr int kMostPrologueOps = 16;
+// So far back it is looked whether a statistic comes from the values that it normalises.
+inline constexpr std::size_t kMostLookedAt = 64;
 
 }  // namespace fusejit::scheduler::tuning

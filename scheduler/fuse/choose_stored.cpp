@@ -13,8 +13,8 @@
 #include "ir/contraction.h"
 #include "ir/ops/geometry/span.h"
 #include "scheduler/choose/choose.h"
+#include "scheduler/choose/tuning.h"
 #include "scheduler/fuse/analysis.h"
-#include "scheduler/fuse/tuning.h"
 #include "scheduler/library.h"
 
 namespace fusejit::scheduler {

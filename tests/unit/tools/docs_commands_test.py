@@ -90,7 +90,7 @@ class Commands(unittest.TestCase):
         root = PAGE.parents[1]
         dump = next(program for program in PROGRAMS if program.name == 'fusejit-dump')
         drawn = re.findall(r'^fusejit-dump (graph .*) -o (docs/\S+\.svg)$', (root / 'docs/fusion.md').read_text(), re.M)
-        self.assertEqual(len(drawn), 6)
+        self.assertEqual(len(drawn), 7)
         for command, picture in drawn:
             with self.subTest(picture=picture), tempfile.TemporaryDirectory() as folder:
                 made = pathlib.Path(folder, 'made.svg')
