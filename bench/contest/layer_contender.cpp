@@ -1,9 +1,7 @@
 // fusejit's single convolutions as a contender of bench/cpu.py. Weights are packed outside the time, as other libraries
 // measure theirs: what a step counts is everything else, wall time.
-#include "bench/contest/contender.h"
+#include "bench/contest/plan_contender.h"
 #include "bench/conv_layer.h"
-#include "bench/measure.h"
-#include "ir/graph.h"
 
 namespace fusejit::bench {
 namespace {
@@ -23,28 +21,14 @@ bool is_packing(const scheduler::Plan& plan, const scheduler::PlanStep& step, co
 }
 
 int contend(const contest::Flags& flags) {
-  const double held_before = contest::resident_mib("VmRSS");
-  const std::string winograd = flags.text("winograd", "off"), dtype = flags.text("dtype", "f32");
-  const Target target = Target::parse(winograd == "auto" ? "host,winograd=1" : "host");
-  Workers workers(flags.number("threads", 2));
-  std::string now;
-  std::unique_ptr<TimedPlan> plan;
-  return contest::serve("fusejit", held_before, [&](const std::string& text) {
-    const contest::LayerPart part(text);
-    if (text != now) {
-      plan.reset();
-      plan = std::make_unique<TimedPlan>(ir::parse_graph(graph_text(part, dtype)),
-                                         scheduler::PlanOptions{target, scheduler::Rules::all, {}});
-      now = text;
-    }
-    plan->forget();
-    plan->measure(workers);
-    double milliseconds = 0;
-    for (std::size_t s = 0; s < plan->plan().steps.size(); ++s) {
-      if (!is_packing(plan->plan(), plan->plan().steps[s], part.pass)) milliseconds += plan->timing(s).wall.front();
-    }
-    return contest::StepResult{.milliseconds = milliseconds};
-  });
+  return serve_plans(
+      flags,
+      [](const std::string& part, const std::string& dtype) {
+        return ir::parse_graph(graph_text(contest::LayerPart(part), dtype));
+      },
+      [](const std::string& part, const scheduler::Plan& plan, const scheduler::PlanStep& step) {
+        return !is_packing(plan, step, contest::LayerPart(part).pass);
+      });
 }
 
 }  // namespace

@@ -1,11 +1,7 @@
 // fusejit's training of a few layers as a contender of bench/cpu.py: the forward pass and every gradient, from tensors
 // in NHWC to tensors in NHWC, as in the middle of a network. Every kernel counts, those that pack weights too: in
 // training they are new in every step. Wall time.
-#include <memory>
-
-#include "bench/contest/contender.h"
-#include "bench/measure.h"
-#include "ir/graph.h"
+#include "bench/contest/plan_contender.h"
 #include "ir/passes/grad.h"
 
 namespace fusejit::bench {
@@ -42,25 +38,10 @@ ir::Graph gradients_of(const contest::PatternPart& part, const std::string& dtyp
 }
 
 int contend(const contest::Flags& flags) {
-  const double held_before = contest::resident_mib("VmRSS");
-  const std::string winograd = flags.text("winograd", "off"), dtype = flags.text("dtype", "f32");
-  const Target target = Target::parse(winograd == "auto" ? "host,winograd=1" : "host");
-  Workers workers(flags.number("threads", 2));
-  std::string now;
-  std::unique_ptr<TimedPlan> plan;
-  return contest::serve("fusejit", held_before, [&](const std::string& text) {
-    if (text != now) {
-      plan.reset();
-      plan = std::make_unique<TimedPlan>(gradients_of(contest::PatternPart(text), dtype),
-                                         scheduler::PlanOptions{target, scheduler::Rules::all, {}});
-      now = text;
-    }
-    plan->forget();
-    plan->measure(workers);
-    double milliseconds = 0;
-    for (std::size_t s = 0; s < plan->plan().steps.size(); ++s) milliseconds += plan->timing(s).wall.front();
-    return contest::StepResult{.milliseconds = milliseconds};
-  });
+  return serve_plans(
+      flags,
+      [](const std::string& part, const std::string& dtype) { return gradients_of(contest::PatternPart(part), dtype); },
+      [](const std::string&, const scheduler::Plan&, const scheduler::PlanStep&) { return true; });
 }
 
 }  // namespace

@@ -60,8 +60,7 @@ class Pattern:
     size: int
 
     def label(self):
-        layers = {"bn": "BN", "bias": "bias"}
-        return "→".join(layers.get(word, word) for word in self.name.split("_")) + f" {self.channels} @{self.size}"
+        return f"{self.name.replace('bn', 'BN').replace('_', '→')} {self.channels} @{self.size}"
 
     def part(self, batch):
         return f"{self.name} {batch} {self.channels} {self.size}"

@@ -24,9 +24,21 @@ def network(net, batch_norm):
     return pytorch_resnet.MODELS[net]()
 
 
-def layer_step(options):
-    """A step that computes one pass of one convolution, named by its part; tensors of the last part are kept."""
+def step_of_parts(make):
+    """A step that does what `make(part)` gives; that of the last part is kept, with its tensors."""
     kept = {}
+
+    def step(part):
+        if part not in kept:
+            kept.clear()
+            kept[part] = make(part)
+        kept[part]()
+
+    return step
+
+
+def layer_step(options):
+    """A step that computes one pass of one convolution, named by its part."""
 
     def make(part):
         what, *numbers = part.split()
@@ -43,14 +55,7 @@ def layer_step(options):
             g, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, mask
         )
 
-    def step(part):
-        if part not in kept:
-            kept.clear()
-            kept[part] = make(part)
-        with torch.no_grad():
-            kept[part]()
-
-    return step
+    return torch.no_grad()(step_of_parts(make))
 
 
 class Pattern(nn.Module):
@@ -71,7 +76,6 @@ class Pattern(nn.Module):
 
 def pattern_step(options):
     """A step that computes a pattern and every gradient of it, for one cotangent."""
-    kept = {}
 
     def make(part):
         name, *numbers = part.split()
@@ -89,13 +93,7 @@ def pattern_step(options):
 
         return step
 
-    def step(part):
-        if part not in kept:
-            kept.clear()
-            kept[part] = make(part)
-        kept[part]()
-
-    return step
+    return step_of_parts(make)
 
 
 def cast(options):

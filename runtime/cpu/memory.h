@@ -14,6 +14,7 @@ namespace fusejit::runtime {
 void* allocate(std::int64_t bytes);
 void deallocate(void* block) noexcept;
 
+// Memory of allocate(), given back where its owner ends.
 struct Deallocate {
   void operator()(void* block) const { deallocate(block); }
 };

@@ -1,5 +1,6 @@
-// Every constant that a chooser was tuned with, and where it was measured. Processors: Zen 4 (one 512-bit FMA a cycle),
-// Sapphire Rapids and Zen 5 (two); 2 cores each, batch 16, f32, the layers of ResNet-50 and MobileNet-v2.
+// Every constant that a chooser, of schedules or of what is stored, was tuned with, and where it was measured.
+// Processors: Zen 4 (one 512-bit FMA a cycle), Sapphire Rapids and Zen 5 (two); 2 cores each, batch 16, f32, the layers
+// of ResNet-50 and MobileNet-v2.
 #pragma once
 
 #include <cstddef>

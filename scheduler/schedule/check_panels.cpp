@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "scheduler/schedule/limits.h"
-
 namespace fusejit::scheduler {
 namespace {
 

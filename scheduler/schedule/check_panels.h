@@ -7,6 +7,9 @@
 
 namespace fusejit::scheduler {
 
+// Four-byte words of a cache line: rows of a matrix unit's panels are whole lines.
+inline constexpr std::int64_t kWordsOfLine = 16;
+
 // The first rule that is broken, as a sentence; empty: they can be built.
 std::string check_panels(const ir::Contraction& contraction, const Schedule& schedule);
 

@@ -7,6 +7,5 @@ namespace fusejit::scheduler {
 
 inline constexpr std::int64_t kMostUnrolled = 64;   // copies of a loop's body
 inline constexpr std::int64_t kMostThreads = 1024;  // of a block
-inline constexpr std::int64_t kWordsOfLine = 16;    // four-byte words of a cache line
 
 }  // namespace fusejit::scheduler

@@ -26,7 +26,7 @@ struct Power {
   Tensor operator()(const Tensor& a, const auto& b) const { return pow(a, b); }
 };
 
-// A constant of unary_row element is a number of the op, not a tensor of the trace.
+// A constant of one element is a number of the op, not a tensor of the trace.
 template <class F>
 Tensors with_numbers(const Call& c) {
   if (const std::optional<Number> b = c.number_beside(1, 0)) return {F()(c.tensor(0), *b)};

@@ -10,7 +10,7 @@
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/pack.h"
 #include "scheduler/lower/split.h"
-#include "scheduler/schedule/limits.h"
+#include "scheduler/schedule/check_panels.h"
 
 namespace fusejit::scheduler {
 

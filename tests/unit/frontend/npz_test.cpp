@@ -19,6 +19,7 @@
 #include "tests/support/mutate.h"
 #include "tests/support/nightly.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/frontend/named_array.h"
 
 namespace fusejit::io {
 namespace {
@@ -34,14 +35,6 @@ std::vector<std::byte> bytes_of(std::string_view text) {
   return {first, first + text.size()};
 }
 
-template <class T>
-NamedArray npy_array(std::string name, DType dtype, Shape shape, std::vector<T> values) {
-  NamedArray array{std::move(name), dtype, shape, {}};
-  array.bytes.resize(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
-  return array;
-}
-
 std::string npy_text(std::string_view header, std::string_view elements, int version = 1) {
   std::string text = std::string("\x93NUMPY") + static_cast<char>(version) + '\0';
   for (int i = 0; i < (version == 1 ? 2 : 4); ++i) text.push_back(static_cast<char>(header.size() >> (8 * i) & 0xff));
@@ -51,16 +44,16 @@ std::string npy_text(std::string_view header, std::string_view elements, int ver
 TEST(Npz, ReadsWhatItWrites) {
   const std::string path = scratch("round.npz");
   const std::vector<NamedArray> arrays = {
-      npy_array<float>("w", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}),
-      npy_array<double>("s", DType::f64, {}, {0.1}),
-      npy_array<std::int64_t>("empty", DType::i64, {0, 4}, {}),
-      npy_array<std::int32_t>("i", DType::i32, {1}, {-7}),
-      npy_array<std::int8_t>("i1", DType::i8, {3}, {-128, 0, 127}),
-      npy_array<std::uint8_t>("u1", DType::u8, {3}, {0, 200, 255}),
-      npy_array<std::int16_t>("i2", DType::i16, {2}, {-32768, 32767}),
-      npy_array<std::uint16_t>("h", DType::f16, {2}, {0x3c00, 1}),
-      npy_array<std::uint8_t>("b", DType::boolean, {3}, {1, 0, 1}),
-      npy_array<std::uint16_t>("x.bf16", DType::bf16, {1}, {0x3f80}),
+      array_of<float>("w", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+      array_of<double>("s", DType::f64, {}, {0.1}),
+      array_of<std::int64_t>("empty", DType::i64, {0, 4}, {}),
+      array_of<std::int32_t>("i", DType::i32, {1}, {-7}),
+      array_of<std::int8_t>("i1", DType::i8, {3}, {-128, 0, 127}),
+      array_of<std::uint8_t>("u1", DType::u8, {3}, {0, 200, 255}),
+      array_of<std::int16_t>("i2", DType::i16, {2}, {-32768, 32767}),
+      array_of<std::uint16_t>("h", DType::f16, {2}, {0x3c00, 1}),
+      array_of<std::uint8_t>("b", DType::boolean, {3}, {1, 0, 1}),
+      array_of<std::uint16_t>("x.bf16", DType::bf16, {1}, {0x3f80}),
   };
   write_npz(path, arrays);
   const std::vector<NamedArray> read = read_npz(path);
@@ -79,7 +72,7 @@ TEST(Npz, ReadsWhatItWrites) {
 
 TEST(Npz, NothingIsWrittenWhenAnArrayIsBad) {
   const std::string path = scratch("bad.npz");
-  NamedArray array = npy_array<float>("w", DType::f32, {2}, {1, 2});
+  NamedArray array = array_of<float>("w", DType::f32, {2}, {1, 2});
   const NamedArray twice[] = {array, array};
   EXPECT_THROW(write_npz(path, twice), UserError);
   array.bytes.pop_back();
@@ -93,7 +86,7 @@ TEST(Npz, NothingIsWrittenWhenAnArrayIsBad) {
 TEST(Npy, HonoursFortranOrderAndAllVersions) {
   const float columns[] = {1, 4, 2, 5, 3, 6};
   const std::string_view elements(reinterpret_cast<const char*>(columns), sizeof columns);
-  const NamedArray rows = npy_array<float>("", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const NamedArray rows = array_of<float>("", DType::f32, {2, 3}, {1, 2, 3, 4, 5, 6});
   for (int version = 1; version <= 3; ++version) {
     const std::string text =
         npy_text("{\"shape\": (2, 3), 'fortran_order': True, 'descr': '<f4'}  \n", elements, version);
@@ -168,7 +161,7 @@ std::string deflated_zip(const std::string& name, const std::string& member) {
 }
 
 TEST(Npz, ReadsDeflatedMembersWithZip64Headers) {
-  const NamedArray array = npy_array<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
+  const NamedArray array = array_of<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
   const std::string member = npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 4000);
   const std::vector<NamedArray> read = parse_npz(bytes_of(deflated_zip("x.npy", member)), "t");
   ASSERT_EQ(read.size(), 1u);
@@ -190,7 +183,7 @@ TEST(Npz, NamesInErrorsAreOnOneLine) {
 
 // What a caller does not take is not inflated: here it could not be.
 TEST(Npz, AsksBeforeItReadsElements) {
-  const NamedArray array = npy_array<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
+  const NamedArray array = array_of<float>("x", DType::f32, {1000}, std::vector<float>(1000, 2.5f));
   std::string zip =
       deflated_zip("x.npy", npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 4000));
   const std::size_t directory = zip.rfind("PK\1\2");
@@ -207,7 +200,7 @@ TEST(Npz, AsksBeforeItReadsElements) {
 
 // A directory that names one member twice would unpack to more than the file can hold.
 TEST(Npz, RefusesMembersThatOverlap) {
-  const NamedArray array = npy_array<float>("x", DType::f32, {8}, std::vector<float>(8, 1.0f));
+  const NamedArray array = array_of<float>("x", DType::f32, {8}, std::vector<float>(8, 1.0f));
   const std::string member = npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 32);
   const std::string once = deflated_zip("x.npy", member);
   const std::size_t start = once.find("PK\x01\x02"), end = once.find("PK\x05\x06");
@@ -226,7 +219,7 @@ TEST(Npz, RefusesMembersThatOverlap) {
 
 // Cut anywhere, or with any byte changed, a file is read, or refused by a UserError: nothing else may happen.
 TEST(Npz, SurvivesDamageAnywhere) {
-  const NamedArray array = npy_array<float>("x", DType::f32, {4}, {1, 2, 3, 4});
+  const NamedArray array = array_of<float>("x", DType::f32, {4}, {1, 2, 3, 4});
   const std::string member = npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), 16);
   const std::vector<std::byte> file = bytes_of(deflated_zip("x.npy", member));
   for (std::size_t length = 0; length < file.size(); ++length) {
@@ -259,11 +252,11 @@ TEST(Npz, InflatesNoMoreThanTheArrayHas) {
 // Files of NumPy and of our own, with a few edits each: the checksums of what is inside refuse most of them, so arrays
 // are damaged by themselves too.
 TEST(Npz, DamagedFilesAreArraysOrSentences) {
-  const NamedArray array = npy_array<std::int64_t>("x", DType::i64, {2, 3}, {1, 2, 3, 4, 5, 6});
+  const NamedArray array = array_of<std::int64_t>("x", DType::i64, {2, 3}, {1, 2, 3, 4, 5, 6});
   const std::string npy =
       npy_header(array) + std::string(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
   const fusejit::testing::TemporaryFolder folder;
-  write_npz(folder / "own.npz", std::vector{array, npy_array<float>("y.z", DType::f32, {3}, {1, 2, 3})});
+  write_npz(folder / "own.npz", std::vector{array, array_of<float>("y.z", DType::f32, {3}, {1, 2, 3})});
   const std::vector<std::string> zips = {
       fusejit::testing::bytes_of(folder / "own.npz"), deflated_zip("x.npy", npy),
       fusejit::testing::bytes_of(FUSEJIT_SOURCE_DIR "/tests/reference/views/gather_int32.in.npz")};

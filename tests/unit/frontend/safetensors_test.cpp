@@ -13,6 +13,7 @@
 #include "fusejit/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/unit/frontend/named_array.h"
 
 namespace fusejit::io {
 namespace {
@@ -30,14 +31,6 @@ std::string file_of(std::string_view header, std::string_view elements, std::int
   std::string file;
   for (int i = 0; i < 8; ++i) file.push_back(static_cast<char>(claimed >> (8 * i) & 0xff));
   return file.append(header).append(elements);
-}
-
-template <class T>
-NamedArray array_of(std::string name, DType dtype, Shape shape, std::vector<T> values) {
-  NamedArray array{std::move(name), dtype, shape, {}};
-  array.bytes.resize(values.size() * sizeof(T));
-  if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
-  return array;
 }
 
 std::vector<NamedArray> every_dtype() {
