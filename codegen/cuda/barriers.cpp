@@ -53,6 +53,7 @@ class Pass {
  private:
   void visit(const Block& block, State& state) {
     for (const ir::Stmt& s : block.statements) {
+      if (marks_.contains(&s)) state.clear();  // found to be needed in an earlier turn of a loop around it
       path_.emplace_back(&s, ++clock_);
       const auto tail = tails_.statements.find(&s);
       if (tail != tails_.statements.end() && tail->second == &s) begun_[&s] = clock_;

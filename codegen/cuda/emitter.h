@@ -33,7 +33,8 @@ struct KernelFacts {
   const ir::Names names;
   const LaneFacts lanes;
   const Arena arena;
-  std::vector<int> uses;  // by ValueId
+  std::vector<int> uses;         // by ValueId
+  std::vector<int> thread_dims;  // by MemId: leading dims of a register local that are the block's threads
   explicit KernelFacts(const ir::Kernel& kernel);
 };
 

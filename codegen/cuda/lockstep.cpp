@@ -8,6 +8,7 @@
 #include "codegen/cuda/emitter.h"
 #include "codegen/cuda/text.h"
 #include "ir/base/check.h"
+#include "ir/kernel/thread_dims.h"
 
 namespace fusejit::codegen::cuda {
 namespace {
@@ -166,7 +167,12 @@ void flush(Emitter& e, Segment& segment, const Tail& tail = {}) {
 }  // namespace
 
 KernelFacts::KernelFacts(const ir::Kernel& kernel)
-    : kernel(kernel), names(kernel), lanes(lane_facts(kernel)), arena(layout(kernel)), uses(kernel.values.size(), 0) {
+    : kernel(kernel),
+      names(kernel),
+      lanes(lane_facts(kernel)),
+      arena(layout(kernel)),
+      uses(kernel.values.size(), 0),
+      thread_dims(ir::thread_dims(kernel)) {
   for (const ir::Phase& phase : kernel.phases)
     for (const ir::Stmt& s : phase.body.statements) count_uses(s, uses);
 }

@@ -4,6 +4,7 @@
 #include "codegen/cuda/emitter.h"
 #include "codegen/cuda/text.h"
 #include "ir/base/check.h"
+#include "ir/kernel/thread_dims.h"
 
 namespace fusejit::codegen::cuda {
 namespace {
@@ -83,7 +84,8 @@ void emit_local(Emitter& e, const ir::LocalStmt& s) {
     return;
   }
   e.lane_rows[id] = e.vector && !e.in_lane && e.facts.lanes.memory[id];
-  const std::int64_t count = m.elements() * (e.lane_rows[id] ? e.lane_count() : 1);
+  const std::int64_t count =
+      ir::elements_of_thread(m, e.facts.thread_dims[id]) * (e.lane_rows[id] ? e.lane_count() : 1);
   const bool zero = m.has_init && m.init.bits == 0, whole = zero || count == 1;
   const std::string start = !m.has_init || !whole ? "" : fmt::format(" = {{{}}}", zero ? "" : value);
   e.out.line(fmt::format("{} {}[{}]{};", type_name(m.dtype), memory_name(e, s.memory), count, start));

@@ -263,6 +263,7 @@ class CudaChooser {
 }  // namespace
 
 std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused) {
+  if (std::optional<Schedule> shared = cuda_shared_panels(contraction, fused)) return {*std::move(shared)};
   return {CudaChooser(contraction, fused).run()};
 }
 

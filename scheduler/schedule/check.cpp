@@ -13,6 +13,7 @@
 #include "scheduler/schedule/check_winograd.h"
 #include "scheduler/schedule/limits.h"
 #include "scheduler/schedule/schedule.h"
+#include "scheduler/schedule/shared_panels.h"
 
 namespace fusejit::scheduler {
 
@@ -66,6 +67,11 @@ class Check {
       for (const auto step : {&Check::names, &Check::vector, &Check::registers})
         if (std::string broken = (this->*step)(); !broken.empty()) return broken;
       return check_winograd(c_, s_);
+    }
+    if (s_.shares_panels()) {
+      for (const auto step : {&Check::names, &Check::vector, &Check::registers})
+        if (std::string broken = (this->*step)(); !broken.empty()) return broken;
+      return check_shared_panels(c_, s_, reduces_);
     }
     for (const auto step : {&Check::names, &Check::vector, &Check::registers, &Check::pairs, &Check::panels,
                             &Check::stores, &Check::cover, &Check::order, &Check::partial_results, &Check::sums,

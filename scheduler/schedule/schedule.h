@@ -116,6 +116,8 @@ struct Schedule {
   const Extent* combinations(const std::string& dim) const;
   // Loops are bound to grids and blocks of threads.
   bool by_threads() const;
+  // Which copy operands to shared memory together (shared_panels.h).
+  bool shares_panels() const { return by_threads() && !panel_a.empty(); }
   // Register tiles times vectors.
   std::int64_t accumulators() const;
   friend bool operator==(const Schedule&, const Schedule&) = default;

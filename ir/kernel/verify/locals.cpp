@@ -1,6 +1,8 @@
 // V5: registers are indexed by constants and lanes, scratch fits and stands where it may.
+#include <algorithm>
 #include <map>
 
+#include "ir/kernel/thread_dims.h"
 #include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
@@ -25,7 +27,8 @@ class Locals {
     for (const auto& [id, local] : locals_) {
       const Memory& m = memory(id);
       if (m.kind != MemKind::register_local) continue;
-      const std::int64_t rows = local.lanes > 0 ? m.elements() / local.lanes : m.elements();
+      const std::int64_t elements = elements_of_thread(m, static_cast<int>(local.axes.size()));
+      const std::int64_t rows = local.lanes > 0 ? elements / local.lanes : elements;
       at_ = local.at;
       require(rows <= kMaxRegisters, "register local {} has {} elements, at most {} are allowed", names_.memory(id),
               rows, kMaxRegisters);
@@ -43,6 +46,8 @@ class Locals {
     Position at;
     std::size_t depth = 0;   // of its declaration in paths
     std::int64_t lanes = 0;  // > 0: the last dim is a row of lanes
+    bool is_used = false;
+    std::vector<Binding> axes = {};  // of a block's threads, that its leading dims are
   };
 
   const Memory& memory(MemId id) const { return k_.memories[static_cast<std::size_t>(id)]; }
@@ -52,7 +57,7 @@ class Locals {
   }
 
   void declare(MemId id, const Path& path) {
-    locals_[id] = {at_, path.size(), 0};
+    locals_[id] = {at_, path.size()};
     if (memory(id).kind != MemKind::scratch_local) return;
     for (const Enclosing& e : path) {
       if (!e.loop) continue;
@@ -71,13 +76,17 @@ class Locals {
     const Memory& m = memory(place.memory);
     if (m.kind != MemKind::register_local) return;
     Local& local = locals_.at(place.memory);
+    const std::vector<Binding> axes = thread_axes(place, path, local, m);
+    require(!local.is_used || axes == local.axes,
+            "register local {}: each access names the same axes of the block first, so that a thread has its own elements",
+            names_.place(place));
+    local.is_used = true, local.axes = axes;
     bool lane_row = false;
-    for (std::size_t d = 0; d < place.index.size(); ++d) {
+    for (std::size_t d = axes.size(); d < place.index.size(); ++d) {
       const Index& index = place.index[d];
       const bool last = d + 1 == place.index.size();
-      const std::vector<IndexTerm>& terms = index.terms();
-      if (last && terms.size() == 1 && terms[0].coefficient == 1 && index.constant() == 0 && !terms[0].atom.inner &&
-          terms[0].atom.kind == AtomKind::variable && declared_outside_lanes(terms[0].atom.id, path, local, m)) {
+      const std::optional<VarId> variable = only_variable(index);
+      if (last && variable && declared_outside_lanes(*variable, path, local, m)) {
         lane_row = true;
         continue;
       }
@@ -89,6 +98,22 @@ class Locals {
     }
 
     if (lane_row) local.lanes = m.dims.back();
+  }
+  // Leading dims that are variables of block loops inside of the declaration.
+  std::vector<Binding> thread_axes(const Place& place, const Path& path, const Local& local, const Memory& m) const {
+    std::vector<Binding> axes;
+    for (const Index& index : place.index) {
+      const std::optional<VarId> variable = only_variable(index);
+      const ForStmt* loop = variable ? loop_of(*variable, path) : nullptr;
+      if (!loop || !is_block_axis(loop->binding)) break;
+      const bool inside = std::any_of(path.begin() + static_cast<std::ptrdiff_t>(local.depth), path.end(),
+                                      [&](const Enclosing& e) { return e.loop == loop; });
+      require(inside && m.dims[axes.size()] == loop->high[0].constant(),
+              "register local {} has {} elements along {}, whose loop is {} threads inside of its declaration",
+              names_.place(place), m.dims[axes.size()], name(loop->binding), loop->high[0].constant());
+      axes.push_back(loop->binding);
+    }
+    return axes;
   }
   bool declared_outside_lanes(VarId variable, const Path& path, const Local& local, const Memory& m) const {
     for (std::size_t i = local.depth; i < path.size(); ++i) {

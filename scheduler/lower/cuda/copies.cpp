@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/kernel/thread_dims.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/cuda/tuning.h"
@@ -27,7 +28,7 @@ std::int64_t trips_of(const ForStmt& loop) {
 
 class Copies {
  public:
-  explicit Copies(ir::Kernel& kernel) : kernel_(kernel) {}
+  explicit Copies(ir::Kernel& kernel) : kernel_(kernel), thread_dims_(ir::thread_dims(kernel)) {}
 
   void run() {
     for (ir::Phase& phase : kernel_.phases) {
@@ -40,7 +41,7 @@ class Copies {
   void block(ir::Block& body) {
     for (ir::Stmt& s : body.statements) {
       if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) {
-        declare(memory(local->memory));
+        declare(local->memory);
       } else if (auto* loop = std::get_if<ForStmt>(&s.node)) {
         enter(*loop);
       } else if (auto* choice = std::get_if<ir::IfStmt>(&s.node)) {
@@ -49,9 +50,11 @@ class Copies {
     }
   }
 
-  void declare(const ir::Memory& m) {
+  void declare(ir::MemId id) {
+    const ir::Memory& m = memory(id);
     if (m.kind != ir::MemKind::register_local) return;
-    holds_locals_ = true, local_words_ += bytes(m.dtype, m.elements() * lanes()) / 4;
+    const std::int64_t elements = ir::elements_of_thread(m, thread_dims_[static_cast<std::size_t>(id)]);
+    holds_locals_ = true, local_words_ += bytes(m.dtype, elements * lanes()) / 4;
   }
 
   void enter(ForStmt& loop) {
@@ -177,6 +180,7 @@ class Copies {
   const ir::Memory& memory(ir::MemId id) const { return kernel_.memories[static_cast<std::size_t>(id)]; }
 
   ir::Kernel& kernel_;
+  const std::vector<int> thread_dims_;
   std::int64_t local_words_ = 0;     // of those declared so far
   bool holds_locals_ = false;        // there are some
   const ForStmt* vector_ = nullptr;  // the enclosing vector loop

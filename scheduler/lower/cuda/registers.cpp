@@ -1,5 +1,6 @@
 #include "scheduler/lower/cuda/registers.h"
 
+#include "ir/kernel/thread_dims.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/lower/cuda/tuning.h"
 
@@ -11,7 +12,7 @@ using ir::ForStmt;
 // Words of 32 bits that a thread of one phase holds over its loops.
 class Held {
  public:
-  explicit Held(const ir::Kernel& kernel) : kernel_(kernel) {}
+  explicit Held(const ir::Kernel& kernel) : kernel_(kernel), thread_dims_(ir::thread_dims(kernel)) {}
 
   int budget(const ir::Phase& phase) {
     block(phase.body, 1);
@@ -32,7 +33,9 @@ class Held {
     for (const ir::Stmt& s : body.statements) {
       if (const auto* local = std::get_if<ir::LocalStmt>(&s.node)) {
         const ir::Memory& m = memory(local->memory);
-        if (m.kind == ir::MemKind::register_local) local_words_ += bytes(m.dtype, m.elements() * lanes) / 4;
+        const int of_threads = thread_dims_[static_cast<std::size_t>(local->memory)];
+        if (m.kind == ir::MemKind::register_local)
+          local_words_ += bytes(m.dtype, ir::elements_of_thread(m, of_threads) * lanes) / 4;
       } else if (const auto* loop = std::get_if<ForStmt>(&s.node)) {
         enter(*loop, lanes);
       } else if (const auto* load = std::get_if<ir::LoadStmt>(&s.node)) {
@@ -72,6 +75,7 @@ class Held {
   }
 
   const ir::Kernel& kernel_;
+  const std::vector<int> thread_dims_;
   std::int64_t local_words_ = 0, tree_words_ = 0, loaded_words_ = 0;
   std::set<ir::MemId> buffers_;  // that are read
   std::int64_t threads_[3] = {1, 1, 1};

@@ -22,6 +22,10 @@ inline constexpr std::int64_t kEnoughOverTile = 24, kWordsOfTile = 120;
 inline constexpr std::int64_t kInFlightWords = 64, kShort = 512, kOfQuotients = 4;
 inline constexpr std::int64_t kManyTrips = 1 << 20;
 
+// Terms of a panel that a thread has at hand: 16 bytes of a row.
+inline constexpr std::int64_t kTermsAtHand = 4;
+// Cells of a panel that a thread copies without a loop, loads of all of them in flight.
+inline constexpr std::int64_t kMostCopiedCells = 8;
 // Words of all loads and of the addresses of what they read: with more of them ptxas spills to save a few registers.
 inline constexpr std::int64_t kManyAtOnce = 72;
 // Blocks of fewer threads: a multiprocessor runs out of places for blocks first, registers are saved for nothing.

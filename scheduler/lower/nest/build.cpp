@@ -6,6 +6,7 @@
 
 #include "ir/ops/geometry/window.h"
 #include "scheduler/lower/cuda/parts.h"
+#include "scheduler/lower/cuda/shared_panels.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/nest/factor.h"
 #include "scheduler/lower/nest/nest.h"
@@ -168,6 +169,8 @@ void build(GroupKernel& kernel, const std::vector<ScheduledContraction>& contrac
       all.push_back(std::make_unique<WinogradWeights>(kernel, accumulators, scheduled));
     } else if (scheduled.schedule.winograd > 0) {
       all.push_back(std::make_unique<Winograd>(kernel, accumulators, scheduled));
+    } else if (scheduled.schedule.shares_panels()) {
+      all.push_back(std::make_unique<SharedPanelLoops>(kernel, accumulators, scheduled));
     } else {
       all.push_back(std::make_unique<Nest>(kernel, accumulators, scheduled));
     }

@@ -84,6 +84,7 @@ class ContractionLoops {
   std::vector<ir::Index> partial_place(const ir::Index& part, const ir::Index& block, const ir::Index& in_block) const;
   std::vector<int> partial_dims() const;
   void combine();
+  void combine_by_threads();
 
   GroupKernel& kernel_;
   ir::KernelBuilder& builder_;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "ir/ops/geometry/window.h"
-#include "scheduler/lower/cuda/parts.h"
 #include "scheduler/lower/nest/nest.h"
 #include "scheduler/lower/nest/pack.h"
 #include "scheduler/lower/split.h"
@@ -70,35 +69,6 @@ void Nest::clear_partial_results() {
   emit_loop({Index(0)}, blocks, Binding::none, [&](Index block) {
     with(vector_, {lanes.base + block * s_.block(), s_.block(), false, 1}, [&] { over(0); });
   });
-}
-
-// A thread an element, in the order of the schedule.
-void Nest::combine_by_threads() {
-  std::vector<int> dims;
-  std::vector<std::int64_t> extents;
-  std::int64_t elements = 1;
-  for (const std::string& name : s_.combine) {
-    dims.push_back(c_.find(name));
-    extents.push_back(dim(dims.back()).extent);
-    elements *= extents.back();
-  }
-  const auto at_element = [&](const Index& element, const std::function<void()>& body) {
-    const std::vector<Index> at = cuda::decode(element, extents);
-    const std::function<void(std::size_t)> set = [&](std::size_t n) {
-      if (n == dims.size()) return body();
-      if (dims[n] == vector_) vector_at_ = at[n];
-      with(dims[n], {at[n], 1, false, 1}, [&] { set(n + 1); });
-    };
-    set(0);
-  };
-  cuda::JoiningSums joining{elements, parts(), compute_, {}, {}};
-  joining.load = [&](const Index& part, const Index& element) {
-    ir::ValueId loaded = -1;
-    at_element(element, [&] { loaded = builder_.load(partials_, partial_place(part, 0, vector_at_)); });
-    return loaded;
-  };
-  joining.done = [&](const Index& element, const Arg& sum) { at_element(element, [&] { store_results(sum); }); };
-  cuda::join_sums(kernel_, joining);
 }
 
 }  // namespace fusejit::scheduler

@@ -217,7 +217,6 @@ class Nest : public ContractionLoops {
   void results_of_task(std::size_t next);
   std::vector<ir::Index> own_partial_place(const ir::Index& j) const;
   void clear_partial_results();
-  void combine_by_threads();
 
   const ir::ContractionDim& dim(int d) const { return dims_[static_cast<std::size_t>(d)]; }
   Range& range(int d) { return ranges_[static_cast<std::size_t>(d)]; }
