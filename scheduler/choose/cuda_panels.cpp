@@ -40,7 +40,7 @@ class PanelChooser {
         std::min(vectors, fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock);
     const std::int64_t output_blocks = ir::ceil_divide(vectors, output_threads) * combinations_of(c_, groups);
     std::int64_t held = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / fused_.lanes);
-    if (fused_.sums) held -= std::min<std::int64_t>(fused_.elements_read / 2, 2);
+    if (fused_.sums) held -= std::min<std::int64_t>(fused_.elements_read * 3 / 4, 3);
     const std::int64_t all_rows = combinations_of(c_, rows);
     held = std::min(held, all_rows);
     std::int64_t row_threads = floor_power_of_two(std::max<std::int64_t>(1, tuning::kThreadsOfTiles / output_threads));
@@ -98,7 +98,7 @@ class PanelChooser {
   static std::int64_t terms_of_part(std::int64_t terms, std::int64_t blocks) {
     const std::int64_t panels = ir::ceil_divide(terms, tuning::kTermsOfPanel);
     const std::int64_t wanted =
-        std::max(ir::ceil_divide(2 * tuning::kFewBlocks, blocks), ir::ceil_divide(terms, tuning::kMostTermsOfPart));
+        std::max(ir::ceil_divide(tuning::kBlocksOfParts, blocks), ir::ceil_divide(terms, tuning::kMostTermsOfPart));
     const std::int64_t parts = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, panels / 4));
     const std::int64_t of_part = ir::ceil_divide(panels, parts);
     return of_part >= panels ? 0 : of_part * tuning::kTermsOfPanel;

@@ -266,6 +266,9 @@ inline constexpr std::int64_t kFewBlocks = 256;
 inline constexpr std::int64_t kLeastProductsOfPart = 32;
 // Panels in shared memory: terms of one, 64 bytes of each pixel, two whole sectors; of a part of a sum, a chain in f32.
 inline constexpr std::int64_t kTermsOfPanel = 16, kMostTermsOfPart = 4096;
+// Blocks that sums are cut for: three of 128 threads a multiprocessor, of which one multiplies while others copy. What
+// they leave is 16 KiB each.
+inline constexpr std::int64_t kBlocksOfParts = 384;
 // Weight gradients: channels, or taps of a depthwise one, of a thread; rows of a part, of a thread.
 inline constexpr std::int64_t kChannelsOfThread = 8;
 inline constexpr std::int64_t kTapsOfThread = 9;
