@@ -36,8 +36,9 @@ class PanelChooser {
 
     s_.vector = name(roles_.outputs), s_.lanes = static_cast<int>(fused_.lanes);
     const std::int64_t vectors = ir::ceil_divide(extent(roles_.outputs), fused_.lanes);
-    const std::int64_t output_threads =
-        std::min(vectors, fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock);
+    const std::int64_t most = fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock;
+    const bool adjoin = roles_.adjoin && !groups.empty();  // no group ends with idle lanes
+    const std::int64_t output_threads = adjoin ? divisor_up_to(vectors, most) : std::min(vectors, most);
     const std::int64_t output_blocks = ir::ceil_divide(vectors, output_threads) * combinations_of(c_, groups);
     std::int64_t held = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / fused_.lanes);
     if (fused_.sums) held -= std::min<std::int64_t>(fused_.elements_read * 3 / 4, 3);

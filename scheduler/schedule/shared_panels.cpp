@@ -36,7 +36,8 @@ class SharedCheck {
 
   std::string run() {
     for (const auto step : {&SharedCheck::lines, &SharedCheck::operands, &SharedCheck::tasks, &SharedCheck::loops,
-                            &SharedCheck::combined, &SharedCheck::threads, &SharedCheck::memory})
+                            &SharedCheck::combined, &SharedCheck::packed,
+                            &SharedCheck::idle_lanes, &SharedCheck::threads, &SharedCheck::memory})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     return "";
   }
@@ -59,6 +60,7 @@ class SharedCheck {
 
   std::string operands() {
     const int outputs = c_.find(s_.vector);
+    if (c_.terms() == 0 || c_.outputs() == 0) return "there is nothing to copy to panels";
     if (c_.a.mentions(outputs)) return fmt::format("lanes run along {}, which the first operand has too", s_.vector);
     for (int d = 0; d < static_cast<int>(c_.dims.size()); ++d) {
       const bool reduced = c_.dims[static_cast<std::size_t>(d)].reduced;
@@ -77,7 +79,7 @@ class SharedCheck {
     const std::int64_t vectors = ir::ceil_divide<std::int64_t>(c_.dim(s_.vector).extent, s_.lanes);
     std::int64_t rows_of_block = 0;
     std::vector<Binding> order;
-    form_.output_threads = vectors;
+    form_.output_threads = std::max<std::int64_t>(1, vectors);
     for (const ScheduledLoop& task : s_.tasks) {
       order.push_back(task.bound);
       const auto refused = [&] { return fmt::format("there is no place for the loop {} of tasks", str(task)); };
@@ -92,6 +94,8 @@ class SharedCheck {
       } else if (task.bound == Binding::grid_y && task.dims == std::vector{s_.vector} && task.step > 0) {
         if (task.step % s_.lanes != 0) return fmt::format("blocks of {} are no whole vectors", str(task));
         form_.output_threads = task.step / s_.lanes;
+        if (form_.output_threads > vectors)
+          return fmt::format("{} threads side by side, and {} vectors of {}", form_.output_threads, vectors, s_.vector);
       } else if (task.bound == Binding::grid_x && task.dims == rows && task.step > 0) {
         rows_of_block = task.step;
       } else if (task.bound == Binding::block_y && task.dims == rows && task.step == form_.held) {
@@ -159,6 +163,23 @@ class SharedCheck {
     std::vector<std::string> said = s_.combine;
     std::sort(wanted.begin(), wanted.end()), std::sort(said.begin(), said.end());
     return wanted == said ? "" : fmt::format("threads combine results of {}", fmt::join(wanted, "*"));
+  }
+
+  std::string packed() {
+    const std::int64_t outputs = form_.output_threads * s_.lanes;
+    if (s_.pack_b % outputs == 0) return "";
+    return fmt::format("blocks of {} packed {} are no whole blocks of {}", s_.pack_b, s_.vector, outputs);
+  }
+
+  // Of an output beyond the last it would not be provable that no other group has it.
+  std::string idle_lanes() {
+    const std::int64_t outputs = form_.output_threads * s_.lanes;
+    if (c_.dim(s_.vector).extent % outputs == 0) return "";
+    for (const int g : form_.groups)
+      if (c_.lies_behind(g, c_.find(s_.vector)))
+        return fmt::format("blocks of {} {} reach beyond the {} of a group", outputs, s_.vector,
+                           c_.dim(s_.vector).extent);
+    return "";
   }
 
   std::string threads() {

@@ -179,6 +179,13 @@ TEST(RandomSchedules, ForDevicesGiveTheNumbersOfTheGraphInterpreter) {
        }});
 }
 
+TEST(RandomSchedules, WithPanelsThatThreadsShareGiveTheNumbersOfTheGraphInterpreter) {
+  expect_right_numbers(
+      {is_nightly() ? 10000 : 300, {std::begin(kDevices), std::end(kDevices)}, [](Random& random, const Wish& of) {
+         return random_shared_panels(random, of.contraction, of.chosen);
+       }});
+}
+
 TEST(RandomSchedules, ChosenOnesGiveTheNumbersOfTheGraphInterpreter) {
   const auto chosen_one = [](Random&, const Wish& of) { return of.chosen; };
   expect_right_numbers(

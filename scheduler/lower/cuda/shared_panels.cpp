@@ -25,7 +25,13 @@ SharedPanelLoops::SharedPanelLoops(GroupKernel& kernel, Accumulators& accumulato
       form_(shared_panels(c_, s_)),
       all_rows_(combinations_of(c_, form_.rows)),
       all_terms_(combinations_of(c_, form_.terms)),
+      padded_(c_.dims),
       at_(c_.dims.size(), Index(0)) {
+  const auto pad = [this](const std::vector<int>& dims, std::int64_t all, std::int64_t block) {
+    ir::ContractionDim& outermost = padded_[static_cast<std::size_t>(dims[0])];
+    outermost.extent = ir::ceil_divide(ir::ceil_divide(all, block) * block, all / outermost.extent);
+  };
+  pad(form_.rows, all_rows_, form_.rows_of_block()), pad(form_.terms, all_terms_, form_.terms_at_once);
   const int innermost = innermost_dim(kernel.graph().value(value_a_).type());
   if (innermost < 0) return;
   const ir::DimSum& sum = c_.a.index[static_cast<std::size_t>(innermost)];
@@ -151,28 +157,32 @@ void SharedPanelLoops::set(const std::vector<int>& dims, const Index& number, co
   }
 }
 
-// The outermost of the dims is below its extent: what is inside of it are remainders.
-ir::Compare SharedPanelLoops::below(const std::vector<int>& dims, const Index& number) const {
-  std::int64_t inner = 1;
+// The outermost of the dims is below its extent: what is inside of it are remainders. `together`: so many combinations
+// from this one on are there or are not.
+ir::Compare SharedPanelLoops::below(const std::vector<int>& dims, const Index& number, std::int64_t together) const {
+  std::int64_t inner = dims.size() == 1 ? together : 1;
   for (std::size_t i = 1; i < dims.size(); ++i) inner *= contraction_dim(dims[i]).extent;
-  return compare(number / inner, CompareKind::lt, contraction_dim(dims[0]).extent);
+  return compare(number / inner, CompareKind::lt, contraction_dim(dims[0]).extent / (dims.size() == 1 ? together : 1));
 }
 
-std::vector<ir::Compare> SharedPanelLoops::is_row(const Index& row) const {
+std::vector<ir::Compare> SharedPanelLoops::is_row(const Index& row, std::int64_t together) const {
   if (all_rows_ % form_.rows_of_block() == 0) return {};
-  return {below(form_.rows, first_row_ + row)};
+  return {below(form_.rows, first_row_ + row, together)};
 }
 
-std::vector<ir::Compare> SharedPanelLoops::is_term(const Index& term) const {
+std::vector<ir::Compare> SharedPanelLoops::is_term(const Index& term, std::int64_t together) const {
   if (all_terms_ % form_.terms_at_once == 0) return {};
-  return {below(form_.terms, term)};
+  return {below(form_.terms, term, together)};
 }
 
-// The first operand's index at hand.
+// The first operand's index at hand. Of one that has a dim of rows and one of terms, each bounded by a condition of its
+// own, nothing would be proven of both.
 std::vector<ir::Compare> SharedPanelLoops::is_inside() const {
   std::vector<ir::Compare> inside;
   for (std::size_t i = 0; i < c_.a.index.size(); ++i) {
-    if (!c_.a.may_leave(static_cast<int>(i), c_.dims)) continue;
+    const ir::DimSum& sum = c_.a.index[i];
+    const bool both = sum.coefficient_of(form_.rows[0]) != 0 && sum.coefficient_of(form_.terms[0]) != 0;
+    if (!c_.a.may_leave(static_cast<int>(i), both ? padded_ : c_.dims)) continue;
     for (const ir::Compare& c : within(evaluate(c_.a.index[i]), c_.a.extents[i])) inside.push_back(c);
   }
   return inside;
@@ -208,8 +218,8 @@ void SharedPanelLoops::fill_a(const Thread& thread, const Index& first_term) {
       const Index along_rows = by_rows() ? Index(0) : lane, along_terms = by_rows() ? lane : Index(0);
       set(form_.rows, first_row_ + row, along_rows);
       set(form_.terms, first_term + term, along_terms);
-      std::vector<ir::Compare> there = is_row(row);
-      for (const ir::Compare& c : is_term(first_term + term)) there.push_back(c);
+      std::vector<ir::Compare> there = is_row(row, by_rows() ? 1 : lanes);
+      for (const ir::Compare& c : is_term(first_term + term, by_rows() ? lanes : 1)) there.push_back(c);
       for (const ir::Compare& c : is_inside()) there.push_back(c);
       const auto value = [&] {
         Expression& expression = kernel_.expression();
@@ -244,9 +254,9 @@ void SharedPanelLoops::fill_b(const Thread& thread, const Index& first_term) {
         return expression.nested([&] { return expression.value(value_b_, evaluate(c_.b.index)); });
       };
       if (packed_ < 0 && has_idle_lanes()) {  // a vector is there or is not, where none is cut
-        const std::int64_t together = outputs % s_.lanes == 0 ? s_.lanes : 1;
-        const Index first = first_output_ + output + (together == 1 ? lane : Index(0));
-        there.push_back(compare(first / together, CompareKind::lt, outputs / together));
+        const bool whole = outputs % s_.lanes == 0;
+        const Index first = first_output_ + output + (whole ? Index(0) : lane);
+        there.push_back(below({vector_}, first, whole ? s_.lanes : 1));
       }
       builder_.store(panel_b_, {term, output + lane}, packed_ >= 0 ? where(there, packed) : where(there, value));
     });

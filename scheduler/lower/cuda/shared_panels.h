@@ -39,10 +39,10 @@ class SharedPanelLoops : public ContractionLoops {
   bool by_rows() const { return terms_are_innermost_; }
   // The combination `number` of these dims from now on, and a lane further along the last.
   void set(const std::vector<int>& dims, const ir::Index& number, const ir::Index& lane = 0);
-  std::vector<ir::Compare> is_row(const ir::Index& row) const;
-  std::vector<ir::Compare> is_term(const ir::Index& term) const;
+  std::vector<ir::Compare> is_row(const ir::Index& row, std::int64_t together = 1) const;
+  std::vector<ir::Compare> is_term(const ir::Index& term, std::int64_t together = 1) const;
   std::vector<ir::Compare> is_inside() const;
-  ir::Compare below(const std::vector<int>& dims, const ir::Index& number) const;
+  ir::Compare below(const std::vector<int>& dims, const ir::Index& number, std::int64_t together) const;
   ir::Arg where(const std::vector<ir::Compare>& there, const std::function<ir::Arg()>& value);
   ir::Index row_of(const Thread& thread, const ir::Index& i) const;
   std::vector<ir::Index> place_in_a(const ir::Index& row, const ir::Index& term) const;
@@ -52,7 +52,8 @@ class SharedPanelLoops : public ContractionLoops {
 
   const SharedPanels form_;
   std::int64_t all_rows_ = 1, all_terms_ = 1;
-  bool terms_are_innermost_ = false;  // in the first operand's memory: its panel has rows of terms
+  std::vector<ir::ContractionDim> padded_;  // with whole blocks of rows, whole panels of terms
+  bool terms_are_innermost_ = false;        // in the first operand's memory: its panel has rows of terms
   bool rows_are_innermost_ = false;
   std::vector<ir::Index> at_;  // by dim
   ir::Index first_row_ = 0, first_output_ = 0, part_ = 0;

@@ -12,7 +12,7 @@ using ir::Index;
 using ir::KernelBuilder;
 
 void each_thread(KernelBuilder& builder, std::int64_t items, const std::function<void(Index)>& body) {
-  each_thread(builder, items, std::min(items, kBlock), body);
+  each_thread(builder, items, std::clamp<std::int64_t>(items, 1, kBlock), body);
 }
 
 void each_thread(KernelBuilder& builder, std::int64_t items, std::int64_t threads,

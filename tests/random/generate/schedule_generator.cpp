@@ -339,4 +339,46 @@ Schedule random_cuda_schedule(Random& random, const Contraction& c, const Schedu
   return s;
 }
 
+Schedule random_shared_panels(Random& random, const Contraction& c, const Schedule& chosen) {
+  using ir::Binding;
+  Schedule s;
+  s.vector = chosen.vector, s.lanes = chosen.lanes;
+  std::vector<std::string> rows, groups, terms, around;
+  std::int64_t all_terms = 1;
+  for (const ir::ContractionDim& dim : c.dims) {
+    if (dim.reduced) {
+      (dim.extent > 1 && random.chance(50) ? terms : around).push_back(dim.name);
+    } else if (dim.name != s.vector && dim.extent > 1) {
+      (c.b.mentions(c.find(dim.name)) ? groups : rows).push_back(dim.name);
+    }
+  }
+  if (terms.empty() && !around.empty()) terms.push_back(around.back()), around.pop_back();
+  if (rows.empty() || terms.empty()) return s;
+  random.shuffle(around);
+  for (const std::string& name : terms) all_terms *= c.dim(name).extent;
+
+  const std::int64_t held = random.from(1, 16 / s.lanes), row_threads = std::int64_t{1} << random.from(0, 3),
+                     output_threads = random.from(1, std::clamp<std::int64_t>((c.dim(s.vector).extent + s.lanes - 1) / s.lanes, 1, 8)), at_once = random.from(1, 9);
+  s.tile = {{rows, held}};
+  s.unroll = {{terms, at_once}};
+  s.panel_a = s.panel_b = terms.back();
+  if (groups.empty() && random.chance(40)) {
+    s.tasks.push_back({terms, at_once * random.from(1, 1 + all_terms / at_once / 2), 0, Binding::grid_z});
+    s.combine = rows;
+    s.combine.push_back(s.vector);
+  } else if (!groups.empty()) {
+    s.tasks.push_back({groups, 0, 0, Binding::grid_z});
+  }
+  s.tasks.push_back({{s.vector}, output_threads * s.lanes, 0, Binding::grid_y});
+  s.tasks.push_back({rows, held * row_threads, 0, Binding::grid_x});
+  const bool strided = random.chance(60);
+  if (!strided && row_threads > 1) s.tasks.push_back({rows, held, 0, Binding::block_y});
+  s.tasks.push_back({{s.vector}, 0, 0, Binding::block_x});
+  if (strided) s.inner = {{rows, 0, row_threads, Binding::block_y}, {rows}};
+  for (const std::string& name : around) s.inner.push_back({{name}});
+  s.inner.push_back({terms});
+  if (c.b.weights && random.chance(60)) s.pack_b = output_threads * s.lanes * random.from(1, 2);
+  return s;
+}
+
 }  // namespace fusejit::testing

@@ -59,5 +59,8 @@ scheduler::Schedule random_winograd(Random& random, const ir::Contraction& contr
 // The same for a device: loops over one dim or several at once, bound to axes of grid and blocks.
 scheduler::Schedule random_cuda_schedule(Random& random, const ir::Contraction& contraction,
                                          const scheduler::Schedule& chosen);
+// The same with panels that the threads of a block share.
+scheduler::Schedule random_shared_panels(Random& random, const ir::Contraction& contraction,
+                                         const scheduler::Schedule& chosen);
 
 }  // namespace fusejit::testing
