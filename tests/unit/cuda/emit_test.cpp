@@ -24,15 +24,31 @@ std::size_t count(const std::string& text, const std::string& word) {
   return n;
 }
 
-// Two texts to read; FUSEJIT_BLESS=1 writes them anew.
+// Three texts to read; FUSEJIT_BLESS=1 writes them anew.
 TEST(CudaEmit, GoldenTexts) {
-  for (const char* stem : {"bn_stats", "bias_relu_bits"}) {
+  for (const char* stem : {"bn_stats", "bias_relu_bits", "shared_panels"}) {
     const std::string file = std::string(stem) == "bn_stats" ? "c_bn_stats_cuda.kir" : fmt::format("cuda/{}.kir", stem);
     const std::string text = emit(cuda_kernel(file)).text;
     const std::string path = fmt::format("{}/tests/kernels/cuda/{}.cu", FUSEJIT_SOURCE_DIR, stem);
     if (std::getenv("FUSEJIT_BLESS") != nullptr) std::ofstream(path) << text;
     EXPECT_EQ(text, kernel_text(fmt::format("cuda/{}.cu", stem)));
   }
+}
+
+// A panel is copied when all threads have multiplied the one before, and multiplied when all have copied: two barriers
+// in the innermost loop around panels, and none in the loops around that.
+TEST(CudaEmit, ThreadsMeetTwiceAPanel) {
+  const std::string once = emit(cuda_kernel("cuda/shared_panels.kir")).text;
+  EXPECT_EQ(count(once, "__syncthreads();"), 2u) << once;
+  std::string text = kernel_text("cuda/shared_panels.kir");
+  const std::string loop = "for %c in 0..2 {";
+  text.replace(text.find(loop), loop.size(), "for %again in 0..3 { for %c in 0..2 {");
+  const std::string end = "    for %row in 0..4 block.y { for %out in 0..2 block.x { for %l in 0..4 vector { for %i";
+  text.insert(text.find(end), "}\n");
+  const std::string twice = emit(ir::parse_kernel(text)).text;
+  EXPECT_EQ(count(twice, "__syncthreads();"), 2u) << twice;
+  // A thread's own elements alone are its registers.
+  EXPECT_NE(once.find("float l0[8] = {};"), std::string::npos) << once;
 }
 
 struct Shape {

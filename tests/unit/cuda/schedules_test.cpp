@@ -27,7 +27,9 @@ Drawn draw(int anchors, std::uint64_t first_seed, const std::string& target) {
     const std::string text = testing::random_anchor(random, random.of<std::string>({"f32", "f32", "f64", "bf16"}));
     const testing::Trial trial = testing::planned(ir::parse_graph(text), Target::parse(target),
                                                   [&](const auto&, const auto& contraction, const auto& chosen) {
-                                                    return testing::random_cuda_schedule(random, contraction, chosen);
+                                                    return seed % 2 == 0
+                                                               ? testing::random_shared_panels(random, contraction, chosen)
+                                                               : testing::random_cuda_schedule(random, contraction, chosen);
                                                   });
     if (!trial.legal) continue;
     --anchors;

@@ -43,7 +43,7 @@ TEST(CudaShim, EveryKernelEqualsTheInterpreterInEveryThreadOrder) {
 TEST(CudaShim, SanitizersFindNothing) {
   std::vector<ir::Kernel> kernels;
   for (const char* file : {"cuda/bits_tail.kir", "cuda/chain.kir", "cuda/gather_rows.kir", "cuda/missing_axes.kir",
-                           "cuda/two_sums.kir", "toy/c_bn_stats_cuda.kir"})
+                           "cuda/shared_panels.kir", "cuda/two_sums.kir", "toy/c_bn_stats_cuda.kir"})
     kernels.push_back(cuda_kernel(file));
   const Sanitized outcome = run_sanitized(Shim(sources_of(kernels)), kernels);
   if (outcome.skipped) GTEST_SKIP() << outcome.said;

@@ -321,6 +321,31 @@ const VerifyCase kVerifyCases[] = {
     {"scratch_in_lanes", "V5", on_x86("for %l in 0..4 vector { local %a: f32[4] scratch store %y[%l], 1 }")},
     {"scratch_in_block", "V5",
      on_cuda("for %g in 0..1 grid.x { for %b in 0..32 block.x { local %a: f32[4] scratch store %y[%b], 1 } }")},
+    {"registers_of_threads", "",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[16,2] register for %b in 0..16 block.x { for %i in 0..2 unroll {"
+             " store %a[%b, %i], 1 } } for %b in 0..16 block.x { %v = load %a[%b, 1] : f32 store %y[%b], %v } }")},
+    {"registers_of_more_threads_than_elements", "",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[32,64] register for %b in 0..32 block.x { store %a[%b, 3], 1"
+             " %v = load %a[%b, 3] : f32 store %y[%b], %v } }")},
+    {"registers_of_another_thread", "V5",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[16] register for %b in 0..16 block.x { store %a[%b], 1 }"
+             " for %b in 0..16 block.x { %v = load %a[15 - %b] : f32 store %y[%b], %v } }")},
+    {"registers_of_threads_on_another_axis", "V5",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[4,4] register for %b in 0..4 block.y { for %c in 0..4 block.x {"
+             " store %a[%b, %c], 1 } } for %b in 0..4 block.y { for %c in 0..4 block.x { %v = load %a[%c, %b] : f32"
+             " store %y[%b*4 + %c], %v } } }")},
+    {"registers_of_threads_by_a_constant", "V5",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[16] register for %b in 0..16 block.x { store %a[%b], 1 }"
+             " for %b in 0..16 block.x { %v = load %a[0] : f32 store %y[%b], %v } }")},
+    {"registers_of_fewer_threads", "V5",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[32] register for %b in 0..16 block.x { store %a[%b], 1"
+             " store %y[%b], 1 } }")},
+    {"registers_of_threads_are_each_ones", "V1",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[2] register for %b in 0..16 block.x { store %a[1], 1"
+             " store %y[%b], 1 } }")},
+    {"registers_of_a_thread_too_many", "V5",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[16,65] register for %b in 0..16 block.x { store %a[%b, 0], 1"
+             " store %y[%b], 1 } }")},
     // V6
     {"mixed_operands", "V6",
      on_x86("%a = load %x[0] : f32 %k = load %n[0] : i32 %b = add(%a, %k) : f32 store %y[0], %b")},
