@@ -33,7 +33,8 @@ class Order {
     const std::int64_t held = combinations != nullptr ? combinations->count
                               : loop.dims.size() > 1  ? 1
                                                       : s_.held(loop.dims[0]);
-    levels_.push_back({loop.dims, loop.step > 0 ? loop.step : held, loop.stride, stage});
+    const std::int64_t step = loop.stride > 0 ? 1 : loop.step > 0 ? loop.step : held;
+    levels_.push_back({loop.dims, step, loop.stride, stage});
   }
   void add_held(const Dims& dims, int stage) { levels_.push_back({dims, 1, 0, stage}); }
 

@@ -170,6 +170,16 @@ TEST(RandomSumOrders, DecideEveryBitOnDevices) {
   report(found);
   EXPECT_GT(found.pairs, anchors);
   EXPECT_GT(found.with_other_bits, anchors / 2);
+  // Panels that threads share, among themselves and beside the others.
+  const auto either = [](Random& random, const Contraction& c, const Schedule& chosen) {
+    return random.chance(60) ? random_shared_panels(random, c, chosen) : random_cuda_schedule(random, c, chosen);
+  };
+  Found shared;
+  for (int i = 1; i <= 2 * anchors && !::testing::Test::HasFatalFailure(); ++i)
+    compare(static_cast<std::uint64_t>(i), {Target::parse("cuda:sm_90")}, either, false, shared);
+  report(shared);
+  EXPECT_GT(shared.pairs, anchors);
+  EXPECT_GT(shared.with_other_bits, anchors);
 }
 
 TEST(RandomSumOrders, DecideEveryBitOfMachineCodeOnAnyThreads) {
