@@ -1,5 +1,6 @@
-// CUDA, where an operand is computed: a block's threads copy both operands to shared memory, panel by panel, so that
-// each element is computed once a block, and multiply from there (scheduler/schedule/shared_panels.h).
+// CUDA without a library: a block's threads copy both operands to shared memory, panel by panel, and multiply from there
+// (scheduler/schedule/shared_panels.h). What is computed is computed once a block then; what is in memory is read in large
+// pieces, and by a fraction of the instructions that reading it for each tile takes.
 #include <algorithm>
 #include <functional>
 
@@ -35,29 +36,19 @@ class PanelChooser {
     if (terms.empty()) return std::nullopt;
 
     s_.vector = name(roles_.outputs), s_.lanes = static_cast<int>(fused_.lanes);
-    const std::int64_t vectors = ir::ceil_divide(extent(roles_.outputs), fused_.lanes);
-    const std::int64_t most = fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock;
-    const bool adjoin = roles_.adjoin && !groups.empty();  // no group ends with idle lanes
-    const std::int64_t output_threads = adjoin ? divisor_up_to(vectors, most) : std::min(vectors, most);
-    const std::int64_t output_blocks = ir::ceil_divide(vectors, output_threads) * combinations_of(c_, groups);
-    std::int64_t held = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / fused_.lanes);
-    if (fused_.sums) held -= std::min<std::int64_t>(fused_.elements_read * 3 / 4, 3);
-    const std::int64_t all_rows = combinations_of(c_, rows);
-    held = std::min(held, all_rows);
-    std::int64_t row_threads = floor_power_of_two(std::max<std::int64_t>(1, tuning::kThreadsOfTiles / output_threads));
-    const auto row_blocks = [&] { return ir::ceil_divide(all_rows, held * row_threads); };
-    while (row_threads > 1 && held * (row_threads / 2) >= all_rows) row_threads /= 2;
-    if (!of_weights)
-      while (row_threads > 2 && row_blocks() * output_blocks < tuning::kFewBlocks) row_threads /= 2;
+    // A group ends with no idle lanes.
+    const Block block = block_of(combinations_of(c_, rows), combinations_of(c_, groups), roles_.adjoin && !groups.empty());
+    const std::int64_t held = block.held, row_threads = block.row_threads;
+    s_.vectors = block.vectors;
+    const std::int64_t outputs = block.output_threads * s_.block();
 
     const std::int64_t at_once = std::min(combinations_of(c_, terms), tuning::kTermsOfPanel);
     s_.tile = {{names(rows), held}};
     s_.unroll = {{names(terms), at_once}};
-    const std::int64_t part = of_weights ? terms_of_part(combinations_of(c_, terms), row_blocks() * output_blocks) : 0;
+    const std::int64_t part = of_weights ? terms_of_part(combinations_of(c_, terms), block.blocks) : 0;
     if (part > 0) s_.tasks.push_back({names(terms), part, 0, ir::Binding::grid_z});
     if (!groups.empty()) s_.tasks.push_back({names(groups), 0, 0, ir::Binding::grid_z});
-    if (vectors > output_threads)
-      s_.tasks.push_back({{s_.vector}, output_threads * fused_.lanes, 0, ir::Binding::grid_y});
+    if (extent(roles_.outputs) > outputs) s_.tasks.push_back({{s_.vector}, outputs, 0, ir::Binding::grid_y});
     s_.tasks.push_back({names(rows), held * row_threads, 0, ir::Binding::grid_x});
     // Rows of pixels whose channels lie side by side are read from different banks if they are neighbours; weights'
     // channels lie side by side themselves.
@@ -75,7 +66,7 @@ class PanelChooser {
       s_.combine = names(rows);
       s_.combine.push_back(s_.vector);
     }
-    if (c_.b.weights && !fused_.computes_b && !fused_.b_lies_by_outputs) s_.pack_b = output_threads * fused_.lanes;
+    if (c_.b.weights && !fused_.computes_b && !fused_.b_lies_by_outputs) s_.pack_b = outputs;
     s_.registers = tuning::kRegistersOfTile;
     if (!check_shared_panels(c_, s_, fused_.sums).empty()) return std::nullopt;
     return s_;
@@ -95,6 +86,43 @@ class PanelChooser {
     return kept;
   }
 
+  // What threads compute together. The more of it, the less is copied for each product; but multiprocessors should not be
+  // idle.
+  struct Block {
+    std::int64_t held = 1, row_threads = 1, output_threads = 1;
+    int vectors = 1;
+    std::int64_t blocks = 1;  // in all
+  };
+  Block block_of(std::int64_t rows, std::int64_t groups, bool whole_groups) const {
+    std::int64_t held = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / fused_.lanes);
+    // Loads of an epilogue are all in flight, beside its sums.
+    if (fused_.sums) held -= std::min<std::int64_t>(fused_.elements_read * 3 / 4, 3);
+    held = std::min(held, rows);
+    const std::int64_t all = ir::ceil_divide(extent(roles_.outputs), fused_.lanes);
+    const std::int64_t most = fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock;
+    const std::int64_t output_threads = whole_groups ? divisor_up_to(all, most) : std::min(all, most);
+    const std::int64_t of_tiles = floor_power_of_two(std::max<std::int64_t>(1, tuning::kThreadsOfTiles / output_threads));
+    const auto block = [&](std::int64_t row_threads, int vectors) {
+      // Of two vectors and a sum's state in f64 ptxas spilled for the eighth row.
+      const std::int64_t of_thread = fused_.sums && vectors > 1 ? std::min<std::int64_t>(held, 7) : held;
+      const std::int64_t blocks = ir::ceil_divide(rows, of_thread * row_threads) *
+                                  ir::ceil_divide(all, output_threads * vectors) * groups;
+      return Block{of_thread, row_threads, output_threads, vectors, blocks};
+    };
+    // Nor for two vectors beside sums of what an epilogue reads.
+    for (const int vectors : {2, 1}) {
+      if (vectors > 1 && fused_.sums && fused_.elements_read > 0) continue;
+      const Block large = block(2 * of_tiles, vectors);
+      const bool fills = all % (output_threads * vectors) == 0 && rows >= large.held * large.row_threads;
+      if (fills && large.blocks >= tuning::kFewBlocks) return large;
+    }
+    std::int64_t row_threads = of_tiles;
+    while (row_threads > 1 && held * (row_threads / 2) >= rows) row_threads /= 2;
+    const bool cut = !c_.b.weights;  // sums are, where blocks are few
+    while (!cut && row_threads > 2 && block(row_threads, 1).blocks < tuning::kFewBlocks) row_threads /= 2;
+    return block(row_threads, 1);
+  }
+
   // Whole panels, in as many parts as keep the device busy, and no chain of f32 sums longer than is good; 0: no part.
   static std::int64_t terms_of_part(std::int64_t terms, std::int64_t blocks) {
     const std::int64_t panels = ir::ceil_divide(terms, tuning::kTermsOfPanel);
@@ -111,11 +139,26 @@ class PanelChooser {
   Schedule s_;
 };
 
+// Operands that could be read where they are: whole panels, as many threads as a device has room for, and wide accesses.
+bool is_worth_copying(const ir::Contraction& c, const Schedule& s) {
+  const SharedPanels form = shared_panels(c, s);
+  const std::int64_t row_blocks = ir::ceil_divide(combinations_of(c, form.rows), form.rows_of_block());
+  const std::int64_t outputs = c.dim(s.vector).extent, together = form.output_threads * s.block();
+  const std::int64_t parts =
+      form.terms_of_part == 0 ? 1 : ir::ceil_divide(combinations_of(c, form.terms), form.terms_of_part);
+  const std::int64_t blocks =
+      row_blocks * ir::ceil_divide(outputs, together) * parts * combinations_of(c, form.groups);
+  return s.lanes > 1 && form.terms_at_once == tuning::kTermsOfPanel && blocks >= tuning::kFewBlocks &&
+         form.row_threads * form.output_threads >= tuning::kThreadsOfTiles;
+}
+
 }  // namespace
 
 std::optional<Schedule> cuda_shared_panels(const ir::Contraction& contraction, const FusedWork& fused) {
-  if (fused.library || !(fused.computes_a || fused.computes_b)) return std::nullopt;
-  return PanelChooser(contraction, fused).run();
+  if (fused.library) return std::nullopt;
+  std::optional<Schedule> chosen = PanelChooser(contraction, fused).run();
+  if (fused.computes_a || fused.computes_b || !chosen) return chosen;
+  return is_worth_copying(contraction, *chosen) ? chosen : std::nullopt;
 }
 
 }  // namespace fusejit::scheduler

@@ -76,7 +76,7 @@ class SharedCheck {
 
   std::string tasks() {
     const std::vector<std::string> rows = names_of(c_, form_.rows), groups = names_of(c_, form_.groups);
-    const std::int64_t vectors = ir::ceil_divide<std::int64_t>(c_.dim(s_.vector).extent, s_.lanes);
+    const std::int64_t vectors = ir::ceil_divide<std::int64_t>(c_.dim(s_.vector).extent, s_.block());
     std::int64_t rows_of_block = 0;
     std::vector<Binding> order;
     form_.output_threads = std::max<std::int64_t>(1, vectors);
@@ -92,10 +92,11 @@ class SharedCheck {
       } else if (task.bound == Binding::grid_z && task.dims == groups && task.step == 0) {
         has_groups_ = true;
       } else if (task.bound == Binding::grid_y && task.dims == std::vector{s_.vector} && task.step > 0) {
-        if (task.step % s_.lanes != 0) return fmt::format("blocks of {} are no whole vectors", str(task));
-        form_.output_threads = task.step / s_.lanes;
+        if (task.step % s_.block() != 0) return fmt::format("blocks of {} are no whole vectors", str(task));
+        form_.output_threads = task.step / s_.block();
         if (form_.output_threads > vectors)
-          return fmt::format("{} threads side by side, and {} vectors of {}", form_.output_threads, vectors, s_.vector);
+          return fmt::format("{} threads side by side, of which {} would do for {}", form_.output_threads, vectors,
+                             s_.vector);
       } else if (task.bound == Binding::grid_x && task.dims == rows && task.step > 0) {
         rows_of_block = task.step;
       } else if (task.bound == Binding::block_y && task.dims == rows && task.step == form_.held) {
@@ -166,14 +167,14 @@ class SharedCheck {
   }
 
   std::string packed() {
-    const std::int64_t outputs = form_.output_threads * s_.lanes;
+    const std::int64_t outputs = form_.output_threads * s_.block();
     if (s_.pack_b % outputs == 0) return "";
     return fmt::format("blocks of {} packed {} are no whole blocks of {}", s_.pack_b, s_.vector, outputs);
   }
 
   // Of an output beyond the last it would not be provable that no other group has it.
   std::string idle_lanes() {
-    const std::int64_t outputs = form_.output_threads * s_.lanes;
+    const std::int64_t outputs = form_.output_threads * s_.block();
     if (c_.dim(s_.vector).extent % outputs == 0) return "";
     for (const int g : form_.groups)
       if (c_.lies_behind(g, c_.find(s_.vector)))
@@ -197,10 +198,10 @@ class SharedCheck {
     constexpr std::int64_t kWidest = 8;  // bytes of a factor
     const std::int64_t rows = form_.rows_of_block(), terms = form_.terms_at_once;
     const std::int64_t a = std::max(rows * pitch_of_panel(terms, kWidest), terms * rows),
-                       b = terms * form_.output_threads * s_.lanes;
+                       b = terms * form_.output_threads * s_.block();
     if ((a + b) * kWidest <= kMostBytes) return "";
     return fmt::format("panels of {} rows and {} outputs, {} terms each, are more than {} bytes", rows,
-                       form_.output_threads * s_.lanes, terms, kMostBytes);
+                       form_.output_threads * s_.block(), terms, kMostBytes);
   }
 
   std::vector<int> without_ones(const std::vector<int>& dims) const {

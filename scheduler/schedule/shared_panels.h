@@ -2,7 +2,7 @@
 // together. A schedule that binds loops to threads and has panels is of this form:
 //
 //   schedule {
-//     vector k 4 x 1
+//     vector k 4 x 1                                   x 2: vectors that lie as far apart as threads are many
 //     tile n*p*q 8                                     rows that a thread holds, of all combinations of these
 //     unroll c 16                                      terms that a panel has at a time
 //     registers 128
@@ -28,7 +28,7 @@ struct SharedPanels {
   std::vector<int> around;       // reduced dims of loops around the panels, outermost first
   std::vector<int> groups;       // parallel dims of the second operand beside the outputs
   std::int64_t held = 1;         // rows of a thread
-  std::int64_t row_threads = 1, output_threads = 1;
+  std::int64_t row_threads = 1, output_threads = 1;  // of a thread's vectors each is output_threads vectors behind the last
   std::int64_t terms_at_once = 1;
   std::int64_t terms_of_part = 0;  // 0: no sum is cut
   bool strided = false;            // a thread's rows are row_threads apart

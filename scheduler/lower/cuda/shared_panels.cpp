@@ -96,6 +96,7 @@ void SharedPanelLoops::tile() {
   if (form_.row_threads > 1) dims.push_back(form_.row_threads);
   if (form_.output_threads > 1) dims.push_back(form_.output_threads);
   dims.push_back(form_.held);
+  if (s_.vectors > 1) dims.push_back(s_.vectors);
   if (s_.lanes > 1) dims.push_back(s_.lanes);
   sums_ = builder_.local(MemKind::register_local, compute_, dims, 0);
   const std::int64_t rows = form_.rows_of_block(), terms = form_.terms_at_once;
@@ -103,7 +104,8 @@ void SharedPanelLoops::tile() {
                             by_rows() ? std::vector{rows, pitch_of_panel(terms, bytes(compute_))} : std::vector{terms, rows});
   panel_b_ = builder_.local(MemKind::scratch_local, compute_, {terms, outputs_of_block()});
   over_terms(0);
-  work_.empty() ? finish() : finish_with_sums();
+  if (work_.empty()) return finish();
+  for (std::int64_t j = 0; j < s_.vectors; ++j) finish_with_sums(Index(j));
 }
 
 void SharedPanelLoops::over_terms(std::size_t around) {
@@ -231,7 +233,7 @@ void SharedPanelLoops::fill_a(const Thread& thread, const Index& first_term) {
 }
 
 void SharedPanelLoops::fill_b(const Thread& thread, const Index& first_term) {
-  const std::int64_t terms = form_.terms_at_once, fast = form_.output_threads;
+  const std::int64_t terms = form_.terms_at_once, fast = form_.output_threads * s_.vectors;
   const std::int64_t outputs = contraction_dim(vector_).extent;
   each_cell(thread, terms * fast, [&](const Index& cell) {
     const Index output = cell % fast * s_.lanes, term = cell / fast;
@@ -267,30 +269,36 @@ Index SharedPanelLoops::row_of(const Thread& thread, const Index& i) const {
   return form_.strided ? i * form_.row_threads + thread.row : thread.row * form_.held + i;
 }
 
-std::vector<Index> SharedPanelLoops::accumulator(const Thread& thread, const Index& i, const Index& lane) const {
+std::vector<Index> SharedPanelLoops::accumulator(const Thread& thread, const Index& i, const Index& j,
+                                                 const Index& lane) const {
   std::vector<Index> place;
   if (form_.row_threads > 1) place.push_back(thread.row);
   if (form_.output_threads > 1) place.push_back(thread.output);
   place.push_back(i);
+  if (s_.vectors > 1) place.push_back(j);
   if (s_.lanes > 1) place.push_back(lane);
   return place;
 }
 
 // So many terms of the second operand at hand, then row by row: what a row has of them lies side by side.
 void SharedPanelLoops::multiply(const Thread& thread) {
-  const std::int64_t terms = form_.terms_at_once, at_once = divisor_up_to(terms, cuda::kTermsAtHand);
+  const std::int64_t terms = form_.terms_at_once, at_once = divisor_up_to(terms, cuda::kVectorsAtHand / s_.vectors);
   cuda::each_lane(builder_, s_.lanes, [&](Index lane) {
     serial(builder_, terms / at_once, [&](const Index& turn) {
-      const ir::MemId b = builder_.local(MemKind::register_local, compute_, {at_once});
+      const ir::MemId b = builder_.local(MemKind::register_local, compute_, {at_once, s_.vectors});
       unrolled(builder_, at_once, [&](const Index& t) {
-        builder_.store(b, {t}, builder_.load(panel_b_, {turn * at_once + t, thread.output * s_.lanes + lane}));
+        unrolled(builder_, s_.vectors, [&](const Index& j) {
+          builder_.store(b, {t, j}, builder_.load(panel_b_, {turn * at_once + t, output_of(thread, j, lane)}));
+        });
       });
       unrolled(builder_, form_.held, [&](const Index& i) {
         unrolled(builder_, at_once, [&](const Index& t) {
           const Arg x = builder_.load(panel_a_, place_in_a(row_of(thread, i), turn * at_once + t));
-          const std::vector<Index> place = accumulator(thread, i, lane);
-          const Arg y = builder_.load(b, {t}), sum = builder_.load(sums_, place);
-          builder_.store(sums_, place, kernel_.multiply_add(x, y, sum, compute_));
+          unrolled(builder_, s_.vectors, [&](const Index& j) {
+            const std::vector<Index> place = accumulator(thread, i, j, lane);
+            const Arg y = builder_.load(b, {t, j}), sum = builder_.load(sums_, place);
+            builder_.store(sums_, place, kernel_.multiply_add(x, y, sum, compute_));
+          });
         });
       });
     });
@@ -305,19 +313,22 @@ void SharedPanelLoops::at_row(const Thread& thread, const Index& i, const std::f
   there.empty() ? body() : builder_.when(there, body);
 }
 
-Index SharedPanelLoops::output_of(const Thread& thread, const Index& lane) const {
-  return first_output_ + thread.output * s_.lanes + lane;
+// Threads side by side have vectors side by side.
+Index SharedPanelLoops::output_of(const Thread& thread, const Index& j, const Index& lane) const {
+  return (j * form_.output_threads + thread.output) * s_.lanes + lane;
 }
 
 void SharedPanelLoops::finish() {
   each_thread([&](const Thread& thread) {
     cuda::each_lane(builder_, s_.lanes, [&](Index lane) {
-      vector_at_ = output_of(thread, lane);
       unrolled(builder_, form_.held, [&](const Index& i) {
-        at_row(thread, i, [&] {
-          const auto sum = [&] { return Arg(builder_.load(sums_, accumulator(thread, i, lane))); };
-          if (s_.combine.empty()) return finish_result(sum, 0);
-          builder_.store(partials_, partial_place(part_, 0, vector_at_), sum());
+        unrolled(builder_, s_.vectors, [&](const Index& j) {
+          vector_at_ = first_output_ + output_of(thread, j, lane);
+          at_row(thread, i, [&] {
+            const auto sum = [&] { return Arg(builder_.load(sums_, accumulator(thread, i, j, lane))); };
+            if (s_.combine.empty()) return finish_result(sum, 0);
+            builder_.store(partials_, partial_place(part_, 0, vector_at_), sum());
+          });
         });
       });
     });
@@ -325,14 +336,14 @@ void SharedPanelLoops::finish() {
 }
 
 // Threads of one vector of outputs meet in a tree.
-void SharedPanelLoops::finish_with_sums() {
+void SharedPanelLoops::finish_with_sums(const Index& j) {
   cuda::along(builder_, form_.output_threads, Binding::block_x, [&](Index output) {
     cuda::each_lane(builder_, s_.lanes, [&](Index lane) {
-      vector_at_ = output_of({0, output}, lane);
+      vector_at_ = first_output_ + output_of({0, output}, j, lane);
       const auto state = [&](const Index& row_thread) {
         const Thread thread{row_thread, output};
         const auto sum = [&](const Index& i) {
-          return [this, thread, i, lane] { return Arg(builder_.load(sums_, accumulator(thread, i, lane))); };
+          return [this, thread, i, j, lane] { return Arg(builder_.load(sums_, accumulator(thread, i, j, lane))); };
         };
         state_ = accumulators_.open(1);
         at_row(thread, 0, [&] { at_result(sum(0), [&] { accumulators_.set_shifts(state_, 0); }); });

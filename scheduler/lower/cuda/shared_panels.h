@@ -33,7 +33,7 @@ class SharedPanelLoops : public ContractionLoops {
   void multiply(const Thread& thread);
   void at_row(const Thread& thread, const ir::Index& i, const std::function<void()>& body);
   void finish();
-  void finish_with_sums();
+  void finish_with_sums(const ir::Index& j);
 
   std::int64_t lanes_of_a() const;
   bool by_rows() const { return terms_are_innermost_; }
@@ -46,9 +46,11 @@ class SharedPanelLoops : public ContractionLoops {
   ir::Arg where(const std::vector<ir::Compare>& there, const std::function<ir::Arg()>& value);
   ir::Index row_of(const Thread& thread, const ir::Index& i) const;
   std::vector<ir::Index> place_in_a(const ir::Index& row, const ir::Index& term) const;
-  std::vector<ir::Index> accumulator(const Thread& thread, const ir::Index& i, const ir::Index& lane) const;
-  ir::Index output_of(const Thread& thread, const ir::Index& lane) const;
-  std::int64_t outputs_of_block() const { return form_.output_threads * s_.lanes; }
+  std::vector<ir::Index> accumulator(const Thread& thread, const ir::Index& i, const ir::Index& j,
+                                     const ir::Index& lane) const;
+  // Of vector j of a thread, in its block.
+  ir::Index output_of(const Thread& thread, const ir::Index& j, const ir::Index& lane) const;
+  std::int64_t outputs_of_block() const { return form_.output_threads * s_.block(); }
 
   const SharedPanels form_;
   std::int64_t all_rows_ = 1, all_terms_ = 1;

@@ -342,7 +342,7 @@ Schedule random_cuda_schedule(Random& random, const Contraction& c, const Schedu
 Schedule random_shared_panels(Random& random, const Contraction& c, const Schedule& chosen) {
   using ir::Binding;
   Schedule s;
-  s.vector = chosen.vector, s.lanes = chosen.lanes;
+  s.vector = chosen.vector, s.lanes = chosen.lanes, s.vectors = random.chance(30) ? 2 : 1;
   std::vector<std::string> rows, groups, terms, around;
   std::int64_t all_terms = 1;
   for (const ir::ContractionDim& dim : c.dims) {
@@ -357,8 +357,8 @@ Schedule random_shared_panels(Random& random, const Contraction& c, const Schedu
   random.shuffle(around);
   for (const std::string& name : terms) all_terms *= c.dim(name).extent;
 
-  const std::int64_t held = random.from(1, 16 / s.lanes), row_threads = std::int64_t{1} << random.from(0, 3),
-                     output_threads = random.from(1, std::clamp<std::int64_t>((c.dim(s.vector).extent + s.lanes - 1) / s.lanes, 1, 8)), at_once = random.from(1, 9);
+  const std::int64_t held = random.from(1, 16 / s.block()), row_threads = std::int64_t{1} << random.from(0, 3),
+                     output_threads = random.from(1, std::clamp<std::int64_t>((c.dim(s.vector).extent + s.block() - 1) / s.block(), 1, 8)), at_once = random.from(1, 9);
   s.tile = {{rows, held}};
   s.unroll = {{terms, at_once}};
   s.panel_a = s.panel_b = terms.back();
@@ -369,7 +369,7 @@ Schedule random_shared_panels(Random& random, const Contraction& c, const Schedu
   } else if (!groups.empty()) {
     s.tasks.push_back({groups, 0, 0, Binding::grid_z});
   }
-  s.tasks.push_back({{s.vector}, output_threads * s.lanes, 0, Binding::grid_y});
+  s.tasks.push_back({{s.vector}, output_threads * s.block(), 0, Binding::grid_y});
   s.tasks.push_back({rows, held * row_threads, 0, Binding::grid_x});
   const bool strided = random.chance(60);
   if (!strided && row_threads > 1) s.tasks.push_back({rows, held, 0, Binding::block_y});
@@ -377,7 +377,7 @@ Schedule random_shared_panels(Random& random, const Contraction& c, const Schedu
   if (strided) s.inner = {{rows, 0, row_threads, Binding::block_y}, {rows}};
   for (const std::string& name : around) s.inner.push_back({{name}});
   s.inner.push_back({terms});
-  if (c.b.weights && random.chance(60)) s.pack_b = output_threads * s.lanes * random.from(1, 2);
+  if (c.b.weights && random.chance(60)) s.pack_b = output_threads * s.block() * random.from(1, 2);
   return s;
 }
 

@@ -82,7 +82,7 @@ TEST(SharedPanels, SayWhichRuleIsBroken) {
   EXPECT_EQ(broken(rows, "task grid.y k/62, grid.x n*p*q/64, block.x k ", inner, panels),
             "blocks of k/62 are no whole vectors");
   EXPECT_EQ(broken(rows, "task grid.y k/128, grid.x n*p*q/64, block.x k ", inner, panels),
-            "32 threads side by side, and 24 vectors of k");
+            "32 threads side by side, of which 24 would do for k");
   EXPECT_EQ(broken(rows, "task grid.y k/64, grid.x n*p*q/56, block.x k ", inner, panels),
             "8 threads of 8 rows each are not the 56 of a block");
   EXPECT_EQ(broken(rows, tasks, "inner block.y n*p*q stride 8, n*p*q, r, c ", panels), "no loop is over s");
@@ -132,7 +132,7 @@ std::string chosen(const ir::Contraction& of, const FusedWork& fused) {
   return print(candidates(of, kDevice, fused).front());
 }
 
-TEST(SharedPanels, AreChosenWhereAnOperandIsComputed) {
+TEST(SharedPanels, AreChosenForWhatIsComputedAndForWhatKeepsADeviceBusy) {
   FusedWork fused{.computes_a = true, .lanes = 4};
   EXPECT_EQ(chosen(kForward, fused),
             "schedule { vector k 4 x 1 tile n*p*q 8 unroll c 16 registers 128 task grid.y k/64, grid.x n*p*q/16, "
@@ -144,8 +144,15 @@ TEST(SharedPanels, AreChosenWhereAnOperandIsComputed) {
   // Beside sums of an epilogue that reads four arrays a thread holds fewer rows: ptxas spilled.
   fused.sums = true, fused.elements_read = 4;
   EXPECT_NE(chosen(kForward, fused).find("tile n*p*q 5 "), std::string::npos) << chosen(kForward, fused);
-  // Operands in memory are read where they are, and a library's call reads its own.
+  // Operands in memory are copied where that keeps a device busy; a library's call reads its own.
   EXPECT_EQ(chosen(kForward, {.lanes = 4}).find("panel"), std::string::npos);
+  const ir::Contraction large = ir::contractions_of(
+      *ir::parse_graph("graph @g(%x: f32[16,64,56,56]:nhwc, %w: f32[256,64,1,1]:nhwc) {\n  %0 = conv2d(%x, %w) : "
+                       "f32[16,256,56,56]:nhwc\n  return %0\n}")
+           .results()[0])[0];
+  EXPECT_EQ(chosen(large, {.lanes = 4}),
+            "schedule { vector k 4 x 2 tile n*p*q 8 unroll c 16 registers 128 task grid.y k/128, grid.x n*p*q/128, "
+            "block.x k inner block.y n*p*q stride 16, n*p*q, c panel a c, b c pack b 128 }");
   EXPECT_EQ(chosen(kForward, {.computes_a = true, .lanes = 4, .library = true}).find("panel"), std::string::npos);
 }
 
