@@ -115,7 +115,8 @@ Index flatten(const Emitter& e, const ir::Place& place) {
   const auto memory = static_cast<std::size_t>(place.memory);
   const std::vector<std::int64_t>& dims = e.kernel.memories[memory].dims;
   Index flat;
-  for (auto d = static_cast<std::size_t>(e.facts.thread_dims[memory]); d < dims.size(); ++d) flat = flat * dims[d] + place.index[d];
+  for (auto d = static_cast<std::size_t>(e.facts.thread_dims[memory]); d < dims.size(); ++d)
+    flat = flat * dims[d] + place.index[d];
   return flat.simplify(e.ranges);
 }
 

@@ -4,7 +4,7 @@
 #include "codegen/cuda/emitter.h"
 #include "codegen/cuda/text.h"
 #include "ir/base/check.h"
-#include "ir/kernel/thread_dims.h"
+#include "ir/kernel/verify/thread_dims.h"
 
 namespace fusejit::codegen::cuda {
 namespace {

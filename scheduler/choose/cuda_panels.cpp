@@ -1,6 +1,6 @@
-// CUDA without a library: a block's threads copy both operands to shared memory, panel by panel, and multiply from there
-// (scheduler/schedule/shared_panels.h). What is computed is computed once a block then; what is in memory is read in large
-// pieces, and by a fraction of the instructions that reading it for each tile takes.
+// CUDA without a library: a block's threads copy both operands to shared memory, panel by panel, and multiply from
+// there (scheduler/schedule/shared_panels.h). What is computed is computed once a block then; what is in memory is read
+// in large pieces, and by a fraction of the instructions that reading it for each tile takes.
 #include <algorithm>
 #include <functional>
 
@@ -37,7 +37,8 @@ class PanelChooser {
 
     s_.vector = name(roles_.outputs), s_.lanes = static_cast<int>(fused_.lanes);
     // A group ends with no idle lanes.
-    const Block block = block_of(combinations_of(c_, rows), combinations_of(c_, groups), roles_.adjoin && !groups.empty());
+    const Block block =
+        block_of(combinations_of(c_, rows), combinations_of(c_, groups), roles_.adjoin && !groups.empty());
     const std::int64_t held = block.held, row_threads = block.row_threads;
     s_.vectors = block.vectors;
     const std::int64_t outputs = block.output_threads * s_.block();
@@ -67,7 +68,7 @@ class PanelChooser {
       s_.combine.push_back(s_.vector);
     }
     if (c_.b.weights && !fused_.computes_b && !fused_.b_lies_by_outputs) s_.pack_b = outputs;
-    s_.registers = tuning::kRegistersOfTile;
+    s_.registers = is_f64() ? tuning::kRegistersOfWideFunctions : tuning::kRegistersOfTile;
     if (!check_shared_panels(c_, s_, fused_.sums).empty()) return std::nullopt;
     return s_;
   }
@@ -86,8 +87,10 @@ class PanelChooser {
     return kept;
   }
 
-  // What threads compute together. The more of it, the less is copied for each product; but multiprocessors should not be
-  // idle.
+  bool is_f64() const { return fused_.compute == DType::f64; }
+
+  // What threads compute together. The more of it, the less is copied for each product; but multiprocessors should not
+  // be idle.
   struct Block {
     std::int64_t held = 1, row_threads = 1, output_threads = 1;
     int vectors = 1;
@@ -101,17 +104,18 @@ class PanelChooser {
     const std::int64_t all = ir::ceil_divide(extent(roles_.outputs), fused_.lanes);
     const std::int64_t most = fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock;
     const std::int64_t output_threads = whole_groups ? divisor_up_to(all, most) : std::min(all, most);
-    const std::int64_t of_tiles = floor_power_of_two(std::max<std::int64_t>(1, tuning::kThreadsOfTiles / output_threads));
+    const std::int64_t of_tiles =
+        floor_power_of_two(std::max<std::int64_t>(1, tuning::kThreadsOfTiles / output_threads));
     const auto block = [&](std::int64_t row_threads, int vectors) {
       // Of two vectors and a sum's state in f64 ptxas spilled for the eighth row.
       const std::int64_t of_thread = fused_.sums && vectors > 1 ? std::min<std::int64_t>(held, 7) : held;
-      const std::int64_t blocks = ir::ceil_divide(rows, of_thread * row_threads) *
-                                  ir::ceil_divide(all, output_threads * vectors) * groups;
+      const std::int64_t blocks =
+          ir::ceil_divide(rows, of_thread * row_threads) * ir::ceil_divide(all, output_threads * vectors) * groups;
       return Block{of_thread, row_threads, output_threads, vectors, blocks};
     };
     // Nor for two vectors beside sums of what an epilogue reads.
     for (const int vectors : {2, 1}) {
-      if (vectors > 1 && fused_.sums && fused_.elements_read > 0) continue;
+      if (vectors > 1 && (is_f64() || (fused_.sums && fused_.elements_read > 0))) continue;
       const Block large = block(2 * of_tiles, vectors);
       const bool fills = all % (output_threads * vectors) == 0 && rows >= large.held * large.row_threads;
       if (fills && large.blocks >= tuning::kFewBlocks) return large;
@@ -139,15 +143,15 @@ class PanelChooser {
   Schedule s_;
 };
 
-// Operands that could be read where they are: whole panels, as many threads as a device has room for, and wide accesses.
+// Operands that could be read where they are: whole panels, as many threads as a device has room for, and wide
+// accesses.
 bool is_worth_copying(const ir::Contraction& c, const Schedule& s) {
   const SharedPanels form = shared_panels(c, s);
   const std::int64_t row_blocks = ir::ceil_divide(combinations_of(c, form.rows), form.rows_of_block());
   const std::int64_t outputs = c.dim(s.vector).extent, together = form.output_threads * s.block();
   const std::int64_t parts =
       form.terms_of_part == 0 ? 1 : ir::ceil_divide(combinations_of(c, form.terms), form.terms_of_part);
-  const std::int64_t blocks =
-      row_blocks * ir::ceil_divide(outputs, together) * parts * combinations_of(c, form.groups);
+  const std::int64_t blocks = row_blocks * ir::ceil_divide(outputs, together) * parts * combinations_of(c, form.groups);
   return s.lanes > 1 && form.terms_at_once == tuning::kTermsOfPanel && blocks >= tuning::kFewBlocks &&
          form.row_threads * form.output_threads >= tuning::kThreadsOfTiles;
 }

@@ -35,9 +35,9 @@ class SharedCheck {
   SharedCheck(const ir::Contraction& c, const Schedule& s, bool sums) : c_(c), s_(s), reduces_(sums) {}
 
   std::string run() {
-    for (const auto step : {&SharedCheck::lines, &SharedCheck::operands, &SharedCheck::tasks, &SharedCheck::loops,
-                            &SharedCheck::combined, &SharedCheck::packed,
-                            &SharedCheck::idle_lanes, &SharedCheck::threads, &SharedCheck::memory})
+    for (const auto step :
+         {&SharedCheck::lines, &SharedCheck::operands, &SharedCheck::tasks, &SharedCheck::loops, &SharedCheck::combined,
+          &SharedCheck::packed, &SharedCheck::idle_lanes, &SharedCheck::threads, &SharedCheck::memory})
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     return "";
   }

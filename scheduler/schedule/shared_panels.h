@@ -28,7 +28,8 @@ struct SharedPanels {
   std::vector<int> around;       // reduced dims of loops around the panels, outermost first
   std::vector<int> groups;       // parallel dims of the second operand beside the outputs
   std::int64_t held = 1;         // rows of a thread
-  std::int64_t row_threads = 1, output_threads = 1;  // of a thread's vectors each is output_threads vectors behind the last
+  std::int64_t row_threads = 1,
+               output_threads = 1;  // of a thread's vectors each is output_threads vectors behind the last
   std::int64_t terms_at_once = 1;
   std::int64_t terms_of_part = 0;  // 0: no sum is cut
   bool strided = false;            // a thread's rows are row_threads apart

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/kernel/thread_dims.h"
+#include "ir/kernel/verify/thread_dims.h"
 #include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
@@ -77,9 +77,10 @@ class Locals {
     if (m.kind != MemKind::register_local) return;
     Local& local = locals_.at(place.memory);
     const std::vector<Binding> axes = thread_axes(place, path, local, m);
-    require(!local.is_used || axes == local.axes,
-            "register local {}: each access names the same axes of the block first, so that a thread has its own elements",
-            names_.place(place));
+    require(
+        !local.is_used || axes == local.axes,
+        "register local {}: each access names the same axes of the block first, so that a thread has its own elements",
+        names_.place(place));
     local.is_used = true, local.axes = axes;
     bool lane_row = false;
     for (std::size_t d = axes.size(); d < place.index.size(); ++d) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/kernel/thread_dims.h"
+#include "ir/kernel/verify/thread_dims.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/cuda/tuning.h"

@@ -1,6 +1,6 @@
 #include "scheduler/lower/cuda/registers.h"
 
-#include "ir/kernel/thread_dims.h"
+#include "ir/kernel/verify/thread_dims.h"
 #include "ir/kernel/walk.h"
 #include "scheduler/lower/cuda/tuning.h"
 

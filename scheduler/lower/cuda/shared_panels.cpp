@@ -6,9 +6,9 @@
 #include "ir/ops/geometry/window.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/cuda/tuning.h"
 #include "scheduler/lower/nest/pack.h"
 #include "scheduler/lower/nest/restore.h"
-#include "scheduler/lower/cuda/tuning.h"
 
 namespace fusejit::scheduler {
 
@@ -100,8 +100,9 @@ void SharedPanelLoops::tile() {
   if (s_.lanes > 1) dims.push_back(s_.lanes);
   sums_ = builder_.local(MemKind::register_local, compute_, dims, 0);
   const std::int64_t rows = form_.rows_of_block(), terms = form_.terms_at_once;
-  panel_a_ = builder_.local(MemKind::scratch_local, compute_,
-                            by_rows() ? std::vector{rows, pitch_of_panel(terms, bytes(compute_))} : std::vector{terms, rows});
+  panel_a_ =
+      builder_.local(MemKind::scratch_local, compute_,
+                     by_rows() ? std::vector{rows, pitch_of_panel(terms, bytes(compute_))} : std::vector{terms, rows});
   panel_b_ = builder_.local(MemKind::scratch_local, compute_, {terms, outputs_of_block()});
   over_terms(0);
   if (work_.empty()) return finish();
@@ -127,8 +128,7 @@ void SharedPanelLoops::over_terms(std::size_t around) {
   const std::int64_t of_part = form_.terms_of_part / at_once;
   std::vector<Index> high{Index(of_part)};
   if (all % of_part != 0) high.push_back(Index(all) - part_ * of_part);
-  builder_.loop({Index(0)}, high, Binding::none,
-                [&](Index i) { panels(part_ * form_.terms_of_part + i * at_once); });
+  builder_.loop({Index(0)}, high, Binding::none, [&](Index i) { panels(part_ * form_.terms_of_part + i * at_once); });
 }
 
 void SharedPanelLoops::each_thread(const std::function<void(const Thread& thread)>& body) {
@@ -353,7 +353,8 @@ void SharedPanelLoops::finish_with_sums(const Index& j) {
           at_row(thread, i, [&] {
             finish_result(sum(i), 0);
             if (whole) return;
-            const Arg more = builder_.def(ir::Op::add, {builder_.load(count, {Index(0)}), KernelBuilder::literal(1, DType::f64)}, DType::f64);
+            const Arg more = builder_.def(
+                ir::Op::add, {builder_.load(count, {Index(0)}), KernelBuilder::literal(1, DType::f64)}, DType::f64);
             builder_.store(count, {Index(0)}, more);
           });
         });

@@ -22,8 +22,8 @@ inline constexpr std::int64_t kEnoughOverTile = 24, kWordsOfTile = 120;
 inline constexpr std::int64_t kInFlightWords = 64, kShort = 512, kOfQuotients = 4;
 inline constexpr std::int64_t kManyTrips = 1 << 20;
 
-// Vectors of a panel of the second operand that a thread has at hand, one a term: 16 bytes of a row of the first. Of two
-// vectors of outputs half as many terms: of four ptxas spilled 16 to 48 bytes (sm_90).
+// Vectors of a panel of the second operand that a thread has at hand, one a term: 16 bytes of a row of the first. Of
+// two vectors of outputs half as many terms: of four ptxas spilled 16 to 48 bytes (sm_90).
 inline constexpr std::int64_t kVectorsAtHand = 4;
 // Cells of a panel that a thread copies without a loop, loads of all of them in flight.
 inline constexpr std::int64_t kMostCopiedCells = 8;

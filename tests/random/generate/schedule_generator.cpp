@@ -358,7 +358,9 @@ Schedule random_shared_panels(Random& random, const Contraction& c, const Schedu
   for (const std::string& name : terms) all_terms *= c.dim(name).extent;
 
   const std::int64_t held = random.from(1, 16 / s.block()), row_threads = std::int64_t{1} << random.from(0, 3),
-                     output_threads = random.from(1, std::clamp<std::int64_t>((c.dim(s.vector).extent + s.block() - 1) / s.block(), 1, 8)), at_once = random.from(1, 9);
+                     output_threads = random.from(
+                         1, std::clamp<std::int64_t>((c.dim(s.vector).extent + s.block() - 1) / s.block(), 1, 8)),
+                     at_once = random.from(1, 9);
   s.tile = {{rows, held}};
   s.unroll = {{terms, at_once}};
   s.panel_a = s.panel_b = terms.back();

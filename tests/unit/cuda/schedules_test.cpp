@@ -25,12 +25,11 @@ Drawn draw(int anchors, std::uint64_t first_seed, const std::string& target) {
   for (std::uint64_t seed = first_seed; anchors > 0; ++seed) {
     Random random(seed);
     const std::string text = testing::random_anchor(random, random.of<std::string>({"f32", "f32", "f64", "bf16"}));
-    const testing::Trial trial = testing::planned(ir::parse_graph(text), Target::parse(target),
-                                                  [&](const auto&, const auto& contraction, const auto& chosen) {
-                                                    return seed % 2 == 0
-                                                               ? testing::random_shared_panels(random, contraction, chosen)
-                                                               : testing::random_cuda_schedule(random, contraction, chosen);
-                                                  });
+    const testing::Trial trial = testing::planned(
+        ir::parse_graph(text), Target::parse(target), [&](const auto&, const auto& contraction, const auto& chosen) {
+          return seed % 2 == 0 ? testing::random_shared_panels(random, contraction, chosen)
+                               : testing::random_cuda_schedule(random, contraction, chosen);
+        });
     if (!trial.legal) continue;
     --anchors;
     for (const scheduler::PlanStep& step : trial.plan.steps) {

@@ -112,8 +112,8 @@ constexpr double kMask = 1.0 / 32;
 // kernel is the next convolution's, that does not read it back. Weights of the last stage are larger than L2.
 double join(Stage stage) { return stage.side > 7 ? 2 : 3; }
 
-// What is between two convolutions adds nothing where the second computes it while it packs (x86), else 2 of the narrow
-// tensor each. A device's join is a kernel of its own.
+// What is between two convolutions adds nothing where the second computes it while it copies it to a panel; else, where
+// a library runs it, 2 of the narrow tensor each. A device's join is a kernel of its own.
 TEST(Counts, Forward) {
   for (const Stage stage : kStages) {
     for (const char* target : {"x86:avx512", "x86:avx2"}) {
@@ -121,10 +121,9 @@ TEST(Counts, Forward) {
       EXPECT_LE(tensors(stage, Side::projection, false, target), kConvolutions + kProjection + join(stage))
           << target << stage.side;
     }
+    EXPECT_LE(tensors(stage, Side::identity, false, "cuda:sm_90"), kConvolutions + 3) << stage.side;
+    EXPECT_LE(tensors(stage, Side::projection, false, "cuda:sm_90"), kConvolutions + kProjection + 3) << stage.side;
     const double stored = 2 * 2 * 0.25;
-    EXPECT_LE(tensors(stage, Side::identity, false, "cuda:sm_90"), kConvolutions + 3 + stored) << stage.side;
-    EXPECT_LE(tensors(stage, Side::projection, false, "cuda:sm_90"), kConvolutions + kProjection + 3 + stored)
-        << stage.side;
     // In strict f32 cuDNN has no engine that sums what it computes (docs/cudnn.md, Numerics): statistics are one more
     // read of each convolution's result.
     for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"}) {
@@ -152,7 +151,7 @@ TEST(Counts, Step) {
     for (const char* target : {"x86:avx512", "x86:avx2"})
       EXPECT_LE(tensors(stage, Side::identity, true, target), step(join(stage), 4, 3) - read_once(stage))
           << target << stage.side;
-    EXPECT_LE(tensors(stage, Side::identity, true, "cuda:sm_90"), step(4, 5, 4)) << stage.side;
+    EXPECT_LE(tensors(stage, Side::identity, true, "cuda:sm_90"), step(3, 4, 3)) << stage.side;
     // Nor sums in the epilogue of an input gradient: what flows into each of the three is read, and what it normalised.
     for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
       EXPECT_LE(tensors(stage, Side::identity, true, target), step(5.5, 5, 4) + 3) << target << stage.side;

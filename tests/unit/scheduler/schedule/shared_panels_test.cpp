@@ -12,9 +12,8 @@ namespace {
 const Target kDevice = Target::parse("cuda:sm_90");
 
 ir::Contraction contraction_of(const char* op) {
-  const ir::Graph graph = ir::parse_graph(std::string(
-                                              "graph @g(%x: f32[2,64,14,14]:nhwc, %w: f32[96,64,3,3]:nhwc, "
-                                              "%dy: f32[2,96,14,14]:nhwc, %v: f32[96,32,3,3]) {\n  %0 = ") +
+  const ir::Graph graph = ir::parse_graph(std::string("graph @g(%x: f32[2,64,14,14]:nhwc, %w: f32[96,64,3,3]:nhwc, "
+                                                      "%dy: f32[2,96,14,14]:nhwc, %v: f32[96,32,3,3]) {\n  %0 = ") +
                                           op + "\n  return %0\n}");
   return ir::contractions_of(*graph.results()[0]).at(0);
 }
@@ -33,8 +32,7 @@ constexpr const char* kTasks = "task grid.y k/64, grid.x n*p*q/64, block.x k ";
 constexpr const char* kInner = "inner block.y n*p*q stride 8, n*p*q, r, s, c ";
 constexpr const char* kPanels = "panel a c, b c";
 
-std::string with(const std::string& rows, const std::string& tasks, const std::string& inner,
-                 const std::string& rest) {
+std::string with(const std::string& rows, const std::string& tasks, const std::string& inner, const std::string& rest) {
   return rows + tasks + inner + rest;
 }
 
@@ -49,12 +47,14 @@ TEST(SharedPanels, AreLegalInTheirForms) {
                                 "inner block.y n*p*q stride 8, n*p*q, r, s*c ", kPanels)),
             "")
       << "terms of two dims";
-  EXPECT_EQ(said(kWeights, "vector k 4 x 1 tile r*s*c 8 unroll n*p*q 16 task grid.z n*p*q/112, grid.y k/64, grid.x "
-                           "r*s*c/64, block.y r*s*c/8, block.x k inner n*p*q panel a q, b q combine r*s*c*k"),
+  EXPECT_EQ(said(kWeights,
+                 "vector k 4 x 1 tile r*s*c 8 unroll n*p*q 16 task grid.z n*p*q/112, grid.y k/64, grid.x "
+                 "r*s*c/64, block.y r*s*c/8, block.x k inner n*p*q panel a q, b q combine r*s*c*k"),
             "")
       << "a sum that is cut";
-  EXPECT_EQ(said(kGroups, "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.z g, grid.y k/48, grid.x n*p*q/64, "
-                          "block.x k inner block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c",
+  EXPECT_EQ(said(kGroups,
+                 "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.z g, grid.y k/48, grid.x n*p*q/64, "
+                 "block.x k inner block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c",
                  true),
             "")
       << "groups";
@@ -62,11 +62,11 @@ TEST(SharedPanels, AreLegalInTheirForms) {
 
 TEST(SharedPanels, SayWhichRuleIsBroken) {
   const auto broken = [](const std::string& rows, const std::string& tasks, const std::string& inner,
-                         const std::string& rest, bool sums = false) {
-    return said(kForward, with(rows, tasks, inner, rest), sums);
-  };
+                         const std::string& rest,
+                         bool sums = false) { return said(kForward, with(rows, tasks, inner, rest), sums); };
   const std::string rows = kRows, tasks = kTasks, inner = kInner, panels = kPanels;
-  EXPECT_EQ(broken(rows, tasks, inner, "panel a c"), "threads share panels of both operands, inside of the loop over c");
+  EXPECT_EQ(broken(rows, tasks, inner, "panel a c"),
+            "threads share panels of both operands, inside of the loop over c");
   EXPECT_EQ(broken(rows, tasks, inner, "panel a s, b s"),
             "threads share panels of both operands, inside of the loop over c");
   EXPECT_EQ(broken("vector k 4 x 1 tile p*q 8 unroll c 16 ", tasks, inner, panels),
@@ -90,8 +90,9 @@ TEST(SharedPanels, SayWhichRuleIsBroken) {
             "the innermost loop is that over c");
   EXPECT_EQ(broken(rows, tasks, "inner block.y n*p*q stride 8, r, s, c ", panels),
             "threads that stride over rows hold what is left of them");
-  EXPECT_EQ(broken(rows, "task grid.y k/64, grid.x n*p*q/64, block.y n*p*q/8, block.x k ", "inner r, s, c ", panels, true),
-            "threads that add up results stride over rows");
+  EXPECT_EQ(
+      broken(rows, "task grid.y k/64, grid.x n*p*q/64, block.y n*p*q/8, block.x k ", "inner r, s, c ", panels, true),
+      "threads that add up results stride over rows");
   EXPECT_EQ(broken(rows, "task grid.y k/64, grid.x n*p*q/48, block.x k ",
                    "inner block.y n*p*q stride 6, n*p*q, r, s, c ", panels, true),
             "6 threads do not meet in a tree: only a power of two of them do");
@@ -106,13 +107,16 @@ TEST(SharedPanels, SayWhichRuleIsBroken) {
                    "panel a c, b c combine n*p*q*k", true),
             "an epilogue that sums up results needs whole ones");
   EXPECT_EQ(broken(rows, tasks, inner, "panel a c, b c combine n*p*q*k"), "no sum is cut, and none is combined");
-  EXPECT_EQ(broken("vector k 4 x 1 tile n*p*q 8 unroll c 64 ", "task grid.y k/64, grid.x n*p*q/64, block.x k ", inner, panels),
+  EXPECT_EQ(broken("vector k 4 x 1 tile n*p*q 8 unroll c 64 ", "task grid.y k/64, grid.x n*p*q/64, block.x k ", inner,
+                   panels),
             "panels of 64 rows and 64 outputs, 64 terms each, are more than 49152 bytes");
-  EXPECT_EQ(said(kGroups, "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.z g, grid.y k/32, grid.x n*p*q/64, block.x "
-                          "k inner block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c"),
+  EXPECT_EQ(said(kGroups,
+                 "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.z g, grid.y k/32, grid.x n*p*q/64, block.x "
+                 "k inner block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c"),
             "blocks of 32 k reach beyond the 48 of a group");
-  EXPECT_EQ(said(kGroups, "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.y k/48, grid.x n*p*q/64, block.x k inner "
-                          "block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c"),
+  EXPECT_EQ(said(kGroups,
+                 "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.y k/48, grid.x n*p*q/64, block.x k inner "
+                 "block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c"),
             "grid.z has the g");
 }
 

@@ -1,4 +1,4 @@
-#include "ir/kernel/thread_dims.h"
+#include "ir/kernel/verify/thread_dims.h"
 
 #include "ir/kernel/verify/verify.h"
 #include "ir/kernel/walk.h"
