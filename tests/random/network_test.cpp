@@ -96,6 +96,15 @@ TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
   });
 }
 
+// Without a library, where convolutions compute what they read in panels that threads share.
+TEST(RandomNetworks, OnADeviceAgreeWithTheInterpreterInF64) {
+  Seeds some = seeds();
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 14;
+  expect_agreement(some, [](std::uint64_t seed) {
+    return CheckOptions{.target = Target::parse(seed % 2 == 0 ? "cuda:sm_90" : "cuda:sm_80")};
+  });
+}
+
 // In bf16, whose products a matrix unit computes where channels come in eights.
 TEST(RandomNetworks, InAMatrixUnitAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
