@@ -107,6 +107,18 @@ def check_tests(root, mutants):
                     yield f"{mutant.id}: {program} has no test {pattern}"
 
 
+def is_whole(expression):
+    """Its brackets close, and every question has its two answers."""
+    text = re.sub(r"'.'|\"[^\"]*\"", "", expression).replace("::", "")
+    depth = 0
+    for c in text:
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(c, 0)
+        if depth < 0:
+            return False
+    begins_as_one = not re.match(r"\s*(<|>|=|\*|/|%|\+|\?|:|,|&&|\|)", text)
+    return depth == 0 and begins_as_one and text.count("?") <= text.count(":")
+
+
 def check(root):
     """Sentences about everything that keeps the list from being used."""
     root = pathlib.Path(root)
@@ -122,6 +134,9 @@ def check(root):
             problems.append(f"{m.id}: kind {m.kind} does not fit {m.file}")
         if m.kind == "expression" and re.match(r"\s*(if|for|while|return)\b|.*;\s*$|\s*\{", m.right, re.S):
             problems.append(f"{m.id}: not an expression: {m.right}")
+        for text in [m.right, m.wrong] if m.kind == "expression" else []:
+            if not is_whole(text):
+                problems.append(f"{m.id}: part of an expression: {text}")
         if m.right == m.wrong or not m.tests:
             problems.append(f"{m.id}: changes nothing, or nothing should see it")
         if not (root / m.file).is_file():
