@@ -67,7 +67,7 @@ class PanelChooser {
       s_.combine = names(rows);
       s_.combine.push_back(s_.vector);
     }
-    if (c_.b.weights && !fused_.computes_b && !fused_.b_lies_by_outputs) s_.pack_b = outputs;
+    if (c_.b.weights && !fused_.b_lies_by_outputs && !lies_by_terms(terms.back())) s_.pack_b = outputs;
     s_.registers = is_f64() ? tuning::kRegistersOfWideFunctions : tuning::kRegistersOfTile;
     if (!check_shared_panels(c_, s_, fused_.sums).empty()) return std::nullopt;
     return s_;
@@ -85,6 +85,14 @@ class PanelChooser {
     std::vector<int> kept;
     std::copy_if(dims.begin(), dims.end(), std::back_inserter(kept), [&](int d) { return extent(d) > 1; });
     return kept;
+  }
+
+  // Weights whose terms lie side by side in memory are read there, as single taps': a row of a panel is a piece of
+  // each.
+  bool lies_by_terms(int d) const {
+    if (fused_.innermost_of_b < 0 || fused_.computes_b) return false;
+    const ir::DimSum& sum = c_.b.index[static_cast<std::size_t>(fused_.innermost_of_b)];
+    return sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && sum.constant == 0 && sum.terms[0].dim == d;
   }
 
   bool is_f64() const { return fused_.compute == DType::f64; }

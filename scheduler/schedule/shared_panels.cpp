@@ -198,7 +198,7 @@ class SharedCheck {
     constexpr std::int64_t kWidest = 8;  // bytes of a factor
     const std::int64_t rows = form_.rows_of_block(), terms = form_.terms_at_once;
     const std::int64_t a = std::max(rows * pitch_of_panel(terms, kWidest), terms * rows),
-                       b = terms * form_.output_threads * s_.block();
+                       b = terms * pitch_of_panel(form_.output_threads * s_.block(), kWidest);
     if ((a + b) * kWidest <= kMostBytes) return "";
     return fmt::format("panels of {} rows and {} outputs, {} terms each, are more than {} bytes", rows,
                        form_.output_threads * s_.block(), terms, kMostBytes);

@@ -182,6 +182,30 @@ TEST(RandomSumOrders, DecideEveryBitOnDevices) {
   EXPECT_GT(shared.with_other_bits, anchors);
 }
 
+// Threads that stride over rows of shared panels add up what those that stride over pixels do.
+TEST(SumOrders, OfSharedPanelsAreThoseOfOtherNests) {
+  const Graph graph = ir::parse_graph(R"(graph @g(%a: f32[2,24,4,4]:nhwc, %b: f32[8,24,1,1]) {
+  %0 = conv2d(%a, %b) : f32[2,8,4,4]:nhwc
+  %1 = mean(%0) {dim=[0,2,3]} : f32[8]
+  %2 = var(%0) {dim=[0,2,3]} : f32[8]
+  return %0, %1, %2
+})");
+  Random random(7);
+  const std::vector<Buffer> arguments = arguments_of(graph, random, false);
+  const auto run = [&](const std::string& loops) {
+    Trial trial = planned(graph, Target::parse("cuda:sm_90"), [&](const auto&, const auto&, const auto&) {
+      return scheduler::parse_schedule("schedule { vector k 4 x 1 " + loops + " }");
+    });
+    EXPECT_TRUE(trial.legal) << trial.tried;
+    return std::pair(trial.order, interpreted(graph, trial.plan, arguments));
+  };
+  const auto [order, expected] = run("task grid.x n*p*q/16, block.x k inner block.y n*p*q stride 4, n*p*q, c");
+  const auto [same, got] = run(
+      "tile n*p*q 4 unroll c 6 task grid.x n*p*q/16, block.x k inner block.y n*p*q stride 4, n*p*q, c panel a c, b c");
+  EXPECT_EQ(same, order);
+  EXPECT_TRUE(same_bits(expected, got));
+}
+
 TEST(RandomSumOrders, DecideEveryBitOfMachineCodeOnAnyThreads) {
   const int anchors = is_nightly() ? 300 : 6;
   Found found;

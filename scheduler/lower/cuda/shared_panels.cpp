@@ -32,12 +32,18 @@ SharedPanelLoops::SharedPanelLoops(GroupKernel& kernel, Accumulators& accumulato
     outermost.extent = ir::ceil_divide(ir::ceil_divide(all, block) * block, all / outermost.extent);
   };
   pad(form_.rows, all_rows_, form_.rows_of_block()), pad(form_.terms, all_terms_, form_.terms_at_once);
-  const int innermost = innermost_dim(kernel.graph().value(value_a_).type());
-  if (innermost < 0) return;
-  const ir::DimSum& sum = c_.a.index[static_cast<std::size_t>(innermost)];
-  if (sum.terms.size() != 1 || sum.terms[0].coefficient != 1 || sum.constant != 0) return;
-  terms_are_innermost_ = sum.terms[0].dim == form_.terms.back();
-  rows_are_innermost_ = sum.terms[0].dim == form_.rows.back();
+  // The dim whose elements lie side by side in memory; -1: none's do.
+  const auto innermost = [&](int value, const ir::ContractionOperand& operand) {
+    const int logical = innermost_dim(kernel.graph().value(value).type());
+    if (logical < 0) return -1;
+    const ir::DimSum& sum = operand.index[static_cast<std::size_t>(logical)];
+    const bool plain = sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && sum.constant == 0;
+    return plain ? sum.terms[0].dim : -1;
+  };
+  const int of_a = innermost(value_a_, c_.a);
+  terms_are_innermost_ = of_a == form_.terms.back();
+  rows_are_innermost_ = of_a == form_.rows.back();
+  terms_are_innermost_in_b_ = packed_ < 0 && innermost(value_b_, c_.b) == form_.terms.back();
 }
 
 std::int64_t SharedPanelLoops::parts() const {
@@ -103,7 +109,10 @@ void SharedPanelLoops::tile() {
   panel_a_ =
       builder_.local(MemKind::scratch_local, compute_,
                      by_rows() ? std::vector{rows, pitch_of_panel(terms, bytes(compute_))} : std::vector{terms, rows});
-  panel_b_ = builder_.local(MemKind::scratch_local, compute_, {terms, outputs_of_block()});
+  // Where terms are stored to it, threads side by side store to other banks.
+  const std::int64_t pitch =
+      copies_b_by_terms() ? pitch_of_panel(outputs_of_block(), bytes(compute_)) : outputs_of_block();
+  panel_b_ = builder_.local(MemKind::scratch_local, compute_, {terms, pitch});
   over_terms(0);
   if (work_.empty()) return finish();
   for (std::int64_t j = 0; j < s_.vectors; ++j) finish_with_sums(Index(j));
@@ -232,35 +241,47 @@ void SharedPanelLoops::fill_a(const Thread& thread, const Index& first_term) {
   });
 }
 
+// Where terms lie side by side, whole accesses are along them.
+bool SharedPanelLoops::copies_b_by_terms() const {
+  return terms_are_innermost_in_b_ && contraction_dim(form_.terms.back()).extent % s_.lanes == 0 &&
+         form_.terms_at_once % s_.lanes == 0;
+}
+
+// At the terms at hand and this output of the block.
+Arg SharedPanelLoops::element_of_b(const Index& output) {
+  if (packed_ < 0) {
+    const Restore restore(vector_at_);
+    vector_at_ = first_output_ + output;
+    Expression& expression = kernel_.expression();
+    return expression.nested([&] { return expression.value(value_b_, evaluate(c_.b.index)); });
+  }
+  std::vector<Index> place;
+  for (const int d : packed_apart(c_, s_)) place.push_back(at(d));
+  place.push_back(first_output_ / s_.pack_b);
+  for (std::size_t d = 0; d < c_.dims.size(); ++d)
+    if (c_.dims[d].reduced) place.push_back(at_[d]);
+  place.push_back(first_output_ % s_.pack_b + output);
+  return builder_.load(packed_, place);
+}
+
 void SharedPanelLoops::fill_b(const Thread& thread, const Index& first_term) {
-  const std::int64_t terms = form_.terms_at_once, fast = form_.output_threads * s_.vectors;
-  const std::int64_t outputs = contraction_dim(vector_).extent;
-  each_cell(thread, terms * fast, [&](const Index& cell) {
-    const Index output = cell % fast * s_.lanes, term = cell / fast;
+  const bool by_terms = copies_b_by_terms();
+  const std::int64_t terms = form_.terms_at_once, all = contraction_dim(vector_).extent;
+  const std::int64_t fast = (by_terms ? terms : outputs_of_block()) / s_.lanes;  // cells that lie side by side
+  each_cell(thread, terms * outputs_of_block() / s_.lanes, [&](const Index& cell) {
+    const Index first = cell % fast * s_.lanes, other = cell / fast;
+    const Index output = by_terms ? other : first, term = by_terms ? first : other;
     cuda::each_lane(builder_, s_.lanes, [&](Index lane) {
-      set(form_.terms, first_term + term);
-      std::vector<ir::Compare> there = is_term(first_term + term);
-      const auto packed = [&] {
-        std::vector<Index> place;
-        for (const int d : packed_apart(c_, s_)) place.push_back(at(d));
-        place.push_back(first_output_ / s_.pack_b);
-        for (std::size_t d = 0; d < c_.dims.size(); ++d)
-          if (c_.dims[d].reduced) place.push_back(at_[d]);
-        place.push_back(first_output_ % s_.pack_b + output + lane);
-        return Arg(builder_.load(packed_, place));
-      };
-      const auto value = [&] {
-        const Restore restore(vector_at_);
-        vector_at_ = first_output_ + output + lane;
-        Expression& expression = kernel_.expression();
-        return expression.nested([&] { return expression.value(value_b_, evaluate(c_.b.index)); });
-      };
+      const Index along_terms = by_terms ? lane : Index(0), along_outputs = by_terms ? Index(0) : lane;
+      set(form_.terms, first_term + term, along_terms);
+      std::vector<ir::Compare> there = is_term(first_term + term, by_terms ? s_.lanes : 1);
       if (packed_ < 0 && has_idle_lanes()) {  // a vector is there or is not, where none is cut
-        const bool whole = outputs % s_.lanes == 0;
-        const Index first = first_output_ + output + (whole ? Index(0) : lane);
-        there.push_back(below({vector_}, first, whole ? s_.lanes : 1));
+        const bool whole = !by_terms && all % s_.lanes == 0;
+        there.push_back(
+            below({vector_}, first_output_ + output + (whole ? Index(0) : along_outputs), whole ? s_.lanes : 1));
       }
-      builder_.store(panel_b_, {term, output + lane}, packed_ >= 0 ? where(there, packed) : where(there, value));
+      builder_.store(panel_b_, {term + along_terms, output + along_outputs},
+                     where(there, [&] { return element_of_b(output + along_outputs); }));
     });
   });
 }

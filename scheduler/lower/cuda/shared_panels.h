@@ -30,12 +30,14 @@ class SharedPanelLoops : public ContractionLoops {
   void each_cell(const Thread& thread, std::int64_t cells, const std::function<void(const ir::Index& cell)>& body);
   void fill_a(const Thread& thread, const ir::Index& first_term);
   void fill_b(const Thread& thread, const ir::Index& first_term);
+  ir::Arg element_of_b(const ir::Index& output);
   void multiply(const Thread& thread);
   void at_row(const Thread& thread, const ir::Index& i, const std::function<void()>& body);
   void finish();
   void finish_with_sums(const ir::Index& j);
 
   std::int64_t lanes_of_a() const;
+  bool copies_b_by_terms() const;
   bool by_rows() const { return terms_are_innermost_; }
   // The combination `number` of these dims from now on, and a lane further along the last.
   void set(const std::vector<int>& dims, const ir::Index& number, const ir::Index& lane = 0);
@@ -57,6 +59,7 @@ class SharedPanelLoops : public ContractionLoops {
   std::vector<ir::ContractionDim> padded_;  // with whole blocks of rows, whole panels of terms
   bool terms_are_innermost_ = false;        // in the first operand's memory: its panel has rows of terms
   bool rows_are_innermost_ = false;
+  bool terms_are_innermost_in_b_ = false;
   std::vector<ir::Index> at_;  // by dim
   ir::Index first_row_ = 0, first_output_ = 0, part_ = 0;
   ir::MemId panel_a_ = -1, panel_b_ = -1, sums_ = -1;
