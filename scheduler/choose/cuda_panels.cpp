@@ -7,6 +7,7 @@
 #include "scheduler/choose/roles.h"
 #include "scheduler/choose/tuning.h"
 #include "scheduler/lower/cuda/threads.h"
+#include "scheduler/lower/long_sum.h"
 #include "scheduler/lower/split.h"
 #include "scheduler/schedule/shared_panels.h"
 
@@ -33,7 +34,10 @@ class PanelChooser {
       around = terms, terms = {*last};
       around.erase(std::find(around.begin(), around.end(), terms[0]));
     }
-    if (terms.empty()) return std::nullopt;
+    if (terms.empty() || extent(roles_.outputs) < tuning::kLeastOutputsOfPanel) return std::nullopt;
+    // A long chain of f32 sums goes to f64 now and then, which panels do not.
+    if (!of_weights && around.empty() && is_long_sum(combinations_of(c_, terms) / tuning::kLongProduct, fused_.compute))
+      return std::nullopt;
 
     s_.vector = name(roles_.outputs), s_.lanes = static_cast<int>(fused_.lanes);
     // A group ends with no idle lanes.
@@ -105,15 +109,17 @@ class PanelChooser {
     std::int64_t blocks = 1;  // in all
   };
   Block block_of(std::int64_t rows, std::int64_t groups, bool whole_groups) const {
-    std::int64_t held = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / fused_.lanes);
-    // Loads of an epilogue are all in flight, beside its sums.
-    if (fused_.sums) held -= std::min<std::int64_t>(fused_.elements_read * 3 / 4, 3);
-    held = std::min(held, rows);
     const std::int64_t all = ir::ceil_divide(extent(roles_.outputs), fused_.lanes);
     const std::int64_t most = fused_.lanes == 1 ? 2 * tuning::kVectorsOfBlock : tuning::kVectorsOfBlock;
     const std::int64_t output_threads = whole_groups ? divisor_up_to(all, most) : std::min(all, most);
-    const std::int64_t of_tiles =
-        floor_power_of_two(std::max<std::int64_t>(1, tuning::kThreadsOfTiles / output_threads));
+    std::int64_t held = std::min(tuning::kMostPixelsOfThread, tuning::kMostValuesOfThread / fused_.lanes);
+    // Loads of an epilogue are all in flight, beside its sums.
+    if (fused_.sums) held -= held * std::min<std::int64_t>(fused_.elements_read * 3 / 4, 3) / 8;
+    while (held > 1 && ir::ceil_divide(rows, held) * output_threads < tuning::kLeastThreadsOfPanel) held /= 2;
+    const auto threads_for = [&](std::int64_t threads) {
+      const std::int64_t row_threads = std::min(threads / output_threads, tuning::kMostRowsOfPanel / held);
+      return floor_power_of_two(std::max<std::int64_t>(1, row_threads));
+    };
     const auto block = [&](std::int64_t row_threads, int vectors) {
       // Of two vectors and a sum's state in f64 ptxas spilled for the eighth row.
       const std::int64_t of_thread = fused_.sums && vectors > 1 ? std::min<std::int64_t>(held, 7) : held;
@@ -124,14 +130,16 @@ class PanelChooser {
     // Nor for two vectors beside sums of what an epilogue reads.
     for (const int vectors : {2, 1}) {
       if (vectors > 1 && (is_f64() || (fused_.sums && fused_.elements_read > 0))) continue;
-      const Block large = block(2 * of_tiles, vectors);
+      const Block large = block(threads_for(2 * tuning::kThreadsOfTiles), vectors);
       const bool fills = all % (output_threads * vectors) == 0 && rows >= large.held * large.row_threads;
       if (fills && large.blocks >= tuning::kFewBlocks) return large;
     }
-    std::int64_t row_threads = of_tiles;
+    std::int64_t row_threads = threads_for(tuning::kThreadsOfTiles);
     while (row_threads > 1 && held * (row_threads / 2) >= rows) row_threads /= 2;
     const bool cut = !c_.b.weights;  // sums are, where blocks are few
-    while (!cut && row_threads > 2 && block(row_threads, 1).blocks < tuning::kFewBlocks) row_threads /= 2;
+    while (!cut && row_threads > 1 && row_threads * output_threads > cuda::kWarp &&
+           block(row_threads, 1).blocks < tuning::kFewBlocks)
+      row_threads /= 2;
     return block(row_threads, 1);
   }
 
@@ -169,7 +177,9 @@ bool is_worth_copying(const ir::Contraction& c, const Schedule& s) {
 std::optional<Schedule> cuda_shared_panels(const ir::Contraction& contraction, const FusedWork& fused) {
   if (fused.library) return std::nullopt;
   std::optional<Schedule> chosen = PanelChooser(contraction, fused).run();
-  if (fused.computes_a || fused.computes_b || !chosen) return chosen;
+  // Weights that are computed are packed by a kernel that computes them.
+  const bool computes_b = fused.computes_b && chosen && chosen->pack_b == 0;
+  if (fused.computes_a || computes_b || !chosen) return chosen;
   return is_worth_copying(contraction, *chosen) ? chosen : std::nullopt;
 }
 

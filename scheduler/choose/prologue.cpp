@@ -4,6 +4,7 @@
 #include "scheduler/choose/choose.h"
 #include "scheduler/choose/roles.h"
 #include "scheduler/choose/tuning.h"
+#include "scheduler/lower/cuda/threads.h"
 
 namespace fusejit::scheduler {
 
@@ -28,6 +29,7 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
     for (const bool other : {false, true}) {
       const ir::Contraction contraction = operands_in_order(of_row, target, is_b || other);
       FusedWork fused{.compute = compute_type(anchor.type.dtype), .result_bytes = anchor.type.bytes()};
+      if (target.isa == Isa::cuda) fused.lanes = cuda::kAccessBytes / bytes(anchor.type.dtype);
       set_layouts(fused, anchor, contraction);
       const bool first = contraction.a.operand == static_cast<int>(operand);
       (first ? fused.computes_a : fused.computes_b) = true;

@@ -54,7 +54,7 @@ Schedule x86_pixels(const ir::Contraction& contraction, const Target& target, co
 Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 std::vector<Schedule> x86_candidates(const Domain& domain, const Target& target, const DomainElements& elements);
-// Where an operand is computed; nothing where the contraction has another form.
+// Where an operand is computed, and of large ones; nothing where the contraction has another form.
 std::optional<Schedule> cuda_shared_panels(const ir::Contraction& contraction, const FusedWork& fused);
 std::vector<Schedule> cuda_candidates(const Domain& domain, const Target& target, const DomainElements& elements);
 std::vector<Schedule> cuda_candidates(const ir::Contraction& contraction, const FusedWork& fused);

@@ -266,6 +266,9 @@ inline constexpr std::int64_t kFewBlocks = 256;
 inline constexpr std::int64_t kLeastProductsOfPart = 32;
 // Panels in shared memory: terms of one, 64 bytes of each pixel, two whole sectors; of a part of a sum, a chain in f32.
 inline constexpr std::int64_t kTermsOfPanel = 16, kMostTermsOfPart = 4096;
+// Outputs from which on copying what they share costs little beside their products; threads that a block has where rows
+// are few, and rows of a block whose outputs are few.
+inline constexpr std::int64_t kLeastOutputsOfPanel = 16, kLeastThreadsOfPanel = 64, kMostRowsOfPanel = 256;
 // Blocks that sums are cut for: three of 128 threads a multiprocessor, of which one multiplies while others copy. What
 // they leave is 16 KiB each.
 inline constexpr std::int64_t kBlocksOfParts = 384;

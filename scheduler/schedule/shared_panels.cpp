@@ -52,6 +52,9 @@ class SharedCheck {
     if (s_.tile.size() != 1 || s_.unroll.size() != 1)
       return "panels that threads share have one tile of rows, and one run of terms without a loop";
     form_.terms = numbers_of(c_, s_.unroll[0].dims);
+    if (without_ones(form_.terms) != form_.terms)
+      return fmt::format("terms are combinations of dims of several elements, not of {}",
+                         fmt::join(s_.unroll[0].dims, "*"));
     if (const std::string& last = s_.unroll[0].dims.back(); s_.panel_a != last || s_.panel_b != last)
       return fmt::format("threads share panels of both operands, inside of the loop over {}", last);
     form_.held = s_.tile[0].count, form_.terms_at_once = s_.unroll[0].count;
@@ -126,7 +129,7 @@ class SharedCheck {
     if (!inner.empty() && inner[0].bound == Binding::block_y && inner[0].dims == s_.tile[0].dims) {
       if (form_.row_threads > 1) return "block.y is bound twice";
       form_.strided = true, form_.row_threads = inner[0].stride, next = 1;
-      if (next == inner.size() || inner[1] != ScheduledLoop{s_.tile[0].dims})
+      if (inner[0].step > 0 || next == inner.size() || inner[1] != ScheduledLoop{s_.tile[0].dims})
         return "threads that stride over rows hold what is left of them";
       ++next;
     }
@@ -195,11 +198,11 @@ class SharedCheck {
   }
 
   std::string memory() {
-    constexpr std::int64_t kWidest = 8;  // bytes of a factor
+    const std::int64_t factor = std::max<std::int64_t>(4, bytes(c_.a.dtype, 1));
     const std::int64_t rows = form_.rows_of_block(), terms = form_.terms_at_once;
-    const std::int64_t a = std::max(rows * pitch_of_panel(terms, kWidest), terms * rows),
-                       b = terms * pitch_of_panel(form_.output_threads * s_.block(), kWidest);
-    if ((a + b) * kWidest <= kMostBytes) return "";
+    const std::int64_t a = std::max(rows * pitch_of_panel(terms, factor), terms * rows),
+                       b = terms * pitch_of_panel(form_.output_threads * s_.block(), factor);
+    if ((a + b) * factor <= kMostBytes) return "";
     return fmt::format("panels of {} rows and {} outputs, {} terms each, are more than {} bytes", rows,
                        form_.output_threads * s_.block(), terms, kMostBytes);
   }

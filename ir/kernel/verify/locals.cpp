@@ -20,7 +20,7 @@ class Locals {
     for_each_with_path(k_, [&](const Stmt& stmt, const Path& path, std::size_t) {
       at_ = stmt.at;
       if (const auto* local = std::get_if<LocalStmt>(&stmt.node)) return declare(local->memory, path);
-      if (const Place* place = touched(stmt)) use(*place, path);
+      if (const Place* place = touched(stmt)) use(*place, path, std::holds_alternative<StoreStmt>(stmt.node));
       if (const auto* prefetch = std::get_if<PrefetchStmt>(&stmt.node))
         require(memory(prefetch->place.memory).kind != MemKind::register_local, "a prefetch of a register local");
     });
@@ -72,7 +72,7 @@ class Locals {
     return nullptr;
   }
 
-  void use(const Place& place, const Path& path) {
+  void use(const Place& place, const Path& path, bool stores) {
     const Memory& m = memory(place.memory);
     if (m.kind != MemKind::register_local) return;
     Local& local = locals_.at(place.memory);
@@ -82,6 +82,13 @@ class Locals {
         "register local {}: each access names the same axes of the block first, so that a thread has its own elements",
         names_.place(place));
     local.is_used = true, local.axes = axes;
+    for (std::size_t i = local.depth; stores && i < path.size(); ++i) {  // what one thread stores no other has
+      const ForStmt* loop = path[i].loop;
+      if (!loop || !is_block_axis(loop->binding) || loop->high[0].constant() == 1) continue;
+      require(std::find(axes.begin(), axes.end(), loop->binding) != axes.end(),
+              "register local {} is stored inside of {}, which its index does not begin with", names_.place(place),
+              name(loop->binding));
+    }
     bool lane_row = false;
     for (std::size_t d = axes.size(); d < place.index.size(); ++d) {
       const Index& index = place.index[d];
@@ -109,9 +116,11 @@ class Locals {
       if (!loop || !is_block_axis(loop->binding)) break;
       const bool inside = std::any_of(path.begin() + static_cast<std::ptrdiff_t>(local.depth), path.end(),
                                       [&](const Enclosing& e) { return e.loop == loop; });
-      require(inside && m.dims[axes.size()] == loop->high[0].constant(),
-              "register local {} has {} elements along {}, whose loop is {} threads inside of its declaration",
-              names_.place(place), m.dims[axes.size()], name(loop->binding), loop->high[0].constant());
+      require(inside, "register local {} is indexed by {}, and declared inside of its loop", names_.place(place),
+              name(loop->binding));
+      require(m.dims[axes.size()] == loop->high[0].constant(),
+              "register local {} has {} elements along {}, which has {} threads", names_.place(place),
+              m.dims[axes.size()], name(loop->binding), loop->high[0].constant());
       axes.push_back(loop->binding);
     }
     return axes;

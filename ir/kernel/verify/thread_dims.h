@@ -12,7 +12,8 @@ namespace fusejit::ir {
 // The variable that the whole index is.
 std::optional<VarId> only_variable(const Index& index);
 
-// By MemId: how many leading dims of a register local are variables of block loops inside of its declaration.
+// By MemId: how many leading dims of a register local are variables of block loops, which V5 has inside of its
+// declaration.
 std::vector<int> thread_dims(const Kernel& kernel);
 
 // Elements of such a local that one thread has.

@@ -1,6 +1,6 @@
 // Contractions whose operands the threads of a block copy to shared memory together
-// (scheduler/schedule/shared_panels.h): the prologue runs once an element there, and every thread multiplies what it
-// reads from both copies. A thread keeps its tile in registers from one panel to the next (kernel-ir.md §3).
+// (scheduler/schedule/shared_panels.h): the prologue runs once an element and tap there, and every thread multiplies
+// what it reads from both copies. A thread keeps its tile in registers from one panel to the next (kernel-ir.md §3).
 #pragma once
 
 #include "scheduler/lower/nest/build.h"

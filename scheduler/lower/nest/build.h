@@ -1,5 +1,5 @@
 // build: the kernel of a group around contractions. What writes the loops of each is its schedule's algorithm: nest.h,
-// or winograd.h.
+// winograd.h, or cuda/shared_panels.h.
 #pragma once
 
 #include "ir/contraction.h"

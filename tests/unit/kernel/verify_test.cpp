@@ -340,7 +340,14 @@ const VerifyCase kVerifyCases[] = {
     {"registers_of_fewer_threads", "V5",
      on_cuda("for %g in 0..1 grid.x { local %a: f32[32] register for %b in 0..16 block.x { store %a[%b], 1"
              " store %y[%b], 1 } }")},
-    {"registers_of_threads_are_each_ones", "V1",
+    {"registers_of_one_thread_read_by_others", "V5",
+     on_cuda(
+         "for %g in 0..1 grid.x { local %a: f32[1] register for %b in 0..16 block.x { if %b == 0 { store %a[0], 1 } }"
+         " for %b in 0..16 block.x { %v = load %a[0] : f32 store %y[%b], %v } }")},
+    {"registers_that_all_threads_have", "",
+     on_cuda("for %g in 0..1 grid.x { local %a: f32[1] register store %a[0], 1 for %b in 0..16 block.x {"
+             " %v = load %a[0] : f32 store %y[%b], %v } }")},
+    {"registers_of_threads_are_each_ones", "V5",
      on_cuda("for %g in 0..1 grid.x { local %a: f32[2] register for %b in 0..16 block.x { store %a[1], 1"
              " store %y[%b], 1 } }")},
     {"registers_of_a_thread_too_many", "V5",

@@ -1,6 +1,7 @@
 // Panels that the threads of a block share: which schedules are legal, and which one is chosen.
 #include "scheduler/schedule/shared_panels.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ir/node.h"
@@ -107,9 +108,9 @@ TEST(SharedPanels, SayWhichRuleIsBroken) {
                    "panel a c, b c combine n*p*q*k", true),
             "an epilogue that sums up results needs whole ones");
   EXPECT_EQ(broken(rows, tasks, inner, "panel a c, b c combine n*p*q*k"), "no sum is cut, and none is combined");
-  EXPECT_EQ(broken("vector k 4 x 1 tile n*p*q 8 unroll c 64 ", "task grid.y k/64, grid.x n*p*q/64, block.x k ", inner,
-                   panels),
-            "panels of 64 rows and 64 outputs, 64 terms each, are more than 49152 bytes");
+  EXPECT_EQ(broken("vector k 4 x 1 tile n*p*q 8 unroll c 64 ", "task grid.y k/64, grid.x n*p*q/256, block.x k ",
+                   "inner block.y n*p*q stride 32, n*p*q, r, s, c ", panels),
+            "panels of 256 rows and 64 outputs, 64 terms each, are more than 49152 bytes");
   EXPECT_EQ(said(kGroups,
                  "vector k 4 x 1 tile n*p*q 8 unroll c 16 task grid.z g, grid.y k/32, grid.x n*p*q/64, block.x "
                  "k inner block.y n*p*q stride 8, n*p*q, r, s, c panel a c, b c"),
@@ -148,6 +149,24 @@ TEST(SharedPanels, AreChosenForWhatIsComputedAndForWhatKeepsADeviceBusy) {
   // Beside sums of an epilogue that reads four arrays a thread holds fewer rows: ptxas spilled.
   fused.sums = true, fused.elements_read = 4;
   EXPECT_NE(chosen(kForward, fused).find("tile n*p*q 5 "), std::string::npos) << chosen(kForward, fused);
+  // Few outputs are not worth a copy; where rows are few, threads hold fewer; where outputs are, a block has not all
+  // rows.
+  const auto of = [](int images, int channels, int outputs, int side) {
+    const ir::Graph graph = ir::parse_graph(
+        fmt::format("graph @g(%x: f32[{0},{1},{3},{3}]:nhwc, %w: f32[{2},{1},1,1]:nhwc) {{\n  %0 = conv2d(%x, %w) : "
+                    "f32[{0},{2},{3},{3}]:nhwc\n  return %0\n}}",
+                    images, channels, outputs, side));
+    return ir::contractions_of(*graph.results()[0])[0];
+  };
+  const FusedWork computed{.computes_a = true, .lanes = 4};
+  EXPECT_EQ(chosen(of(16, 64, 8, 56), computed).find("panel"), std::string::npos);
+  EXPECT_NE(chosen(of(16, 64, 16, 112), computed).find("grid.x n*p*q/256, block.x k"), std::string::npos)
+      << chosen(of(16, 64, 16, 112), computed);
+  EXPECT_NE(chosen(of(1, 64, 64, 7), computed).find("tile p*q 8 "), std::string::npos)
+      << chosen(of(1, 64, 64, 7), computed);
+  // Weights that are computed are packed, and no reason for small blocks; a long chain goes to f64 elsewhere.
+  EXPECT_EQ(chosen(of(1, 512, 512, 7), {.computes_b = true, .lanes = 4}).find("panel"), std::string::npos);
+  EXPECT_EQ(chosen(of(16, 65536, 256, 7), {.lanes = 4}).find("panel"), std::string::npos);
   // Operands in memory are copied where that keeps a device busy; a library's call reads its own.
   EXPECT_EQ(chosen(kForward, {.lanes = 4}).find("panel"), std::string::npos);
   const ir::Contraction large = ir::contractions_of(

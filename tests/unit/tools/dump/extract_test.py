@@ -93,13 +93,13 @@ class Extract(Case):
             self.assertIn(f" {entry}(".encode(), content)
 
     def test_code_for_gpus(self):
-        arguments = ["convnet@4:train", "--kernel", "layer0_bn_relu", *CUDA]
+        arguments = ["convnet@4:train", "--kernel", "layer2_bn_relu_max_pool2d", *CUDA]
         self.without_nvrtc(run("extract", *arguments, "-o", self.folder / "k.ptx"))
         _, ptx, _ = self.extract("k.ptx", *arguments)
-        self.assertIn(b".visible .entry kernel_layer0_bn_relu(", ptx)
+        self.assertIn(b".visible .entry kernel_layer2_bn_relu_max_pool2d(", ptx)
         _, cubin, _ = self.extract("k.cubin", *arguments)
         self.assertEqual(cubin[:4], b"\x7fELF")
-        self.assertIn(b".text.kernel_layer0_bn_relu\0", cubin)
+        self.assertIn(b".text.kernel_layer2_bn_relu_max_pool2d\0", cubin)
 
     def test_steps_of_a_library(self):
         graph = self.write("conv.fj", CONVOLUTION)
