@@ -127,9 +127,9 @@ class PanelChooser {
           ir::ceil_divide(rows, of_thread * row_threads) * ir::ceil_divide(all, output_threads * vectors) * groups;
       return Block{of_thread, row_threads, output_threads, vectors, blocks};
     };
-    // Nor for two vectors beside sums of what an epilogue reads.
+    // Nor two vectors beside sums of what an epilogue reads, or of eight lanes.
     for (const int vectors : {2, 1}) {
-      if (vectors > 1 && (is_f64() || (fused_.sums && fused_.elements_read > 0))) continue;
+      if (vectors > 1 && (is_f64() || (fused_.sums && (fused_.elements_read > 0 || fused_.lanes > 4)))) continue;
       const Block large = block(threads_for(2 * tuning::kThreadsOfTiles), vectors);
       const bool fills = all % (output_threads * vectors) == 0 && rows >= large.held * large.row_threads;
       if (fills && large.blocks >= tuning::kFewBlocks) return large;
@@ -137,7 +137,7 @@ class PanelChooser {
     std::int64_t row_threads = threads_for(tuning::kThreadsOfTiles);
     while (row_threads > 1 && held * (row_threads / 2) >= rows) row_threads /= 2;
     const bool cut = !c_.b.weights;  // sums are, where blocks are few
-    while (!cut && row_threads > 1 && row_threads * output_threads > cuda::kWarp &&
+    while (!cut && row_threads > 1 && row_threads / 2 * output_threads >= cuda::kWarp &&
            block(row_threads, 1).blocks < tuning::kFewBlocks)
       row_threads /= 2;
     return block(row_threads, 1);

@@ -26,7 +26,7 @@ inline constexpr std::int64_t kManyTrips = 1 << 20;
 // two vectors of outputs half as many terms: of four ptxas spilled 16 to 48 bytes (sm_90).
 inline constexpr std::int64_t kVectorsAtHand = 4;
 // Cells of a panel that a thread copies without a loop, loads of all of them in flight.
-inline constexpr std::int64_t kMostCopiedCells = 8;
+inline constexpr std::int64_t kMostCopiedCells = 4;
 // Words of all loads and of the addresses of what they read: with more of them ptxas spills to save a few registers.
 inline constexpr std::int64_t kManyAtOnce = 72;
 // Blocks of fewer threads: a multiprocessor runs out of places for blocks first, registers are saved for nothing.

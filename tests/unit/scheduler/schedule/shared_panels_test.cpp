@@ -149,6 +149,15 @@ TEST(SharedPanels, AreChosenForWhatIsComputedAndForWhatKeepsADeviceBusy) {
   // Beside sums of an epilogue that reads four arrays a thread holds fewer rows: ptxas spilled.
   fused.sums = true, fused.elements_read = 4;
   EXPECT_NE(chosen(kForward, fused).find("tile n*p*q 5 "), std::string::npos) << chosen(kForward, fused);
+  const ir::Contraction large = ir::contractions_of(
+      *ir::parse_graph("graph @g(%x: f32[16,64,56,56]:nhwc, %w: f32[256,64,1,1]:nhwc) {\n  %0 = conv2d(%x, %w) : "
+                       "f32[16,256,56,56]:nhwc\n  return %0\n}")
+           .results()[0])[0];
+  // Nor are there two vectors of eight lanes beside sums.
+  EXPECT_NE(print(candidates(large, kDevice, {.sums = true, .lanes = 4}).front()).find("vector k 4 x 2"),
+            std::string::npos);
+  EXPECT_NE(print(candidates(large, kDevice, {.sums = true, .lanes = 8}).front()).find("vector k 8 x 1"),
+            std::string::npos);
   // Few outputs are not worth a copy; where rows are few, threads hold fewer; where outputs are, a block has not all
   // rows.
   const auto of = [](int images, int channels, int outputs, int side) {
@@ -169,10 +178,6 @@ TEST(SharedPanels, AreChosenForWhatIsComputedAndForWhatKeepsADeviceBusy) {
   EXPECT_EQ(chosen(of(16, 65536, 256, 7), {.lanes = 4}).find("panel"), std::string::npos);
   // Operands in memory are copied where that keeps a device busy; a library's call reads its own.
   EXPECT_EQ(chosen(kForward, {.lanes = 4}).find("panel"), std::string::npos);
-  const ir::Contraction large = ir::contractions_of(
-      *ir::parse_graph("graph @g(%x: f32[16,64,56,56]:nhwc, %w: f32[256,64,1,1]:nhwc) {\n  %0 = conv2d(%x, %w) : "
-                       "f32[16,256,56,56]:nhwc\n  return %0\n}")
-           .results()[0])[0];
   EXPECT_EQ(chosen(large, {.lanes = 4}),
             "schedule { vector k 4 x 2 tile n*p*q 8 unroll c 16 registers 128 task grid.y k/128, grid.x n*p*q/128, "
             "block.x k inner block.y n*p*q stride 16, n*p*q, c panel a c, b c pack b 128 }");
