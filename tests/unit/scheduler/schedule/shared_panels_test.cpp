@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "ir/graph.h"
 #include "ir/node.h"
 #include "scheduler/choose/choose.h"
 
