@@ -57,6 +57,33 @@ Extent extent(const Index& index, std::int64_t size, const Path& path, const Fac
   return {low, high, std::max<std::int64_t>(0, std::min(distinct(std::move(terms)), high - low + 1))};
 }
 
+// Arrays that are read at one place of the text share most of their indices, and bounds of quotients take long to find.
+class ExtentsAlong {
+ public:
+  Extent operator()(const Index& index, std::int64_t size, const Path& path) {
+    if (path != path_ || !began_) {
+      began_ = true, path_ = path, known_.clear(), ranges_ = {};
+      for (const Enclosing& e : path)
+        if (e.loop) ranges_.enter(*e.loop);
+    }
+    for (const Known& known : known_)
+      if (known.size == size && known.index == index) return known.extent;
+    return known_.emplace_back(Known{index, size, extent(index, size, path, facts_along_(path), ranges_)}).extent;
+  }
+
+ private:
+  struct Known {
+    Index index;
+    std::int64_t size;
+    Extent extent;
+  };
+  bool began_ = false;
+  Path path_;
+  VariableRanges ranges_;
+  FactsAlong facts_along_;
+  std::vector<Known> known_;
+};
+
 // The hull of two boxes in one dim.
 Extent united(const Extent& a, const Extent& b) {
   if (a.count == 0) return b;
@@ -74,7 +101,7 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
     std::vector<Extent> read, written;
   };
   std::map<std::pair<std::size_t, MemId>, Boxes> boxes;
-  FactsAlong facts_along;
+  ExtentsAlong extent_of;
   for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t phase) {
     const auto* load = std::get_if<LoadStmt>(&stmt.node);
     const auto* store = std::get_if<StoreStmt>(&stmt.node);
@@ -82,16 +109,12 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
     const Place& place = load ? load->place : store->place;
     const Memory& memory = kernel.memories[static_cast<std::size_t>(place.memory)];
     if (memory.is_local()) return;
-    VariableRanges ranges;
-    for (const Enclosing& e : path)
-      if (e.loop) ranges.enter(*e.loop);
-    const Facts& facts = facts_along(path);
     Boxes& both = boxes[{phase, place.memory}];
     std::vector<Extent>& box = load ? both.read : both.written;
     const bool first = box.empty();
     box.resize(std::max<std::size_t>(1, memory.dims.size()), Extent{0, 0, 1});
     for (std::size_t d = 0; d < memory.dims.size(); ++d) {
-      const Extent e = extent(place.index[d], memory.dims[d], path, facts, ranges);
+      const Extent e = extent_of(place.index[d], memory.dims[d], path);
       box[d] = first ? e : united(box[d], e);
     }
   });
