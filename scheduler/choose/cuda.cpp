@@ -9,6 +9,7 @@
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/long_sum.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/schedule/dims.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -37,16 +38,8 @@ class CudaChooser {
  private:
   const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
   std::int64_t extent(int d) const { return c_.dims[static_cast<std::size_t>(d)].extent; }
-  std::int64_t product(const std::vector<int>& dims) const {
-    std::int64_t all = 1;
-    for (const int d : dims) all *= extent(d);
-    return all;
-  }
-  std::vector<std::string> names(const std::vector<int>& dims) const {
-    std::vector<std::string> list;
-    for (const int d : dims) list.push_back(name(d));
-    return list;
-  }
+  std::int64_t product(const std::vector<int>& dims) const { return combinations_of(c_, dims); }
+  std::vector<std::string> names(const std::vector<int>& dims) const { return names_of(c_, dims); }
   void task(ir::Binding bound, std::vector<std::string> dims, std::int64_t step = 0) {
     s_.tasks.push_back({std::move(dims), step, 0, bound});
   }

@@ -1,6 +1,6 @@
 // CUDA without a library: a block's threads copy both operands to shared memory, panel by panel, and multiply from
-// there (scheduler/schedule/shared_panels.h). What is computed is computed once a block then; what is in memory is read
-// in large pieces, and by a fraction of the instructions that reading it for each tile takes.
+// there (scheduler/schedule/shared_panels.h). What is computed is computed once a block and tap then; what is in memory
+// is read in large pieces, and by a fraction of the instructions that reading it for each tile takes.
 #include <algorithm>
 #include <functional>
 
@@ -9,6 +9,7 @@
 #include "scheduler/lower/cuda/threads.h"
 #include "scheduler/lower/long_sum.h"
 #include "scheduler/lower/split.h"
+#include "scheduler/schedule/dims.h"
 #include "scheduler/schedule/shared_panels.h"
 
 namespace fusejit::scheduler {
@@ -21,14 +22,14 @@ class PanelChooser {
   PanelChooser(const ir::Contraction& c, const FusedWork& fused) : c_(c), fused_(fused), roles_(roles_of(c)) {}
 
   std::optional<Schedule> run() {
-    const std::vector<int> rows = above_one(roles_.pixels), groups = above_one(roles_.groups);
+    const std::vector<int> rows = above_one(c_, roles_.pixels), groups = above_one(c_, roles_.groups);
     if (rows.empty() || c_.terms() == 0 || c_.outputs() == 0 || runs_along_groups(roles_, c_)) return std::nullopt;
     const bool of_weights = !c_.b.weights;
     if (of_weights && !groups.empty()) return std::nullopt;
-    std::vector<int> terms = above_one(roles_.sums);
+    std::vector<int> terms = above_one(c_, roles_.sums);
     std::vector<int> around;
     if (!of_weights) {
-      const std::vector<int> channels = above_one(by_window(roles_.sums, roles_.pixels, c_).others);
+      const std::vector<int> channels = above_one(c_, by_window(roles_.sums, roles_.pixels, c_).others);
       if (channels.empty()) return std::nullopt;
       const auto last = std::find(terms.begin(), terms.end(), channels.back());
       around = terms, terms = {*last};
@@ -78,25 +79,15 @@ class PanelChooser {
   }
 
  private:
-  const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
-  std::int64_t extent(int d) const { return c_.dims[static_cast<std::size_t>(d)].extent; }
-  std::vector<std::string> names(const std::vector<int>& dims) const {
-    std::vector<std::string> list;
-    for (const int d : dims) list.push_back(name(d));
-    return list;
-  }
-  std::vector<int> above_one(const std::vector<int>& dims) const {
-    std::vector<int> kept;
-    std::copy_if(dims.begin(), dims.end(), std::back_inserter(kept), [&](int d) { return extent(d) > 1; });
-    return kept;
-  }
+  const std::string& name(int d) const { return dim_of(c_, d).name; }
+  std::vector<std::string> names(const std::vector<int>& dims) const { return names_of(c_, dims); }
+  std::int64_t extent(int d) const { return dim_of(c_, d).extent; }
 
   // Weights whose terms lie side by side in memory are read there, as single taps': a row of a panel is a piece of
   // each.
   bool lies_by_terms(int d) const {
     if (fused_.innermost_of_b < 0 || fused_.computes_b) return false;
-    const ir::DimSum& sum = c_.b.index[static_cast<std::size_t>(fused_.innermost_of_b)];
-    return sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && sum.constant == 0 && sum.terms[0].dim == d;
+    return is_dim(c_.b.index[static_cast<std::size_t>(fused_.innermost_of_b)], d);
   }
 
   bool is_f64() const { return fused_.compute == DType::f64; }

@@ -70,11 +70,17 @@ void one_vector(KernelBuilder& builder, int lanes, std::int64_t count, const std
   });
 }
 
+Arg value_or_zero(KernelBuilder& builder, const std::vector<ir::Compare>& there, DType type,
+                  const std::function<Arg()>& load) {
+  if (there.empty()) return load();
+  return builder.choose(
+      there, {type}, [&] { return std::vector<Arg>{load()}; },
+      [&] { return std::vector<Arg>{KernelBuilder::literal(0, type)}; })[0];
+}
+
 Arg value_or_zero(KernelBuilder& builder, const Index& i, std::int64_t extent, DType type,
                   const std::function<Arg()>& load) {
-  return builder.choose(
-      {compare(i, ir::CompareKind::lt, extent)}, {type}, [&] { return std::vector<Arg>{load()}; },
-      [&] { return std::vector<Arg>{KernelBuilder::literal(0, type)}; })[0];
+  return value_or_zero(builder, {compare(i, ir::CompareKind::lt, extent)}, type, load);
 }
 
 void loop_vectors(KernelBuilder& builder, std::int64_t extent, int lanes, const std::function<void(Index)>& body,

@@ -36,6 +36,9 @@ void loop_chunk(ir::KernelBuilder& builder, const Split& split, const ir::Index&
 // `tail` in place of `body` where it may not do the same.
 void loop_vectors(ir::KernelBuilder& builder, std::int64_t extent, int lanes,
                   const std::function<void(ir::Index)>& body, const std::function<void(ir::Index)>& tail = {});
+// load(), or 0 where one of the conditions does not hold.
+ir::Arg value_or_zero(ir::KernelBuilder& builder, const std::vector<ir::Compare>& there, DType type,
+                      const std::function<ir::Arg()>& load);
 // load(), or 0 where `i` is not below `extent`: in lanes beyond the last element.
 ir::Arg value_or_zero(ir::KernelBuilder& builder, const ir::Index& i, std::int64_t extent, DType type,
                       const std::function<ir::Arg()>& load);

@@ -11,6 +11,7 @@
 #include "scheduler/schedule/check_panels.h"
 #include "scheduler/schedule/check_threads.h"
 #include "scheduler/schedule/check_winograd.h"
+#include "scheduler/schedule/dims.h"
 #include "scheduler/schedule/limits.h"
 #include "scheduler/schedule/schedule.h"
 #include "scheduler/schedule/shared_panels.h"
@@ -199,9 +200,8 @@ class Check {
     for (const ir::DimSum::Term& term : index.terms)
       if (term.coefficient <= 0 || (term.dim == dot ? term.coefficient != 1 : term.coefficient % 2 != 0))
         return fmt::format("a window over pairs of {} moves by whole pairs, not by {}", s_.dot, term.coefficient);
-    const bool alone = std::any_of(c_.b.index.begin(), c_.b.index.end(), [&](const ir::DimSum& sum) {
-      return sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(dot) == 1;
-    });
+    const bool alone =
+        std::any_of(c_.b.index.begin(), c_.b.index.end(), [&](const ir::DimSum& sum) { return is_dim(sum, dot); });
     if (!alone) return fmt::format("pairs of {} are an index of the second operand alone", s_.dot);
     if (s_.winograd > 0 || !s_.combine.empty()) return fmt::format("pairs of {} are added up by one task", s_.dot);
     return "";

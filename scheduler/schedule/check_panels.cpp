@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "scheduler/schedule/dims.h"
+
 namespace fusejit::scheduler {
 namespace {
 
@@ -36,9 +38,7 @@ class PanelsCheck {
     if (s_.panel_a.empty() || s_.tile.size() != 1 || s_.tile[0].dims.size() != 1 || s_.tile[0].count < 2)
       return "a panel of tiles is one of the first operand, for a tile over one dim";
     const int d = c_.find(s_.tile[0].dims[0]);
-    const auto alone = [&](const ir::DimSum& sum) {
-      return sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(d) == 1;
-    };
+    const auto alone = [&](const ir::DimSum& sum) { return is_dim(sum, d); };
     if (std::none_of(c_.a.index.begin(), c_.a.index.end(), alone) || !s_.dot.empty())
       return fmt::format("a panel of tiles has one element of the first operand for each {}", s_.tile[0].dims[0]);
     for (const auto* list : {&s_.outer, &s_.inner})

@@ -29,9 +29,8 @@ class ThreadCheck {
   ThreadCheck(const ir::Contraction& c, const Schedule& s, bool sums) : c_(c), s_(s), reduces_(sums) {}
 
   std::string run() {
-    for (const auto step :
-         {&ThreadCheck::axes, &ThreadCheck::uneven, &ThreadCheck::registers, &ThreadCheck::bounds, &ThreadCheck::packed,
-          &ThreadCheck::combined, &ThreadCheck::summed_together, &ThreadCheck::trees}) {
+    for (const auto step : {&ThreadCheck::axes, &ThreadCheck::uneven, &ThreadCheck::bounds, &ThreadCheck::packed,
+                            &ThreadCheck::combined, &ThreadCheck::summed_together, &ThreadCheck::trees}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
     return "";
@@ -99,16 +98,7 @@ class ThreadCheck {
           return fmt::format("threads of the loop {} have nothing to add up, and leave a sum each", condition);
       }
     }
-    return threads_ > kMostThreads ? fmt::format("a block of {} threads; at most {}", threads_, kMostThreads) : "";
-  }
-  // A multiprocessor has room for a block at least.
-  std::string registers() {
-    if (s_.registers == 0) return "";
-    if (s_.registers < ir::kLeastRegisters || s_.registers > ir::kMostRegisters)
-      return fmt::format("a thread has {} to {} registers, not {}", ir::kLeastRegisters, ir::kMostRegisters,
-                         s_.registers);
-    if (ir::blocks_that_fit(threads_, static_cast<int>(s_.registers)) > 0) return "";
-    return fmt::format("{} threads of {} registers each are more than a multiprocessor has", threads_, s_.registers);
+    return check_block(threads_, s_.registers);
   }
   // The condition bounds the outermost of the dims; the others are remainders.
   void cut_unevenly(const ScheduledLoop& loop) {
@@ -237,6 +227,15 @@ std::string str(const ScheduledLoop& loop) {
 
 std::string check_threads(const ir::Contraction& contraction, const Schedule& schedule, bool sums) {
   return ThreadCheck(contraction, schedule, sums).run();
+}
+
+std::string check_block(std::int64_t threads, std::int64_t registers) {
+  if (threads > kMostThreads) return fmt::format("a block of {} threads; at most {}", threads, kMostThreads);
+  if (registers == 0) return "";
+  if (registers < ir::kLeastRegisters || registers > ir::kMostRegisters)
+    return fmt::format("a thread has {} to {} registers, not {}", ir::kLeastRegisters, ir::kMostRegisters, registers);
+  if (ir::blocks_that_fit(threads, static_cast<int>(registers)) > 0) return "";
+  return fmt::format("{} threads of {} registers each are more than a multiprocessor has", threads, registers);
 }
 
 }  // namespace fusejit::scheduler

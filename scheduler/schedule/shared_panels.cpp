@@ -5,10 +5,9 @@
 
 #include <algorithm>
 
-#include "ir/kernel/walk.h"
 #include "ir/ops/geometry/window.h"
 #include "scheduler/schedule/check_threads.h"
-#include "scheduler/schedule/limits.h"
+#include "scheduler/schedule/dims.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -17,12 +16,6 @@ using ir::Binding;
 
 constexpr std::int64_t kMostBytes = 48 << 10;  // of scratch in a block's kernel text (kernel-ir.md §8, V5)
 constexpr std::int64_t kAccess = 16;           // bytes of the widest access
-
-std::vector<std::string> names_of(const ir::Contraction& c, const std::vector<int>& dims) {
-  std::vector<std::string> names;
-  for (const int d : dims) names.push_back(c.dims[static_cast<std::size_t>(d)].name);
-  return names;
-}
 
 std::vector<int> numbers_of(const ir::Contraction& c, const std::vector<std::string>& names) {
   std::vector<int> dims;
@@ -52,7 +45,7 @@ class SharedCheck {
     if (s_.tile.size() != 1 || s_.unroll.size() != 1)
       return "panels that threads share have one tile of rows, and one run of terms without a loop";
     form_.terms = numbers_of(c_, s_.unroll[0].dims);
-    if (without_ones(form_.terms) != form_.terms)
+    if (above_one(c_, form_.terms) != form_.terms)
       return fmt::format("terms are combinations of dims of several elements, not of {}",
                          fmt::join(s_.unroll[0].dims, "*"));
     if (const std::string& last = s_.unroll[0].dims.back(); s_.panel_a != last || s_.panel_b != last)
@@ -66,11 +59,11 @@ class SharedCheck {
     if (c_.terms() == 0 || c_.outputs() == 0) return "there is nothing to copy to panels";
     if (c_.a.mentions(outputs)) return fmt::format("lanes run along {}, which the first operand has too", s_.vector);
     for (int d = 0; d < static_cast<int>(c_.dims.size()); ++d) {
-      const bool reduced = c_.dims[static_cast<std::size_t>(d)].reduced;
+      const bool reduced = dim_of(c_, d).reduced;
       if (reduced || d == outputs) continue;
       (c_.b.mentions(d) ? form_.groups : form_.rows).push_back(d);
     }
-    form_.rows = without_ones(form_.rows), form_.groups = without_ones(form_.groups);
+    form_.rows = above_one(c_, form_.rows), form_.groups = above_one(c_, form_.groups);
     if (s_.tile[0].dims != names_of(c_, form_.rows))
       return fmt::format("rows are combinations of {}, not of {}", fmt::join(names_of(c_, form_.rows), "*"),
                          fmt::join(s_.tile[0].dims, "*"));
@@ -146,8 +139,7 @@ class SharedCheck {
     if (next + 1 != inner.size())
       return fmt::format("the innermost loop is that over {}", fmt::join(s_.unroll[0].dims, "*"));
     for (const int d : left)
-      if (c_.dims[static_cast<std::size_t>(d)].extent > 1)
-        return fmt::format("no loop is over {}", c_.dims[static_cast<std::size_t>(d)].name);
+      if (dim_of(c_, d).extent > 1) return fmt::format("no loop is over {}", dim_of(c_, d).name);
     if (rows_of_block_ != form_.rows_of_block())
       return fmt::format("{} threads of {} rows each are not the {} of a block", form_.row_threads, form_.held,
                          rows_of_block_);
@@ -186,16 +178,7 @@ class SharedCheck {
     return "";
   }
 
-  std::string threads() {
-    const std::int64_t all = form_.row_threads * form_.output_threads;
-    if (all > kMostThreads) return fmt::format("a block of {} threads; at most {}", all, kMostThreads);
-    if (s_.registers == 0) return "";
-    if (s_.registers < ir::kLeastRegisters || s_.registers > ir::kMostRegisters)
-      return fmt::format("a thread has {} to {} registers, not {}", ir::kLeastRegisters, ir::kMostRegisters,
-                         s_.registers);
-    if (ir::blocks_that_fit(all, static_cast<int>(s_.registers)) > 0) return "";
-    return fmt::format("{} threads of {} registers each are more than a multiprocessor has", all, s_.registers);
-  }
+  std::string threads() { return check_block(form_.row_threads * form_.output_threads, s_.registers); }
 
   std::string memory() {
     const std::int64_t factor = std::max<std::int64_t>(4, bytes(c_.a.dtype, 1));
@@ -207,16 +190,10 @@ class SharedCheck {
                        form_.output_threads * s_.block(), terms, kMostBytes);
   }
 
-  std::vector<int> without_ones(const std::vector<int>& dims) const {
-    std::vector<int> kept;
-    for (const int d : dims)
-      if (c_.dims[static_cast<std::size_t>(d)].extent > 1) kept.push_back(d);
-    return kept;
-  }
   std::vector<int> all_reduced() const {
     std::vector<int> dims;
     for (int d = 0; d < static_cast<int>(c_.dims.size()); ++d)
-      if (c_.dims[static_cast<std::size_t>(d)].reduced) dims.push_back(d);
+      if (dim_of(c_, d).reduced) dims.push_back(d);
     return dims;
   }
 
@@ -229,12 +206,6 @@ class SharedCheck {
 };
 
 }  // namespace
-
-std::int64_t combinations_of(const ir::Contraction& contraction, const std::vector<int>& dims) {
-  std::int64_t all = 1;
-  for (const int d : dims) all *= contraction.dims[static_cast<std::size_t>(d)].extent;
-  return all;
-}
 
 std::int64_t pitch_of_panel(std::int64_t elements, std::int64_t bytes_of_element) {
   return elements + kAccess / bytes_of_element;

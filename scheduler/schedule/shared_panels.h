@@ -42,8 +42,6 @@ SharedPanels shared_panels(const ir::Contraction& contraction, const Schedule& s
 // The first rule that is broken, as a sentence. `sums`: the group reduces over the results.
 std::string check_shared_panels(const ir::Contraction& contraction, const Schedule& schedule, bool sums);
 
-// Combinations of all elements of these dims.
-std::int64_t combinations_of(const ir::Contraction& contraction, const std::vector<int>& dims);
 // Elements from one row of a panel to the next: rows that threads read side by side begin in different banks.
 std::int64_t pitch_of_panel(std::int64_t elements, std::int64_t bytes_of_element);
 

@@ -61,8 +61,8 @@ Extent extent(const Index& index, std::int64_t size, const Path& path, const Fac
 class ExtentsAlong {
  public:
   Extent operator()(const Index& index, std::int64_t size, const Path& path) {
-    if (path != path_ || !began_) {
-      began_ = true, path_ = path, known_.clear(), ranges_ = {};
+    if (path != path_) {
+      path_ = path, known_.clear(), ranges_ = {};
       for (const Enclosing& e : path)
         if (e.loop) ranges_.enter(*e.loop);
     }
@@ -77,7 +77,6 @@ class ExtentsAlong {
     std::int64_t size;
     Extent extent;
   };
-  bool began_ = false;
   Path path_;
   VariableRanges ranges_;
   FactsAlong facts_along_;

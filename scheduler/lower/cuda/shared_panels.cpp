@@ -9,6 +9,7 @@
 #include "scheduler/lower/cuda/tuning.h"
 #include "scheduler/lower/nest/pack.h"
 #include "scheduler/lower/nest/restore.h"
+#include "scheduler/schedule/dims.h"
 
 namespace fusejit::scheduler {
 
@@ -32,18 +33,14 @@ SharedPanelLoops::SharedPanelLoops(GroupKernel& kernel, Accumulators& accumulato
     outermost.extent = ir::ceil_divide(ir::ceil_divide(all, block) * block, all / outermost.extent);
   };
   pad(form_.rows, all_rows_, form_.rows_of_block()), pad(form_.terms, all_terms_, form_.terms_at_once);
-  // The dim whose elements lie side by side in memory; -1: none's do.
-  const auto innermost = [&](int value, const ir::ContractionOperand& operand) {
+  // Elements of this dim lie side by side in the operand's memory.
+  const auto is_innermost = [&](int value, const ir::ContractionOperand& operand, int dim) {
     const int logical = innermost_dim(kernel.graph().value(value).type());
-    if (logical < 0) return -1;
-    const ir::DimSum& sum = operand.index[static_cast<std::size_t>(logical)];
-    const bool plain = sum.terms.size() == 1 && sum.terms[0].coefficient == 1 && sum.constant == 0;
-    return plain ? sum.terms[0].dim : -1;
+    return logical >= 0 && is_dim(operand.index[static_cast<std::size_t>(logical)], dim);
   };
-  const int of_a = innermost(value_a_, c_.a);
-  terms_are_innermost_ = of_a == form_.terms.back();
-  rows_are_innermost_ = of_a == form_.rows.back();
-  terms_are_innermost_in_b_ = packed_ < 0 && innermost(value_b_, c_.b) == form_.terms.back();
+  terms_are_innermost_ = is_innermost(value_a_, c_.a, form_.terms.back());
+  rows_are_innermost_ = is_innermost(value_a_, c_.a, form_.rows.back());
+  terms_are_innermost_in_b_ = packed_ < 0 && is_innermost(value_b_, c_.b, form_.terms.back());
 }
 
 std::int64_t SharedPanelLoops::parts() const {
@@ -199,14 +196,6 @@ std::vector<ir::Compare> SharedPanelLoops::is_inside() const {
   return inside;
 }
 
-// Padding, rows and terms beyond the last: zeros.
-Arg SharedPanelLoops::where(const std::vector<ir::Compare>& there, const std::function<Arg()>& value) {
-  if (there.empty()) return value();
-  return builder_.choose(
-      there, {compute_}, [&] { return std::vector<Arg>{value()}; },
-      [&] { return std::vector<Arg>{KernelBuilder::literal(0, compute_)}; })[0];
-}
-
 // Elements of the first operand that a thread copies at once.
 std::int64_t SharedPanelLoops::lanes_of_a() const {
   if (!terms_are_innermost_ && !rows_are_innermost_) return 1;
@@ -236,7 +225,8 @@ void SharedPanelLoops::fill_a(const Thread& thread, const Index& first_term) {
         Expression& expression = kernel_.expression();
         return expression.nested([&] { return expression.value(value_a_, evaluate(c_.a.index)); });
       };
-      builder_.store(panel_a_, place_in_a(row + along_rows, term + along_terms), where(there, value));
+      builder_.store(panel_a_, place_in_a(row + along_rows, term + along_terms),
+                     value_or_zero(builder_, there, compute_, value));
     });
   });
 }
@@ -281,7 +271,7 @@ void SharedPanelLoops::fill_b(const Thread& thread, const Index& first_term) {
             below({vector_}, first_output_ + output + (whole ? Index(0) : along_outputs), whole ? s_.lanes : 1));
       }
       builder_.store(panel_b_, {term + along_terms, output + along_outputs},
-                     where(there, [&] { return element_of_b(output + along_outputs); }));
+                     value_or_zero(builder_, there, compute_, [&] { return element_of_b(output + along_outputs); }));
     });
   });
 }

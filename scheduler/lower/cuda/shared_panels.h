@@ -45,7 +45,6 @@ class SharedPanelLoops : public ContractionLoops {
   std::vector<ir::Compare> is_term(const ir::Index& term, std::int64_t together = 1) const;
   std::vector<ir::Compare> is_inside() const;
   ir::Compare below(const std::vector<int>& dims, const ir::Index& number, std::int64_t together) const;
-  ir::Arg where(const std::vector<ir::Compare>& there, const std::function<ir::Arg()>& value);
   ir::Index row_of(const Thread& thread, const ir::Index& i) const;
   std::vector<ir::Index> place_in_a(const ir::Index& row, const ir::Index& term) const;
   std::vector<ir::Index> accumulator(const Thread& thread, const ir::Index& i, const ir::Index& j,

@@ -1,5 +1,7 @@
 #include "scheduler/lower/nest/factor.h"
 
+#include "scheduler/schedule/dims.h"
+
 namespace fusejit::scheduler {
 
 using ir::Arg;
@@ -9,8 +11,7 @@ DType factor_type(const Schedule& schedule, DType compute) { return schedule.dot
 
 int axis_of_pairs(const ir::ContractionOperand& operand, int dim) {
   for (std::size_t i = 0; i < operand.index.size(); ++i) {
-    const ir::DimSum& sum = operand.index[i];
-    if (sum.terms.size() == 1 && sum.constant == 0 && sum.coefficient_of(dim) == 1) return static_cast<int>(i);
+    if (is_dim(operand.index[i], dim)) return static_cast<int>(i);
   }
   return -1;
 }

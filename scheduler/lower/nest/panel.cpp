@@ -238,10 +238,7 @@ Arg Nest::zero_factor() const { return KernelBuilder::literal(0, factor_); }
 
 // Zero where one of the conditions does not hold.
 Arg Nest::copied_where(const std::vector<ir::Compare>& there, const Panel& panel, const std::vector<Index>& at) {
-  if (there.empty()) return copied(panel, at);
-  return builder_.choose(
-      there, {factor_}, [&] { return std::vector<Arg>{copied(panel, at)}; },
-      [&] { return std::vector<Arg>{zero_factor()}; })[0];
+  return value_or_zero(builder_, there, factor_, [&] { return copied(panel, at); });
 }
 
 // Elements that lie side by side in the operand, and in the panel as many of them as a tile reads.
