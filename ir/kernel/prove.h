@@ -28,6 +28,8 @@ class Facts {
   // The largest constant that the facts prove `index` to be at least; nothing if they prove none.
   std::optional<std::int64_t> at_least(const Index& index) const;
   std::optional<std::int64_t> at_most(const Index& index) const;
+  // What the extents of the loops say with one condition at a time: a cheap at_least.
+  std::optional<std::int64_t> range_at_least(const Index& index) const;
   // `steps`: what the answer took.
   bool proves_non_negative(const Index& index, int* steps = nullptr) const;
 
@@ -38,8 +40,6 @@ class Facts {
   struct Question;
   // What the extents of the loops alone say, by interval arithmetic: cheap.
   std::optional<Interval> loop_range(const Index& index) const;
-  // The same with one condition at a time.
-  std::optional<std::int64_t> range_at_least(const Index& index) const;
   struct Search;
   // Depth of the innermost loop whose variable occurs, -1 if none; values give no depth.
   int depth(const IndexAtom& atom) const;

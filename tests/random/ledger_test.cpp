@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <set>
 
+#include "frontend/models/named.h"
 #include "ir/kernel/cost/cost.h"
 #include "ir/kernel/interp/interp.h"
-#include "ir/kernel/walk.h"
+#include "ir/kernel/verify/verify.h"
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/network.h"
+#include "tests/support/nightly.h"
 
 namespace fusejit::testing {
 namespace {
@@ -36,60 +38,92 @@ std::vector<ir::MemoryTraffic> seen(const ir::Kernel& kernel) {
   return traffic;
 }
 
-// Buffers of which loaded values name an element: how many that are is data.
-std::set<ir::MemId> gathered(const ir::Kernel& kernel) {
+// Buffers of which loaded values name an element or say whether it is read: how many that are is data.
+std::set<ir::MemId> named_by_data(const ir::Kernel& kernel) {
   std::set<ir::MemId> found;
-  for (const ir::Phase& phase : kernel.phases) {
-    ir::for_each_stmt(phase.body, [&](const ir::Stmt& stmt) {
-      const auto* load = std::get_if<ir::LoadStmt>(&stmt.node);
-      if (load == nullptr) return;
-      for (const ir::Index& index : load->place.index) {
-        index.for_each_leaf([&](const ir::IndexAtom& leaf) {
-          if (leaf.kind == ir::AtomKind::value) found.insert(load->place.memory);
-        });
-      }
-    });
-  }
+  const auto is_value = [](const ir::Index& index) {
+    bool value = false;
+    index.for_each_leaf([&](const ir::IndexAtom& leaf) { value = value || leaf.kind == ir::AtomKind::value; });
+    return value;
+  };
+  ir::for_each_with_path(kernel, [&](const ir::Stmt& stmt, const ir::Path& path, std::size_t) {
+    const ir::Place* place = ir::touched(stmt);
+    if (place == nullptr) return;
+    bool by_data = std::any_of(place->index.begin(), place->index.end(), is_value);
+    for (const ir::Enclosing& e : path) {
+      if (!e.choice) continue;
+      by_data = by_data || e.choice->condition >= 0;
+      for (const ir::Compare& compare : e.choice->compares) by_data = by_data || is_value(compare.left);
+    }
+    if (by_data) found.insert(place->memory);
+  });
   return found;
 }
 
-// Never less than that. More only where a box is not full (docs/kernel-ir.md, 9): a stride steps over elements that
-// another tap meets in part, a task has no part of the images.
-TEST(Ledger, IsWhatTheInterpreterTouches) {
-  std::int64_t equal = 0, compared = 0, said = 0, touched = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Network network = random_network(seed);
-    const TrainingGraph training = training_graph(network);
-    const Target target = Target::parse(kLedgerTargets[seed % std::size(kLedgerTargets)]);
-    const scheduler::Plan plan =
-        scheduler::make_plan(training.graph, {target, scheduler::Rules::all, training.donated});
-    for (const scheduler::PlanStep& step : plan.steps) {
-      const std::vector<ir::MemoryTraffic> text = ir::traffic(*step.kernel), run = seen(*step.kernel);
-      const std::set<ir::MemId> by_data = gathered(*step.kernel);
-      const auto expect = [&](const char* what, const ir::MemoryTraffic& of, std::int64_t said_here,
-                              std::int64_t touched_here) {
-        EXPECT_GE(said_here, touched_here) << "seed " << seed << ", " << step.name << ", memory " << of.memory
-                                           << " of phase " << of.phase << ": " << what;
-        if (by_data.contains(of.memory)) return;
-        ++compared, equal += said_here == touched_here, said += said_here, touched += touched_here;
-      };
-      for (const ir::MemoryTraffic& t : text) {
-        ir::MemoryTraffic r{t.memory, t.phase, 0, 0};
-        for (const ir::MemoryTraffic& each : run)
-          if (each.memory == t.memory && each.phase == t.phase) r = each;
-        expect("read", t, t.read_bytes, r.read_bytes);
-        expect("written", t, t.written_bytes, r.written_bytes);
-      }
-      for (const ir::MemoryTraffic& r : run) {
-        EXPECT_TRUE(std::any_of(text.begin(), text.end(),
-                                [&](const ir::MemoryTraffic& t) { return t.memory == r.memory && t.phase == r.phase; }))
-            << "seed " << seed << ", " << step.name << ": memory " << r.memory << " of phase " << r.phase
-            << " is not in the ledger";
-      }
+struct Compared {
+  int entries = 0, above = 0;
+};
+
+// Every buffer of every phase of the plan's kernels. More is said only where data decides, or by `above` entries.
+void compare(const scheduler::Plan& plan, const std::string& what, Compared& compared, bool exact) {
+  std::set<const ir::Kernel*> known;
+  for (const scheduler::PlanStep& step : plan.steps) {
+    if (!known.insert(step.kernel.get()).second) continue;
+    const std::vector<ir::MemoryTraffic> text = ir::traffic(*step.kernel), run = seen(*step.kernel);
+    const std::set<ir::MemId> by_data = named_by_data(*step.kernel);
+    const auto expect = [&](const char* way, const ir::MemoryTraffic& of, std::int64_t said, std::int64_t touched) {
+      const bool more = said > touched && !by_data.contains(of.memory);
+      ++compared.entries, compared.above += more;
+      if (said >= touched && !(more && exact)) return;
+      ADD_FAILURE() << what << ", " << step.name << ", memory " << of.memory << " of phase " << of.phase << ": " << said
+                    << " bytes " << way << ", where " << touched << " are touched";
+    };
+    for (const ir::MemoryTraffic& t : text) {
+      ir::MemoryTraffic r{t.memory, t.phase, 0, 0};
+      for (const ir::MemoryTraffic& each : run)
+        if (each.memory == t.memory && each.phase == t.phase) r = each;
+      expect("read", t, t.read_bytes, r.read_bytes);
+      expect("written", t, t.written_bytes, r.written_bytes);
+    }
+    for (const ir::MemoryTraffic& r : run) {
+      EXPECT_TRUE(std::any_of(text.begin(), text.end(),
+                              [&](const ir::MemoryTraffic& t) { return t.memory == r.memory && t.phase == r.phase; }))
+          << what << ", " << step.name << ": memory " << r.memory << " of phase " << r.phase << " is not in the ledger";
     }
   }
-  EXPECT_GE(equal, compared * 99 / 100) << equal << " of " << compared;
-  EXPECT_LE(said, touched + touched / 100) << said << " bytes, where " << touched << " are touched";
+}
+
+TEST(Ledger, IsWhatTheInterpreterTouches) {
+  Compared compared;
+  for (std::uint64_t seed = 1; seed <= (is_nightly() ? 1000 : 60); ++seed) {
+    const Network network = random_network(seed);
+    const TrainingGraph training = training_graph(network);
+    const char* target = kLedgerTargets[seed % std::size(kLedgerTargets)];
+    // A GPU's threads count rows and columns in one number: beyond the iterations that are walked, a bound by dim.
+    compare(scheduler::make_plan(training.graph, {Target::parse(target), scheduler::Rules::all, training.donated}),
+            "seed " + std::to_string(seed) + " on " + target, compared, !is_nightly() || target[0] != 'c');
+  }
+  EXPECT_LE(compared.above, compared.entries / 2000) << "of " << compared.entries;
+}
+
+// Whole training steps of built-in models, small.
+TEST(Ledger, IsWhatTheInterpreterTouchesInModels) {
+  std::vector<std::pair<const char*, const char*>> plans = {{"convnet@2:train", "x86:avx512"},
+                                                            {"convnet@2:train", "cuda:sm_90"}};
+  if (is_nightly()) {
+    for (const char* target : kLedgerTargets)
+      for (const char* source :
+           {"resnet18@2x3x32x32:train", "resnet50@2x3x64x64:train", "mobilenet_v2@2x3x64x64:train"})
+        plans.emplace_back(source, target);
+  }
+  for (const auto& [source, target] : plans) {
+    const models::ModelGraph model = models::model_graph(source);
+    Compared compared;
+    compare(
+        scheduler::make_plan(
+            model.graph, {Target::parse(target), scheduler::Rules::all, {model.donated.begin(), model.donated.end()}}),
+        std::string(source) + " on " + target, compared, true);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/kernel/cost/assignment.h"
 #include "ir/kernel/cost/parts.h"
 
 namespace fusejit::ir {
@@ -80,26 +81,19 @@ std::int64_t task_count(const Phase& phase) {
 // conditions name are enumerated, the others multiply.
 class Executions {
  public:
-  explicit Executions(const Path& path) : path_(path), levels_(path.size()) {
-    std::size_t variables = 0;
-    for (const Enclosing& e : path)
-      if (e.loop) variables = std::max(variables, static_cast<std::size_t>(e.loop->variable) + 1);
-    values_.resize(variables);
-    std::vector<std::size_t> level_of(variables, path.size());
+  explicit Executions(const Path& path) : path_(path), levels_(path.size()), values_(path) {
     for (std::size_t i = 0; i < path.size(); ++i) {
       std::size_t named = i;  // the outermost level that this one names
       const auto names = [&](const Index& index) {
         index.for_each_leaf([&](const IndexAtom& leaf) {
           if (leaf.kind == AtomKind::value) levels_[i].is_known = false;
-          const bool variable = leaf.kind == AtomKind::variable && static_cast<std::size_t>(leaf.id) < variables;
-          const std::size_t level = variable ? level_of[static_cast<std::size_t>(leaf.id)] : path.size();
+          const std::size_t level = level_of(path, leaf);
           if (level < i) levels_[level].is_named = true, named = std::min(named, level);
         });
       };
       if (path[i].loop) {
         for (const Index& index : path[i].loop->low) names(index);
         for (const Index& index : path[i].loop->high) names(index);
-        level_of[static_cast<std::size_t>(path[i].loop->variable)] = i;
       } else {
         levels_[i].is_known = path[i].choice->condition < 0;
         for (const Compare& c : path[i].choice->compares) names(c.left);
@@ -126,24 +120,6 @@ class Executions {
     double known = 0;
   };
 
-  std::int64_t value(const Index& index) const {
-    if (index.is_constant()) return index.constant();
-    return index.evaluate([&](const IndexAtom& leaf) -> std::int64_t {
-      const bool variable = leaf.kind == AtomKind::variable && static_cast<std::size_t>(leaf.id) < values_.size();
-      return variable ? values_[static_cast<std::size_t>(leaf.id)] : 0;
-    });
-  }
-  bool holds(std::size_t i) const {
-    if (assume_ || !levels_[i].is_known) return true;  // not known: both sides count
-    bool all = true;
-    for (const Compare& c : path_[i].choice->compares) {
-      const std::int64_t left = value(c.left);
-      all = all && (c.kind == CompareKind::lt   ? left < c.right
-                    : c.kind == CompareKind::ge ? left >= c.right
-                                                : left == c.right);
-    }
-    return all != path_[i].in_else;
-  }
   double from(std::size_t i) {
     if (i == path_.size()) return 1;
     Level& level = levels_[i];
@@ -158,13 +134,11 @@ class Executions {
   }
   double count_from(std::size_t i) {
     if (++steps_ > kMaxSteps) return 0;
-    if (path_[i].choice) return holds(i) ? from(i + 1) : 0;
-    const ForStmt& loop = *path_[i].loop;
-    std::int64_t low = INT64_MIN, high = INT64_MAX;
-    for (const Index& index : loop.low) low = std::max(low, value(index));
-    for (const Index& index : loop.high) high = std::min(high, value(index));
+    if (path_[i].choice)  // what is not known counts on both sides
+      return assume_ || !levels_[i].is_known || values_.holds(path_[i]) ? from(i + 1) : 0;
+    const auto [low, high] = values_.bounds(*path_[i].loop);
     if (high <= low) return 0;
-    std::int64_t& v = values_[static_cast<std::size_t>(loop.variable)];
+    std::int64_t& v = values_[path_[i].loop->variable];
     v = low + (high - low) / 2;
     if (!levels_[i].is_named) return static_cast<double>(high - low) * from(i + 1);
     double total = 0;
@@ -174,7 +148,7 @@ class Executions {
 
   const Path& path_;
   std::vector<Level> levels_;
-  std::vector<std::int64_t> values_;  // by VarId
+  Assignment values_;
   int steps_ = 0;
   bool assume_ = false;
 };

@@ -1,106 +1,262 @@
 // Distinct bytes that each phase reads from and writes to each buffer and work.
 #include <algorithm>
+#include <bitset>
 #include <cmath>
 #include <map>
-#include <numeric>
+#include <utility>
 
+#include "ir/kernel/cost/assignment.h"
+#include "ir/kernel/cost/elements.h"
 #include "ir/kernel/cost/parts.h"
 #include "ir/kernel/verify/verify.h"
 
 namespace fusejit::ir {
 namespace {
 
-// Distinct values of one dim.
-struct Extent {
-  std::int64_t low = 0;
-  std::int64_t high = -1;
-  std::int64_t count = 0;
+// Iterations that are walked to know which elements a place names: along a dim whose positions would be one run but
+// for conditions, and elsewhere.
+constexpr double kMostWalkedOfRun = 512;
+constexpr double kMostWalked = 1 << 13;
+constexpr std::size_t kMostRuns = 1 << 12;
+
+using Levels = std::bitset<kMaxNesting + 1>;  // of a path
+
+// Positions that an index takes where each variable of it runs through its loop.
+struct Positions {
+  Runs runs;
+  bool exact = true;  // false: some of them may not be taken
 };
 
-// |coefficient| and number of values, largest coefficient first.
-struct Stride {
-  std::int64_t coefficient;
-  std::int64_t extent;
+// How many leaves an index has in all, and which loops of a path they are of.
+struct Leaves {
+  std::size_t count = 0;
+  bool has_values = false;
+  Levels loops;
 };
-
-std::int64_t distinct(std::vector<Stride> terms) {
-  std::sort(terms.begin(), terms.end(), [](const Stride& a, const Stride& b) { return a.coefficient > b.coefficient; });
-  __int128 below = 0, product = 1;
-  std::int64_t gcd = 0;
-  bool separated = true;
-  for (auto t = terms.rbegin(); t != terms.rend(); ++t) {
-    if (t->extent > 1 && t->coefficient <= below) separated = false;
-    below += static_cast<__int128>(t->coefficient) * (t->extent - 1);
-    product *= t->extent;
-    if (product > std::int64_t{1} << 60 || below > std::int64_t{1} << 60) return std::int64_t{1} << 60;
-    if (t->extent > 1) gcd = std::gcd(gcd, t->coefficient);
-  }
-  if (separated) return static_cast<std::int64_t>(product);
-  return static_cast<std::int64_t>(below / gcd + 1);
+Leaves leaves_of(const Index& index, const Path& path) {
+  Leaves leaves;
+  index.for_each_leaf([&](const IndexAtom& leaf) {
+    ++leaves.count;
+    leaves.has_values = leaves.has_values || leaf.kind == AtomKind::value;
+    if (const std::size_t level = level_of(path, leaf); level < path.size()) leaves.loops.set(level);
+  });
+  return leaves;
 }
 
-Extent extent(const Index& index, std::int64_t size, const Path& path, const Facts& facts,
-              const VariableRanges& ranges) {
-  std::vector<Stride> terms;
-  bool gathers = false;
-  for (const IndexTerm& t : index.terms()) {
-    const std::optional<Interval> range = Index::of(t.atom).interval(ranges);
-    if (!range) gathers = true;
-    if (range) terms.push_back({std::abs(t.coefficient), range->high - range->low + 1});
-  }
-  if (gathers) {
-    const auto runs = static_cast<std::int64_t>(std::min(executions(path), static_cast<double>(size)));
-    return {0, size - 1, runs};
-  }
-  const std::int64_t low = std::max<std::int64_t>(facts.at_least(index).value_or(0), 0);
-  const std::int64_t high = std::min<std::int64_t>(facts.at_most(index).value_or(size - 1), size - 1);
-  return {low, high, std::max<std::int64_t>(0, std::min(distinct(std::move(terms)), high - low + 1))};
+Positions positions_of(const Index& index, const VariableRanges& ranges);
+
+// Quotients and remainders of what has no holes have none.
+std::optional<std::pair<Interval, bool>> values_of(const IndexAtom& atom, const VariableRanges& ranges) {
+  const std::optional<Interval> range = Index::of(atom).interval(ranges);
+  if (!range) return std::nullopt;
+  if (!atom.inner) return std::pair(*range, true);
+  const Positions inner = positions_of(*atom.inner, ranges);
+  const bool whole = inner.exact && inner.runs.list().size() == 1;
+  return std::pair(*range, whole && (atom.kind == AtomKind::quotient || inner.runs.count() >= atom.divisor ||
+                                     inner.runs.count() == range->high - range->low + 1));
 }
 
-// Arrays that are read at one place of the text share most of their indices, and bounds of quotients take long to find.
-class ExtentsAlong {
+// Nothing where a term has no bounds.
+Positions positions_of(const Index& index, const VariableRanges& ranges) {
+  std::vector<IndexTerm> terms = index.terms();
+  std::sort(terms.begin(), terms.end(),
+            [](const IndexTerm& a, const IndexTerm& b) { return std::abs(a.coefficient) < std::abs(b.coefficient); });
+  Positions positions{Runs::between(index.constant(), index.constant())};
+  for (const IndexTerm& term : terms) {
+    const auto values = values_of(term.atom, ranges);
+    if (!values) return {Runs(), false};
+    positions.exact = positions.exact && values->second;
+    positions.runs = positions.runs.plus(term.coefficient, values->first.low, values->first.high, kMostRuns);
+  }
+  return positions;
+}
+
+// The elements that a place names in all iterations of the loops and conditions around it.
+class PlacesAlong {
  public:
-  Extent operator()(const Index& index, std::int64_t size, const Path& path) {
-    if (path != path_) {
-      path_ = path, known_.clear(), ranges_ = {};
-      for (const Enclosing& e : path)
-        if (e.loop) ranges_.enter(*e.loop);
+  // Places are asked about along the path entered last.
+  void enter(const Path& path) {
+    if (path_ && path == *path_) return;
+    path_ = path, known_.clear(), ranges_ = {};
+    linked_.assign(path.size(), {}), restricting_.reset();
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      Levels all;
+      all.set(i);
+      const auto names = [&](const Index& index) {
+        const Leaves leaves = leaves_of(index, path);
+        for (std::size_t j = 0; j < i; ++j)
+          if (leaves.loops[j]) all |= linked_[j], restricting_.set(i);
+      };
+      if (path[i].loop) {
+        ranges_.enter(*path[i].loop);
+        for (const Index& index : path[i].loop->low) names(index);
+        for (const Index& index : path[i].loop->high) names(index);
+      } else if (is_known(path[i])) {
+        for (const Compare& c : path[i].choice->compares) names(c.left);
+      }
+      for (std::size_t j = 0; j <= i; ++j)
+        if (all[j]) linked_[j] = all;
     }
-    for (const Known& known : known_)
-      if (known.size == size && known.index == index) return known.extent;
-    return known_.emplace_back(Known{index, size, extent(index, size, path, facts_along_(path), ranges_)}).extent;
+  }
+
+  Box box(const Place& place, const std::vector<std::int64_t>& extents) {
+    struct Joined {
+      std::vector<std::size_t> dims;
+      Levels levels;
+    };
+    std::vector<Joined> parts;  // dims of which some level decides together
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      Joined own{{d}, levels_of(place.index[d])};
+      std::erase_if(parts, [&](const Joined& part) {
+        if ((part.levels & own.levels).none()) return false;
+        own.levels |= part.levels;
+        own.dims.insert(own.dims.end(), part.dims.begin(), part.dims.end());
+        return true;
+      });
+      std::sort(own.dims.begin(), own.dims.end());
+      parts.push_back(std::move(own));
+    }
+    Box box;
+    for (const Joined& part : parts) {
+      std::optional<Runs> walked;
+      if (part.dims.size() > 1) walked = walk(place, part.dims, extents, part.levels, kMostWalked);
+      if (walked) {
+        box.push_back({part.dims, *std::move(walked)});
+      } else {
+        for (const std::size_t d : part.dims) box.push_back({{d}, along(place, d, extents).runs});
+      }
+    }
+    std::sort(box.begin(), box.end(), [](const Part& a, const Part& b) { return a.dims[0] < b.dims[0]; });
+    return box;
+  }
+  // From the first to the last along the innermost dim.
+  Columns columns(const Place& place, const std::vector<std::int64_t>& extents) {
+    if (extents.empty()) return {0, 0};
+    return along(place, extents.size() - 1, extents).columns;
   }
 
  private:
+  // Of a dim by itself.
   struct Known {
     Index index;
-    std::int64_t size;
-    Extent extent;
+    std::int64_t extent;
+    Runs runs;
+    Columns columns;
   };
-  Path path_;
+
+  static bool is_known(const Enclosing& side) {
+    bool known = side.choice->condition < 0;
+    for (const Compare& c : side.choice->compares)
+      c.left.for_each_leaf([&](const IndexAtom& leaf) { known = known && leaf.kind != AtomKind::value; });
+    return known;
+  }
+
+  Levels levels_of(const Index& index) const {
+    Levels all;
+    const Leaves leaves = leaves_of(index, *path_);
+    for (std::size_t i = 0; i < path_->size(); ++i)
+      if (leaves.loops[i]) all |= linked_[i];
+    return all;
+  }
+
+  const Known& along(const Place& place, std::size_t dim, const std::vector<std::int64_t>& extents) {
+    const Index& index = place.index[dim];
+    const std::int64_t extent = extents[dim];
+    for (const Known& known : known_)
+      if (known.extent == extent && known.index == index) return known;
+    return known_.emplace_back(find(place, dim, extents));
+  }
+
+  Known find(const Place& place, std::size_t dim, const std::vector<std::int64_t>& extents) {
+    const Index& index = place.index[dim];
+    const std::int64_t extent = extents[dim];
+    const Leaves leaves = leaves_of(index, *path_);
+    if (leaves.has_values) {  // which, is data: how many at most is known
+      const auto most = static_cast<std::int64_t>(std::min(executions(*path_), static_cast<double>(extent)));
+      return {index, extent, Runs::between(0, most - 1), {0, extent - 1}};
+    }
+    Positions positions = positions_of(index, ranges_);
+    positions.exact = positions.exact && leaves.count == leaves.loops.count();  // no variable twice
+    if (positions.runs.empty()) positions.runs = Runs::between(0, extent - 1);
+    Runs runs = positions.runs.clipped(0, extent - 1);  // accesses are in bounds
+    const Levels levels = levels_of(index);
+    if (!positions.exact || (levels & restricting_).any()) {
+      const bool one_run = positions.exact && runs.list().size() <= 1;
+      if (std::optional<Runs> walked = walk(place, {dim}, extents, levels, one_run ? kMostWalkedOfRun : kMostWalked)) {
+        runs = *std::move(walked);
+      } else {  // a whole proof would find little more: accesses are in bounds
+        const Facts& facts = facts_along_(*path_);
+        runs = runs.clipped(facts.range_at_least(index).value_or(0),
+                            -facts.range_at_least(index * -1).value_or(1 - extent));
+      }
+    }
+    const Columns columns = runs.empty() ? Columns() : Columns{runs.list().front().low, runs.list().back().high};
+    return {index, extent, std::move(runs), columns};
+  }
+
+  // Positions along these dims in all iterations of these levels; nothing if those are more than `most`.
+  std::optional<Runs> walk(const Place& place, const std::vector<std::size_t>& dims,
+                           const std::vector<std::int64_t>& extents, const Levels& levels, double most) {
+    double iterations = 1;
+    std::vector<const Enclosing*> nest;
+    for (std::size_t i = 0; i < path_->size(); ++i) {
+      if (!levels[i]) continue;
+      const Enclosing& level = (*path_)[i];
+      nest.push_back(&level);
+      if (!level.loop) continue;
+      const auto range = ranges_.of({AtomKind::variable, level.loop->variable, nullptr, 0});
+      if (!range) return std::nullopt;
+      iterations *= static_cast<double>(std::max<std::int64_t>(0, range->high - range->low + 1));
+    }
+    for (const std::size_t d : dims)
+      if (leaves_of(place.index[d], *path_).has_values) return std::nullopt;
+    if (iterations > most) return std::nullopt;
+    std::vector<std::int64_t> positions;
+    Assignment values(*path_);
+    const auto visit = [&](const auto& self, std::size_t at) -> void {
+      if (at == nest.size()) {
+        std::int64_t position = 0;
+        for (const std::size_t d : dims) {
+          const std::int64_t own = values.value(place.index[d]);
+          if (own < 0 || own >= extents[d]) return;
+          position = position * extents[d] + own;
+        }
+        positions.push_back(position);
+      } else if (nest[at]->choice) {
+        if (values.holds(*nest[at])) self(self, at + 1);
+      } else {
+        const auto [low, high] = values.bounds(*nest[at]->loop);
+        std::int64_t& v = values[nest[at]->loop->variable];
+        for (v = low; v < high; ++v) self(self, at + 1);
+      }
+    };
+    visit(visit, 0);
+    return Runs::of(std::move(positions));
+  }
+
+  std::optional<Path> path_;
+  std::vector<Levels> linked_;  // levels that decide with a level of the path: by bounds and conditions between them
+  Levels restricting_;          // conditions, and loops whose bounds name variables
   VariableRanges ranges_;
   FactsAlong facts_along_;
-  std::vector<Known> known_;
+  std::vector<Known> known_;  // arrays that are read at one place of the text share most of their indices
 };
 
-// The hull of two boxes in one dim.
-Extent united(const Extent& a, const Extent& b) {
-  if (a.count == 0) return b;
-  if (b.count == 0) return a;
-  Extent hull{std::min(a.low, b.low), std::max(a.high, b.high), 0};
-  const bool same = a.low == b.low && a.high == b.high;
-  hull.count = same ? std::max(a.count, b.count) : std::min(a.count + b.count, hull.high - hull.low + 1);
-  return hull;
+Columns united(const Columns& a, const Columns& b) {
+  if (a.high < a.low) return b;
+  if (b.high < b.low) return a;
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
 }
 
 }  // namespace
 
 std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
-  struct Boxes {
-    std::vector<Extent> read, written;
+  struct Touched {
+    ElementSet read, written;
+    Columns columns_read, columns_written;
   };
-  std::map<std::pair<std::size_t, MemId>, Boxes> boxes;
-  ExtentsAlong extent_of;
+  std::map<std::pair<std::size_t, MemId>, Touched> touched;
+  PlacesAlong places;
   for_each_with_path(kernel, [&](const Stmt& stmt, const Path& path, std::size_t phase) {
     const auto* load = std::get_if<LoadStmt>(&stmt.node);
     const auto* store = std::get_if<StoreStmt>(&stmt.node);
@@ -108,29 +264,18 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
     const Place& place = load ? load->place : store->place;
     const Memory& memory = kernel.memories[static_cast<std::size_t>(place.memory)];
     if (memory.is_local()) return;
-    Boxes& both = boxes[{phase, place.memory}];
-    std::vector<Extent>& box = load ? both.read : both.written;
-    const bool first = box.empty();
-    box.resize(std::max<std::size_t>(1, memory.dims.size()), Extent{0, 0, 1});
-    for (std::size_t d = 0; d < memory.dims.size(); ++d) {
-      const Extent e = extent_of(place.index[d], memory.dims[d], path);
-      box[d] = first ? e : united(box[d], e);
-    }
+    places.enter(path);
+    auto [at, fresh] =
+        touched.try_emplace({phase, place.memory}, Touched{ElementSet(memory.dims), ElementSet(memory.dims), {}, {}});
+    (load ? at->second.read : at->second.written).add(places.box(place, memory.dims));
+    Columns& columns = load ? at->second.columns_read : at->second.columns_written;
+    columns = united(columns, places.columns(place, memory.dims));
   });
   std::vector<MemoryTraffic> list;
-  for (const auto& [key, both] : boxes) {
-    const Memory& memory = kernel.memories[static_cast<std::size_t>(key.second)];
-    const auto size = [&](const std::vector<Extent>& box) {
-      std::int64_t elements = box.empty() ? 0 : 1;
-      for (std::size_t d = 0; d < box.size(); ++d)
-        elements *= memory.dims.empty() ? 1 : std::min(box[d].count, memory.dims[d]);
-      return bytes(memory.dtype, elements);
-    };
-    const auto columns = [](const std::vector<Extent>& box) {
-      return box.empty() ? Columns() : Columns{box.back().low, box.back().high};
-    };
-    list.push_back({key.second, static_cast<int>(key.first), size(both.read), size(both.written), columns(both.read),
-                    columns(both.written)});
+  for (const auto& [key, elements] : touched) {
+    const DType dtype = kernel.memories[static_cast<std::size_t>(key.second)].dtype;
+    list.push_back({key.second, static_cast<int>(key.first), bytes(dtype, elements.read.count()),
+                    bytes(dtype, elements.written.count()), elements.columns_read, elements.columns_written});
   }
   return list;
 }

@@ -98,5 +98,34 @@ TEST(Cost, TriangularLoopsAreEnumerated) {
   EXPECT_EQ(c.flop, 3 * 2 * (1 + 2 + 3 + 4 + 5));
 }
 
+// Each text reads %x or writes %y: elements are counted, not the boxes around them.
+TEST(Cost, ElementsWithHoles) {
+  const auto touched = [](const std::string& dims, const std::string& body) {
+    const bool reads = body.find("%x[") != std::string::npos;
+    const KernelCost c = cost(parse_kernel("kernel @t(%x: f32[" + dims + "] read, %y: f32[" + dims +
+                                           "] write) on x86:avx2 { phase { " + body + " } }"));
+    return (reads ? read_bytes(c, 0) : written_bytes(c, 1)) / 4;
+  };
+  // Rows 0, 3, 6 and 9 of columns 0, 2, .. 8; then rows 1, 4 and 7 of the same; then rows 0 .. 9 of column 0.
+  EXPECT_EQ(touched("10,9",
+                    "for %i in 0..4 { for %j in 0..5 { store %y[%i*3, %j*2], 1 } }"
+                    "for %i in 0..3 { for %j in 0..5 { store %y[%i*3 + 1, %j*2], 1 } }"
+                    "for %i in 0..10 { store %y[%i, 0], 1 }"),
+            7 * 5 + 3);
+  // A diagonal, and one beside it.
+  EXPECT_EQ(touched("8,8", "for %i in 0..7 { store %y[%i, %i], 1 store %y[%i, %i + 1], 1 }"), 14);
+  // One condition about two dims: blocks of channels, of which the last is not full.
+  EXPECT_EQ(touched("4,8", "for %i in 0..4 { for %j in 0..8 { if %i*8 + %j < 30 { store %y[%i, %j], 1 } } }"), 30);
+  // A loop that ends earlier in the last task: rows 0, 3, 6.
+  EXPECT_EQ(touched("12", "for %t in 0..2 { for %i in 0..min(2, -%t*2 + 3) { store %y[%t*6 + %i*3], 1 } }"), 3);
+  // Every other row but the first, which a condition leaves out.
+  EXPECT_EQ(touched("16", "for %i in 0..8 { if %i >= 1 { store %y[%i*2], 1 } }"), 7);
+  // The lanes of four rows of which rows of three are made: quotients and remainders of one number.
+  EXPECT_EQ(touched("4,3", "for %i in 0..12 { store %y[%i / 3, %i % 3], 1 }"), 12);
+  EXPECT_EQ(touched("4,3", "for %i in 0..6 { store %y[(%i*2) / 3, (%i*2) % 3], 1 }"), 6);
+  // More iterations than are walked: a bound for each dim.
+  EXPECT_EQ(touched("512,64", "for %i in 0..32768 { if %i < 31999 { store %y[%i / 64, %i % 64], 1 } }"), 32000);
+}
+
 }  // namespace
 }  // namespace fusejit::ir
