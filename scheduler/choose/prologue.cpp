@@ -18,7 +18,6 @@ bool computes_second(const Schedule& schedule) {
 }  // namespace
 
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside) {
-  if (ir::op_def(anchor.op).matrix) return false;
   const std::vector<ir::Contraction> contractions = ir::contractions_of(anchor);
   // The other operand may be computed or not.
   const auto in_panel = [&](const ir::Contraction& of_row) {

@@ -65,8 +65,11 @@ class TilesOfPixels : X86Chooser {
                                                      : rows_wanted(p, q, image_count, channels, blocks));
     const bool overlap = rows.other >= 0 && extent(rows.other) > 1;
     if ((fused_.computes_a || small_) && !matrix && !overlap) row_blocks = in_equal_blocks(row_blocks);
+    // Tasks that share out the outputs would each compute what a matrix is multiplied by.
+    const bool whole_rows = fused_.computes_a && weights_stay_in_l2();
+    const std::int64_t others = whole_rows ? product(roles_.groups) : blocks;
     const Split column_blocks =
-        matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, blocks)) : Split{tiles, tiles, 1};
+        matrix ? split(tiles, ir::ceil_divide<std::int64_t>(target_.tasks, others)) : Split{tiles, tiles, 1};
     if (matrix) {
       if (column_blocks.chunks > 1) add(s_.tasks, name(q), column_blocks.chunk * pixels);
     } else {
@@ -77,7 +80,9 @@ class TilesOfPixels : X86Chooser {
 
     if (row_blocks.chunks == 1 || row_blocks.chunk > 1) add_if_any(s_.inner, p);
     add_if_any(s_.inner, q);
-    const bool panel = !matrix && fits_panel(rows, columns, row_blocks.chunk);
+    Window of_task = columns;
+    if (matrix) of_task.in = column_blocks.chunk * pixels;
+    const bool panel = (!matrix || fused_.computes_a) && fits_panel(rows, of_task, row_blocks.chunk);
     const bool of_taps = panel && pairs_taps(columns, channels);
     if (of_taps) s_.dot = name(columns.other);
     sums_of_pixels(columns, rows, channel_dims, channels);
@@ -221,19 +226,23 @@ class TilesOfPixels : X86Chooser {
     return std::min(vectors_in_registers(), most);
   }
 
-  bool shares_out_outputs() const {
-    return std::any_of(s_.tasks.begin(), s_.tasks.end(), [&](const auto& loop) { return loop.dims[0] == s_.vector; });
+  bool is_shared_out(const std::string& dim) const {
+    return std::any_of(s_.tasks.begin(), s_.tasks.end(),
+                       [&](const auto& loop) { return std::count(loop.dims.begin(), loop.dims.end(), dim) > 0; });
   }
+  bool shares_out_outputs() const { return is_shared_out(s_.vector); }
 
   // A panel of what the rows of a task read, unless tasks that share out the outputs would each compute it.
   bool fits_panel(const Window& rows, const Window& columns, std::int64_t rows_of_task) const {
     return (!shares_out_outputs() || along_groups_) &&
            panel_bytes(rows, columns, rows_of_task, channels_of_panel()) <= target_.l2_bytes / 2;
   }
-  // A block of groups, or all of them, each with the channels that are summed up.
+  // A block of groups, or all that tasks do not share out, each with the channels that are summed up.
   std::int64_t channels_of_panel() const {
-    return (along_groups_ ? s_.block() : product(roles_.groups)) *
-           product(by_window(roles_.sums, roles_.pixels, c_).others);
+    std::int64_t groups = along_groups_ ? s_.block() : 1;
+    for (const int g : roles_.groups)
+      if (!along_groups_ && !is_shared_out(name(g))) groups *= extent(g);
+    return groups * product(by_window(roles_.sums, roles_.pixels, c_).others);
   }
 
   // Of few channels, which make no pairs: taps of a row do, where the window moves by whole pairs.

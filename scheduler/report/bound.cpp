@@ -195,13 +195,10 @@ class Bound {
       if (beside && i == 1) continue;
       const Source from = source(operands[i], met_elements(anchor, i));
       std::int64_t bytes = from.read;
-      // Weights that are computed are computed while they are packed, images in panels, from whatever takes least, and
-      // parts that are put together are read where they are. An image that is a result may be stored in those panels.
-      const bool is_packed = i == 1 && row(anchor).packs_second, is_view = row(from.value).family == Family::view,
-                 is_image = !row(anchor).matrix;
-      const bool is_stored = sure_[at(from.value)] || !(is_packed || is_image || is_view);
-      if (is_stored) note_written(from.value, from.stored);
-      if (!is_stored || (is_image && row(from.value).family == Family::elementwise)) {
+      // Operands that are computed are computed while they are copied to panels or packed, from whatever takes least,
+      // and parts that are put together are read where they are. One that is a result may be stored in those panels.
+      if (sure_[at(from.value)]) note_written(from.value, from.stored);
+      if (!sure_[at(from.value)] || row(from.value).family == Family::elementwise) {
         bytes = std::min(bytes, least_read_[at(from.value)]);
         note_read_under(from.value);
       }

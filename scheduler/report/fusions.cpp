@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
 
 #include "ir/base/at.h"
@@ -75,18 +76,42 @@ bool is_same_memory(const ir::Node& node) {
   return row.family != Family::view || ir::view_keeps_order(node);
 }
 
+// The recorded ops of each step, in order; among them those that passes left to one step's ops, such as a pad that is
+// the padding of its convolution.
+std::vector<std::vector<int>> nodes_of_steps(const Plan& plan, const ir::Graph& graph) {
+  const int first = static_cast<int>(graph.parameters().size());
+  std::vector<std::vector<int>> nodes(plan.steps.size());
+  std::vector<std::set<int>> steps(graph.nodes().size());  // of each op
+  for (std::size_t s = 0; s < nodes.size(); ++s) {
+    for (const int node : plan.steps[s].nodes) {
+      if (node < 0 || at(node) >= steps.size()) continue;  // a file may say anything
+      nodes[s].push_back(node), steps[at(node)].insert(static_cast<int>(s));
+    }
+  }
+  std::vector<std::set<int>> users(steps.size());  // ops that read it
+  std::vector<bool> is_result(steps.size());
+  for (const ir::Value& result : graph.results())
+    if (const int v = graph.index_of(result.get()); v >= first) is_result[at(v - first)] = true;
+  for (int node = static_cast<int>(steps.size()) - 1; node >= 0; --node) {
+    if (steps[at(node)].empty() && users[at(node)].size() == 1 && !is_result[at(node)]) {
+      const std::set<int>& of_user = steps[at(*users[at(node)].begin())];
+      // A kernel that only lays its weights out comes before.
+      if (!of_user.empty()) steps[at(node)] = {*of_user.rbegin()}, nodes[at(*of_user.rbegin())].push_back(node);
+    }
+    for (const int operand : graph.operands(first + node))
+      if (operand >= first) users[at(operand - first)].insert(node);
+  }
+  return nodes;
+}
+
 // Bytes that recorded ops, run one by one, would write and read back, and the plan does not.
 class Savings {
  public:
-  Savings(const Plan& plan, const ir::Graph& graph)
-      : graph_(graph), steps_of_(at(graph.value_count())), users_(steps_of_.size()), saved_(plan.steps.size()) {
+  Savings(const std::vector<std::vector<int>>& nodes, const ir::Graph& graph)
+      : graph_(graph), steps_of_(at(graph.value_count())), users_(steps_of_.size()), saved_(nodes.size()) {
     const int first = static_cast<int>(graph.parameters().size());
-    for (int s = 0; s < static_cast<int>(plan.steps.size()); ++s) {
-      for (const int node : plan.steps[at(s)].nodes) {
-        const bool is_there = node >= 0 && node < graph.value_count() - first;  // a file may say anything
-        if (is_there) steps_of_[at(first + node)].push_back(s);
-      }
-    }
+    for (int s = 0; s < static_cast<int>(nodes.size()); ++s)
+      for (const int node : nodes[at(s)]) steps_of_[at(first + node)].push_back(s);
     for (int v = first; v < graph.value_count(); ++v) {
       for (const int operand : graph.operands(v)) {
         if (operand >= first && (users_[at(operand)].empty() || users_[at(operand)].back() != v))
@@ -131,7 +156,8 @@ class Savings {
 }  // namespace
 
 Fusions fusions_of(const Plan& plan, const ir::Graph& recorded) {
-  const Savings savings(plan, recorded);
+  const std::vector<std::vector<int>> nodes = nodes_of_steps(plan, recorded);
+  const Savings savings(nodes, recorded);
   Fusions fusions;
   fusions.graph = plan.name;
   fusions.recorded_ops = static_cast<int>(recorded.nodes().size());
@@ -140,15 +166,12 @@ Fusions fusions_of(const Plan& plan, const ir::Graph& recorded) {
   for (int s = 0; s < fusions.kernels; ++s) {
     const PlanStep& step = plan.steps[at(s)];
     Fusion fusion{s, step.name, {}, 0, savings.by(s)};
-    for (const int node : step.nodes) {
-      if (node < 0 || at(node) >= recorded.nodes().size()) continue;
+    for (const int node : nodes[at(s)]) {
       add_part(fusion, *recorded.nodes()[at(node)]);
       ++fusion.ops;
     }
     if (fusion.ops < 2) continue;
-    for (const int node : step.nodes) {
-      if (node >= 0 && at(node) < is_fused.size()) is_fused[at(node)] = true;
-    }
+    for (const int node : nodes[at(s)]) is_fused[at(node)] = true;
     fusions.saved_bytes += fusion.saved_bytes;
     fusions.list.push_back(std::move(fusion));
   }

@@ -19,18 +19,24 @@ constexpr int kBatch = 16;
 struct Stage {
   int channels, side;  // of the tensors between the convolutions; a join has four times as many channels
   std::int64_t join_bytes() const { return std::int64_t{4} * kBatch * 4 * channels * side * side; }
+  // Of what the stage's first block reads.
+  int stride() const { return side == 56 ? 1 : 2; }
+  int input_channels() const { return side == 56 ? 64 : 2 * channels; }
+  int input_side() const { return side * stride(); }
 };
 constexpr Stage kStages[] = {{64, 56}, {128, 28}, {256, 14}, {512, 7}};
 
 enum class Side {
   identity,
-  projection
-};  // what is added: the block's input, or a convolution of it with its batch norm
+  projection,
+  downsample
+};  // what is added: the block's input, or a convolution of it with its batch norm; that may be the stage's first block
 
 class Network {
  public:
   Network(Stage stage, Side side, int blocks, bool training) : stage_(stage) {
-    parameter("x", fmt::format("f32[{},{},{},{}]:nhwc", kBatch, 4 * stage.channels, stage.side, stage.side));
+    parameter("x", side == Side::downsample ? type(stage.input_channels(), stage.input_side())
+                                            : type(4 * stage.channels, stage.side));
     std::string x = "x";
     for (int b = 0; b < blocks; ++b) x = block(b, x, side);
     graph_ = ir::parse_graph(fmt::format("graph @network({}) {{\n{}  return %{}\n}}", parameters_, ops_, x));
@@ -43,32 +49,38 @@ class Network {
     parameters_ += fmt::format("{}%{}: {}", parameters_.empty() ? "" : ", ", name, type);
     wanted_.push_back(name);
   }
-  std::string type(int channels) const {
-    return fmt::format("f32[{},{},{},{}]:nhwc", kBatch, channels, stage_.side, stage_.side);
+  static std::string type(int channels, int side) {
+    return fmt::format("f32[{0},{1},{2},{2}]:nhwc", kBatch, channels, side);
   }
-  // A convolution of `x` and its batch norm.
-  std::string normalised(const std::string& name, const std::string& x, int from, int to, int taps) {
+  // A convolution of `x` and its batch norm, `side` pixels high and wide.
+  std::string normalised(const std::string& name, const std::string& x, int from, int to, int taps, int side,
+                         int stride = 1) {
     parameter("w" + name, fmt::format("f32[{},{},{},{}]", to, from, taps, taps));
     parameter("s" + name, fmt::format("f32[{}]", to));
     parameter("t" + name, fmt::format("f32[{}]", to));
     const int pad = taps / 2;
-    ops_ += fmt::format("  %c{0} = conv2d(%{1}, %w{0}) {{padding=[{2},{2},{2},{2}]}} : {3}\n", name, x, pad, type(to));
-    ops_ += fmt::format("  %n{0} = batch_norm_train(%c{0}, %s{0}, %t{0}) : {1}\n", name, type(to));
+    ops_ += fmt::format("  %c{0} = conv2d(%{1}, %w{0}) {{padding=[{2},{2},{2},{2}], stride=[{3},{3}]}} : {4}\n", name,
+                        x, pad, stride, type(to, side));
+    ops_ += fmt::format("  %n{0} = batch_norm_train(%c{0}, %s{0}, %t{0}) : {1}\n", name, type(to, side));
     return "n" + name;
   }
-  std::string relu(const std::string& name, const std::string& x, int channels) {
-    ops_ += fmt::format("  %r{} = relu(%{}) : {}\n", name, x, type(channels));
+  std::string relu(const std::string& name, const std::string& x, int channels, int side) {
+    ops_ += fmt::format("  %r{} = relu(%{}) : {}\n", name, x, type(channels, side));
     return "r" + name;
   }
   std::string block(int b, const std::string& x, Side side) {
-    const int narrow = stage_.channels, wide = 4 * narrow;
+    const int narrow = stage_.channels, wide = 4 * narrow, side_out = stage_.side;
+    const bool down = side == Side::downsample;
+    const int from = down ? stage_.input_channels() : wide, side_in = down ? stage_.input_side() : side_out,
+              stride = down ? stage_.stride() : 1;
     const auto name = [&](const char* part) { return fmt::format("{}{}", part, b); };
-    const std::string first = relu(name("a"), normalised(name("a"), x, wide, narrow, 1), narrow);
-    const std::string second = relu(name("b"), normalised(name("b"), first, narrow, narrow, 3), narrow);
-    const std::string third = normalised(name("c"), second, narrow, wide, 1);
-    const std::string added = side == Side::identity ? x : normalised(name("d"), x, wide, wide, 1);
-    ops_ += fmt::format("  %j{} = add(%{}, %{}) : {}\n", b, third, added, type(wide));
-    return relu(name("j"), name("j"), wide);
+    const std::string first = relu(name("a"), normalised(name("a"), x, from, narrow, 1, side_in), narrow, side_in);
+    const std::string second =
+        relu(name("b"), normalised(name("b"), first, narrow, narrow, 3, side_out, stride), narrow, side_out);
+    const std::string third = normalised(name("c"), second, narrow, wide, 1, side_out);
+    const std::string added = side == Side::identity ? x : normalised(name("d"), x, from, wide, 1, side_out, stride);
+    ops_ += fmt::format("  %j{} = add(%{}, %{}) : {}\n", b, third, added, type(wide, side_out));
+    return relu(name("j"), name("j"), wide, side_out);
   }
 
   Stage stage_;
@@ -82,7 +94,9 @@ std::int64_t moved(const ir::Graph& graph, Stage stage, const char* target) {
   const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}, runtime::cudnn::supports_step});
   const std::int64_t wide = stage.join_bytes(), narrow = wide / 4;
   const auto counts = [&](std::int64_t bytes) {
-    return bytes == wide || bytes == narrow || bytes == wide / 32 || bytes == narrow / 32 || bytes == narrow / 4;
+    for (const std::int64_t of : {2 * wide, wide, narrow})
+      if (bytes == of || bytes == of / 32 || bytes == of / 4) return true;
+    return false;
   };
   std::int64_t bytes = 0;
   for (const PlanStep& step : plan.steps) {
@@ -152,9 +166,33 @@ TEST(Counts, Step) {
       EXPECT_LE(tensors(stage, Side::identity, true, target), step(join(stage), 4, 3) - read_once(stage))
           << target << stage.side;
     EXPECT_LE(tensors(stage, Side::identity, true, "cuda:sm_90"), step(3, 4, 3)) << stage.side;
+    // What is asked of the backward pass by itself: 5 and a mask for the join, 3 for each of the others.
+    for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90"})
+      EXPECT_LE(tensors(stage, Side::identity, true, target) - tensors(stage, Side::identity, false, target),
+                2 * kConvolutions + 5 + 2 * kMask + 2 * 3 * 0.25)
+          << target << stage.side;
     // Nor sums in the epilogue of an input gradient: what flows into each of the three is read, and what it normalised.
     for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
       EXPECT_LE(tensors(stage, Side::identity, true, target), step(5.5, 5, 4) + 3) << target << stage.side;
+  }
+}
+
+// The first block of a stage by itself: its join is 3 as well. Of the stage's input, 2 tensors, the projection of
+// stride 2 reads a quarter; the first convolution's result is as large as the join.
+TEST(Counts, Downsample) {
+  for (const Stage stage : kStages) {
+    const double input = stage.stride() == 2 ? 2 : 0.25, pixels = stage.stride() * stage.stride();
+    const double convolutions = (input + pixels * 0.25) + (pixels * 0.25 + 0.25) + (0.25 + 1) + (input / pixels + 1);
+    const auto of = [&](const char* target) {
+      const ir::Graph graph = Network(stage, Side::downsample, 1, false).graph();
+      return static_cast<double>(moved(graph, stage, target)) / static_cast<double>(stage.join_bytes());
+    };
+    for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90"})
+      EXPECT_LE(of(target), convolutions + 3) << target << stage.side;
+    // What the two convolutions on the way read is stored first, the sums read all four results.
+    const double stored = 2 * (pixels * 0.25 + 0.25), summed = pixels * 0.25 + 0.25 + 2;
+    for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
+      EXPECT_LE(of(target), convolutions + 3 + stored + summed) << target << stage.side;
   }
 }
 
@@ -179,6 +217,41 @@ TEST(Counts, NormalisedAddedRectifiedAlone) {
       };
       EXPECT_LE(tensors(forward), 4) << target << stage.side;
       EXPECT_LE(tensors(both), 4 + 6 + 2 * kMask - 1) << target << stage.side;
+    }
+  }
+}
+
+// The backward pass as a graph of its own, of what a forward pass left: the masked gradient is written, and read with
+// what was normalised; the result is known by y itself, or by a mask.
+TEST(Counts, NormalisedAddedRectifiedBackwardAlone) {
+  for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90"}) {
+    for (const Stage stage : kStages) {
+      const auto tensors = [&](bool mask) {
+        const int channels = 4 * stage.channels;
+        const ir::Graph graph = ir::parse_graph(fmt::format(
+            R"(graph @back(%x: f32[{0},{1},{2},{2}]:nhwc, %y: {3}[{0},{1},{2},{2}]:nhwc, %dy: f32[{0},{1},{2},{2}]:nhwc,
+                           %m: f32[1,{1},1,1], %r: f32[1,{1},1,1], %s: f32[1,{1},1,1]) {{
+{4}  %1 = where(%{6}, %dy, 0) : f32[{0},{1},{2},{2}]:nhwc
+  %2 = sub(%x, %m) : f32[{0},{1},{2},{2}]:nhwc
+  %3 = mul(%2, %r) : f32[{0},{1},{2},{2}]:nhwc
+  %4 = sum(%1) {{dim=[0,2,3], keepdim=true}} : f32[1,{1},1,1]
+  %5 = mul(%1, %3) : f32[{0},{1},{2},{2}]:nhwc
+  %6 = sum(%5) {{dim=[0,2,3], keepdim=true}} : f32[1,{1},1,1]
+  %7 = mul(%3, %6) : f32[{0},{1},{2},{2}]:nhwc
+  %8 = add(%7, %4) : f32[{0},{1},{2},{2}]:nhwc
+  %9 = mul(%8, {5}) : f32[{0},{1},{2},{2}]:nhwc
+  %10 = sub(%1, %9) : f32[{0},{1},{2},{2}]:nhwc
+  %11 = mul(%r, %s) : f32[1,{1},1,1]
+  %12 = mul(%10, %11) : f32[{0},{1},{2},{2}]:nhwc
+  return %12, %1, %4, %6
+}})",
+            kBatch, channels, stage.side, mask ? "bool" : "f32",
+            mask ? "" : fmt::format("  %0 = gt(%y, 0) : bool[{0},{1},{2},{2}]:nhwc\n", kBatch, channels, stage.side),
+            1.0 / (kBatch * stage.side * stage.side), mask ? "y" : "0"));
+        return static_cast<double>(moved(graph, stage, target)) / static_cast<double>(stage.join_bytes());
+      };
+      EXPECT_LE(tensors(false), 7) << target << stage.side;
+      EXPECT_LE(tensors(true), 6 + 0.25) << target << stage.side;  // who records a mask has bytes
     }
   }
 }

@@ -118,9 +118,9 @@ TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
        "  return %1, %2\n",
        3 * kBytes},
       {"another kernel reads it: it is written",
-       "  %0 = exp(%x) : f32[64,64]\n  %1 = neg(%0) : f32[64,64]\n  %2 = matmul(%0, %x) : f32[64,64]\n"
-       "  return %1, %2\n",
-       kBytes},
+       "  %a = matmul(%x, %x) : f32[64,64]\n  %0 = exp(%a) : f32[64,64]\n  %1 = neg(%0) : f32[64,64]\n"
+       "  %2 = matmul(%0, %x) : f32[64,64]\n  return %1, %2\n",
+       3 * kBytes},
       {"taken twice by one op, read once",
        "  %0 = exp(%x) : f32[64,64]\n  %1 = mul(%0, %0) : f32[64,64]\n  return %1\n", 2 * kBytes},
       {"a reshape is no copy",
