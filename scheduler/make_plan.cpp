@@ -12,6 +12,7 @@
 #include "scheduler/draft/unfused.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/fuse.h"
+#include "scheduler/fuse/gradients.h"
 #include "scheduler/memory/storage.h"
 #include "scheduler/names/steps.h"
 #include "scheduler/recompute/idle.h"

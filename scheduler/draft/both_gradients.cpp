@@ -76,29 +76,6 @@ class GradientJoiner {
 
 }  // namespace
 
-bool joins_gradients(const Rules& rules, const Target& target) {
-  return rules.has(Rule::shared) && rules.has(Rule::epilogue) && target.isa != Isa::cuda;
-}
-
-bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target) {
-  return saved * tuning::kSavedByBothGradients >= moved && saved >= tuning::kSavedOfL2 * target.l2_bytes;
-}
-
-bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, int by_weights) {
-  if (!go_over_same_rows(graph, by_input, by_weights)) return false;
-  const ir::Node& node = *graph.value(by_weights);
-  if (node.attrs.integer("groups") > 1) return true;
-  return tasks_of_both_gradients(graph.value(by_input).type().shape[0], target) > 0 &&
-         2 * node.type.bytes() <= target.l2_bytes / tuning::kWeightsOfBothGradients;
-}
-
-std::int64_t rounds_of_gradients(const ir::Graph& graph, const Target& target, int by_input) {
-  const Shape& gradient = graph.value(by_input)->operands[0].value.type().shape;
-  const std::int64_t groups = graph.value(by_input)->attrs.integer("groups");
-  return gradient[0] * gradient[2] *
-         std::max<std::int64_t>(1, groups / (tuning::kMostVectorsOfGroups * target.lanes32()));
-}
-
 void join_gradients(Draft& draft, const ir::Graph& graph, const Target& target, StepMaker& steps) {
   GradientJoiner(draft, graph, target, steps).run();
 }

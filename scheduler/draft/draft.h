@@ -18,7 +18,7 @@ struct DraftValue {
   std::int64_t bytes = 0;
   std::string label;
   std::vector<std::byte> data;
-  int inside = -1;       // the draft value in whose memory it lies
+  int inside = -1;        // the draft value in whose memory it lies
   std::int64_t from = 0;  // bytes from where that begins
 };
 

@@ -16,6 +16,7 @@
 #include "scheduler/draft/both_gradients.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/fuse.h"
+#include "scheduler/fuse/gradients.h"
 #include "scheduler/fuse/homes.h"
 #include "scheduler/lower/lower.h"
 #include "scheduler/names/steps.h"
@@ -143,14 +144,10 @@ class FusedDraft {
   }
 
   void find_last_readers() {
-    last_read_in_.resize(grouping_.groups.size()), read_in_.resize(grouping_.groups.size());
+    last_read_in_.resize(grouping_.groups.size());
     for (std::size_t v = 0; v < readers_.size(); ++v) {
       int last = -1;
-      for (const auto& [group, access] : readers_[v]) {
-        last = std::max(last, group);
-        std::vector<int>& read = read_in_[at(group)];
-        if (read.empty() || read.back() != static_cast<int>(v)) read.push_back(static_cast<int>(v));
-      }
+      for (const auto& [group, access] : readers_[v]) last = std::max(last, group);
       if (last >= 0) last_read_in_[at(last)].push_back(static_cast<int>(v));
     }
   }
@@ -304,23 +301,8 @@ class FusedDraft {
     if (g < 0 || g + 1 >= static_cast<int>(grouping_.groups.size())) return false;
     const int by_input = grouping_.groups[at(g)].anchor, by_weights = grouping_.groups[at(g) + 1].anchor;
     return joins_gradients(options_.rules, options_.target) &&
-           gradients_meet(graph_, options_.target, by_input, by_weights) && share_much(g, g + 1);
-  }
-  // What both groups read, of all that they read and write of images.
-  bool share_much(int g, int other) const {
-    const std::vector<int>&mine = read_in_[at(g)], &its = read_in_[at(other)];
-    std::vector<int> both;
-    std::set_intersection(mine.begin(), mine.end(), its.begin(), its.end(), std::back_inserter(both));
-    const auto bytes_of = [&](const std::vector<int>& values) {
-      std::int64_t bytes = 0;
-      for (const int v : values) bytes += memory_bytes(graph_, grouping_, v);
-      return bytes;
-    };
-    std::int64_t moved = 0;
-    for (const int one : {g, other}) moved += bytes_of(read_in_[at(one)]) + bytes_of(grouping_.groups[at(one)].stores);
-    const std::int64_t saved = bytes_of(both),
-                       rounds = rounds_of_gradients(graph_, options_.target, grouping_.groups[at(g)].anchor);
-    return is_much_of(saved, moved, options_.target) && (moved - saved) / rounds <= bytes_of_round(options_.target);
+           gradients_meet(graph_, options_.target, by_input, by_weights) &&
+           gradients_share_much(graph_, options_.target, grouping_, g, g + 1);
   }
 
   static bool goes_over(const Type& a, const Type& b) { return a.shape == b.shape && a.layout == b.layout; }
@@ -403,10 +385,10 @@ class FusedDraft {
   Draft draft_;
   std::vector<std::vector<std::pair<int, const Access*>>> readers_;  // by graph value: groups and how they read it
   std::deque<Access> at_shifts_;
-  std::vector<std::vector<int>> read_in_, last_read_in_;  // by group: graph values; those that no later group reads
-  std::vector<bool> is_result_, plan_owned_;              // by graph value
-  std::vector<int> value_of_;                             // draft value of a graph value
-  std::map<int, Schedule> sums_;                          // by group without an anchor that adds up
+  std::vector<std::vector<int>> last_read_in_;  // by group: graph values that no later group reads
+  std::vector<bool> is_result_, plan_owned_;    // by graph value
+  std::vector<int> value_of_;                   // draft value of a graph value
+  std::map<int, Schedule> sums_;                // by group without an anchor that adds up
 };
 
 }  // namespace

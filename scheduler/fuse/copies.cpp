@@ -8,6 +8,7 @@
 #include "ir/base/at.h"
 #include "scheduler/choose/choose.h"
 #include "scheduler/fuse/analysis.h"
+#include "scheduler/fuse/gradients.h"
 #include "scheduler/library.h"
 #include "scheduler/names/steps.h"
 
@@ -16,9 +17,15 @@ namespace {
 
 class Joiner {
  public:
-  Joiner(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, GroupLinks& links,
-         Grouping& grouping)
-      : graph_(graph), target_(target), alone_(alone), links_(links), grouping_(grouping), dependencies_(links) {}
+  Joiner(const ir::Graph& graph, const Target& target, bool joins_gradients, const std::vector<bool>& alone,
+         GroupLinks& links, Grouping& grouping)
+      : graph_(graph),
+        target_(target),
+        joins_gradients_(joins_gradients),
+        alone_(alone),
+        links_(links),
+        grouping_(grouping),
+        dependencies_(links) {}
 
   void run() {
     find_readers();
@@ -46,6 +53,18 @@ class Joiner {
     });
   }
 
+  // The group of a gradient by the input that goes beside the weights', with which it reads more than this operand.
+  bool is_beside_other_gradient(int g, int operand) const {
+    const int anchor = grouping_.groups[at(g)].anchor;
+    const std::vector<int>& readers = readers_[at(operand)];
+    return joins_gradients_ && std::any_of(readers.begin(), readers.end(), [&](int v) {
+             const int other = v < 0 ? -1 : grouping_.group_of[at(v)];
+             return gradients_meet(graph_, target_, anchor, v) &&
+                    gradients_share_much(graph_, target_, grouping_, g, other) &&
+                    bytes_both_read(graph_, grouping_, g, other) > memory_bytes(graph_, grouping_, operand);
+           });
+  }
+
   bool is_alone(int node) const { return !alone_.empty() && alone_[at(node)]; }
 
   // The group that computes the anchor's first operand, if the anchor's can do it; else -1.
@@ -59,7 +78,7 @@ class Joiner {
       return graph_.value(v)->region == graph_.value(group.anchor)->region;  // one computed again waits (fuse/order.h)
     });
     if (!same_pass || group.length + chain.length > kMostLength || !is_chain(chain)) return -1;
-    if (!is_kept_for_others(operand, g, home)) return -1;
+    if (!is_kept_for_others(operand, g, home) || is_beside_other_gradient(g, operand)) return -1;
     if (std::count(operands.begin(), operands.end(), operand) != 1 || reads_else(g, home, operand)) return -1;
     std::vector<int> others = links_.producers[at(g)];
     std::erase(others, home);
@@ -134,6 +153,7 @@ class Joiner {
 
   const ir::Graph& graph_;
   const Target& target_;
+  const bool joins_gradients_;
   const std::vector<bool>& alone_;
   GroupLinks& links_;
   Grouping& grouping_;
@@ -144,9 +164,9 @@ class Joiner {
 
 }  // namespace
 
-void store_in_copies(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, GroupLinks& links,
-                     Grouping& grouping) {
-  if (target.isa != Isa::cuda) Joiner(graph, target, alone, links, grouping).run();
+void store_in_copies(const ir::Graph& graph, const Target& target, bool joins_gradients, const std::vector<bool>& alone,
+                     GroupLinks& links, Grouping& grouping) {
+  if (target.isa != Isa::cuda) Joiner(graph, target, joins_gradients, alone, links, grouping).run();
 }
 
 }  // namespace fusejit::scheduler

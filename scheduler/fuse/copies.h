@@ -12,7 +12,8 @@ namespace fusejit::scheduler {
 // convolution copies each element of it once, to a panel, it can compute and store the join by the way, so that nobody
 // reads it back for the convolution. To be called once the groups, and the masks that they keep, stand: what computes
 // such an operand then has no group of its own any more, but an empty one. `alone`: by node; empty: none.
-void store_in_copies(const ir::Graph& graph, const Target& target, const std::vector<bool>& alone, GroupLinks& links,
-                     Grouping& grouping);
+// Not for an input gradient that may be one kernel with the weights' (`joins_gradients`, R9): both read what is stored.
+void store_in_copies(const ir::Graph& graph, const Target& target, bool joins_gradients, const std::vector<bool>& alone,
+                     GroupLinks& links, Grouping& grouping);
 
 }  // namespace fusejit::scheduler

@@ -15,6 +15,7 @@
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
 #include "scheduler/fuse/copies.h"
+#include "scheduler/fuse/gradients.h"
 #include "scheduler/fuse/homes.h"
 #include "scheduler/fuse/links.h"
 #include "scheduler/fuse/masks.h"
@@ -42,7 +43,8 @@ class Grower {
       if (grouping_.stored[at(v)] && graph_.value(v)->op != ir::Op::constant && !grouping_.is_in_place(v)) place(v);
     }
     if (rules_.has(Rule::masks)) keep_masks(graph_, target_, users_, links_, grouping_);
-    if (rules_.has(Rule::join)) store_in_copies(graph_, target_, alone_, links_, grouping_);
+    if (rules_.has(Rule::join))
+      store_in_copies(graph_, target_, joins_gradients(rules_, target_), alone_, links_, grouping_);
     tidy_refusals();
     order_groups(graph_, links_, grouping_);
     return std::move(grouping_);

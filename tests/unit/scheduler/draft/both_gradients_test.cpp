@@ -85,6 +85,26 @@ TEST(BothGradients, StayTwoWhereRulesSaySo) {
     EXPECT_EQ(both_in(plan_of(step(), kTarget, rules)), 0) << rules;
 }
 
+// What both read is stored for others as well. The input's gradient would store it in its copy (R7), which saves
+// reading it back once; beside the other gradient it is read once too, and so is the image, where both need that.
+TEST(BothGradients, AreOneWhereThatSavesMoreThanAStoreInACopy) {
+  const auto graph = [](bool reads_image) {
+    return ir::parse_graph(fmt::format(
+        R"(graph @both(%u: f32[8,32,24,24]:nhwc, %v: f32[8,32,24,24]:nhwc, %x: f32[8,16,24,24]:nhwc, %w: f32[32,16,1,1]) {{
+  %g = mul(%u, %v) : f32[8,32,24,24]:nhwc
+  %d = conv2d_input_grad(%g, %w) {{input_size=[24,24]}} : f32[8,16,24,24]:nhwc
+  %m = mul(%d, {}) : f32[8,16,24,24]:nhwc
+  %k = conv2d_weight_grad(%x, %g) {{kernel_size=[1,1]}} : f32[32,16,1,1]
+  return %g, %m, %k
+}})",
+        reads_image ? "%x" : "2"));
+  };
+  EXPECT_EQ(both_in(plan_of(graph(true))), 1) << print_outline(plan_of(graph(true)));
+  const Plan copies = plan_of(graph(false));
+  EXPECT_EQ(both_in(copies), 0) << print_outline(copies);
+  EXPECT_EQ(copies.ledger_bytes(), plan_of(graph(false), kTarget, "-R7").ledger_bytes());
+}
+
 // A row of what both read is two of the image, one of which is zeros.
 TEST(BothGradients, OfAStrideAreOneToo) {
   EXPECT_EQ(both_in(plan_of(step({.channels = 8, .outputs = 64, .side = 48, .stride = 2}))), 1);
