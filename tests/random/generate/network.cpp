@@ -80,18 +80,17 @@ class Drawing {
     n.dtype = chance(60) ? DType::f64 : chance(65) ? DType::f32 : DType::bf16;
     n.dtype = options.dtype.value_or(n.dtype);
     n.nhwc = chance(50), n.nhwc = options.nhwc.value_or(n.nhwc), n.nhwc_weights = chance(70) ? n.nhwc : !n.nhwc;
-    n.wide_norms = n.dtype == DType::bf16 && chance(50);
+    n.wide_norms = bits(n.dtype) == 16 && chance(50);
     n.batch = between(1, 4), n.channels = chance(60) ? 3 : channels();
     n.height = between(5, 20), n.width = chance(30) ? n.height : between(5, 20);
     n.head = any<Head>();
     const bool has_places = n.head == Head::maximum || n.head == Head::strongest;  // which rounding to 16 bits moves
-    if (n.dtype == DType::bf16 && has_places) n.head = Head::mean;
+    if (bits(n.dtype) == 16 && has_places) n.head = Head::mean;
     n.loss = any<Loss>(), n.classes = between(2, 10), n.optimizer = chance(60) ? Optimizer::none : any<Optimizer>();
     const int wanted = between(1, options.most_blocks);
     for (int i = 0; i < wanted; ++i) {
       BlockKind next = options.kind ? *options.kind : kind();
-      if (n.dtype == DType::bf16 && (next == BlockKind::strongest || next == BlockKind::sampled))
-        next = BlockKind::gram;
+      if (bits(n.dtype) == 16 && (next == BlockKind::strongest || next == BlockKind::sampled)) next = BlockKind::gram;
       for (int tries = 0; tries < 8 && static_cast<int>(n.blocks.size()) <= i; ++tries) {
         n.blocks.push_back(block(next));
         if (!can_be_built(n, options)) n.blocks.pop_back();

@@ -98,7 +98,7 @@ struct Block {
 struct Network {
   DType dtype = DType::f64;
   bool nhwc = false, nhwc_weights = false;
-  bool wide_norms = false;  // vectors of norms are f32 beside bf16 images
+  bool wide_norms = false;  // vectors of norms are f32 beside images of 16 bits
   int batch = 1, channels = 1, height = 5, width = 5;
   std::vector<Block> blocks;
   Head head = Head::mean;

@@ -88,7 +88,7 @@ Value correlated(Layers& l, const Value& x, const Block& b) {
 Value ordered(Layers& l, const Value& x, const Block& b) {
   const Shape s = x.type().shape;
   FJ_CHECK(s[1] <= 64, "{} channels", s[1]);
-  const bool by_means = b.gated && x.type().dtype != bf16;
+  const bool by_means = b.gated && bits(x.type().dtype) > 16;
   return l.recorded({x, l.fresh("spaced", {s[1]}), l.fresh("slope", {s[1]})}, [&](In in) {
     const auto move = [&](const Tensor& image, const Tensor& order) {
       return gather(image, 1, expand(as_channels(order), Dims(s.begin(), s.end())));

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "frontend/models/named.h"
 #include "runtime/cudnn/step.h"
 #include "scheduler/make_plan.h"
@@ -36,6 +38,29 @@ TEST(Explained, EveryEdgeOfTheBuiltInModels) {
       EXPECT_EQ(first_unexplained(plan), "") << model << " on " << target;
       EXPECT_GE(edges_of(plan).size(), plan.steps.size() / 3) << model << " on " << target;
     }
+  }
+}
+
+// A step as people train it: each of its large tensors that a kernel leaves to another has one sentence, and its bytes.
+TEST(Explained, EveryFullSizeEdgeOfResNet50) {
+  const models::ModelGraph m = models::model_graph("resnet50@16x3x224x224:train");
+  for (const char* target : {"x86:avx512", "cuda:sm_90"}) {
+    const Plan plan = make_plan(m.graph, {Target::parse(target), Rules::all, {m.donated.begin(), m.donated.end()}});
+    EXPECT_EQ(first_unexplained(plan), "") << target;
+    constexpr std::int64_t kFullSize =
+        std::int64_t{4} * 16 * 512 * 7 * 7;  // of the smallest image between convolutions
+    const std::vector<Edge> edges = edges_of(plan);
+    EXPECT_GE(std::count_if(edges.begin(), edges.end(), [](const Edge& e) { return e.bytes >= kFullSize; }), 200);
+    int large = 0;
+    for (const Refusal& refusal : plan.refusals) {
+      if (refusal.bytes < kFullSize) continue;
+      ++large;
+      EXPECT_FALSE(refusal.producer.empty() || refusal.consumer.empty()) << refusal.sentence;
+      EXPECT_GT(refusal.sentence.size(), 20u) << refusal.producer << " -> " << refusal.consumer;
+      EXPECT_EQ(refusal.sentence.find('\n'), std::string::npos) << refusal.sentence;
+      EXPECT_EQ(refusal.sentence.find(". "), std::string::npos) << "one sentence: " << refusal.sentence;
+    }
+    EXPECT_GE(large, 200) << target;
   }
 }
 
