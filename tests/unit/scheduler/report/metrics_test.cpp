@@ -106,6 +106,24 @@ TEST(Metrics, StepsReachTheirGoals) {
   }
 }
 
+// Sums of weight gradients that tasks write in part and somebody adds up: MiB of them, written and read.
+TEST(Metrics, PartialSumsAreFew) {
+  const models::ModelGraph m = models::model_graph("resnet50@16x3x224x224:train");
+  for (const char* target : {"x86:avx512", "x86:avx2"}) {
+    const Plan plan = make_plan(m.graph, {Target::parse(target), Rules::all, {m.donated.begin(), m.donated.end()}});
+    std::int64_t bytes = 0;
+    for (const PlanStep& step : plan.steps) {
+      if (step.name.find("weight_grad") == std::string::npos) continue;
+      const std::vector<ir::MemId>& works = step.kernel->works;
+      for (const ir::MemoryTraffic& one : ir::traffic(*step.kernel))
+        if (std::find(works.begin(), works.end(), one.memory) != works.end())
+          bytes += one.read_bytes + one.written_bytes;
+    }
+    EXPECT_LE(static_cast<double>(bytes) / kMiB, 250) << target;
+    EXPECT_GT(bytes, 0) << target;
+  }
+}
+
 // Of what a kernel an op moves, and of what TorchInductor's rules would leave, to two digits.
 TEST(Metrics, AStepMovesAPartOfWhatItWould) {
   const models::ModelGraph m = models::model_graph("resnet50@16x3x224x224:train");
