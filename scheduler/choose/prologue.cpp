@@ -15,6 +15,16 @@ bool computes_second(const Schedule& schedule) {
   return schedule.winograd > 0 || (!schedule.panel_b.empty() && schedule.dot.empty());
 }
 
+// Tasks that share out the outputs copy the same panel each.
+std::int64_t copies_of_panel(const ir::Contraction& contraction, const Schedule& schedule) {
+  std::int64_t copies = 1;
+  for (const ScheduledLoop& loop : schedule.tasks) {
+    if (std::find(loop.dims.begin(), loop.dims.end(), schedule.vector) == loop.dims.end() || loop.step == 0) continue;
+    copies *= ir::ceil_divide(contraction.dim(schedule.vector).extent, loop.step);
+  }
+  return copies;
+}
+
 }  // namespace
 
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside) {
@@ -36,6 +46,8 @@ bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& t
       const Schedule schedule = candidates(contraction, target, fused).front();
       if (first ? schedule.winograd == 0 && schedule.panel_a.empty() : !computes_second(schedule)) return false;
       if (first && few && !from_outside && schedule.dot.empty()) return false;
+      if (ir::op_def(anchor.op).matrix && copies_of_panel(contraction, schedule) > tuning::kMostCopiesOfMatrix)
+        return false;
     }
     return true;
   };

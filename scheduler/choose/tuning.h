@@ -269,6 +269,9 @@ inline constexpr std::int64_t kTermsOfPanel = 16, kMostTermsOfPart = 4096;
 // Outputs from which on copying what they share costs little beside their products; threads that a block has where rows
 // are few, and rows of a block whose outputs are few.
 inline constexpr std::int64_t kLeastOutputsOfPanel = 16, kLeastThreadsOfPanel = 64, kMostRowsOfPanel = 256;
+// Blocks of outputs that each compute the matrix they multiply: beyond 512 outputs the kernel that stores it is nothing
+// beside the product.
+inline constexpr std::int64_t kMostCopiesOfMatrix = 4;
 // Blocks that sums are cut for: three of 128 threads a multiprocessor, of which one multiplies while others copy. What
 // they leave is 16 KiB each.
 inline constexpr std::int64_t kBlocksOfParts = 384;

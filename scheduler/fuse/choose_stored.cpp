@@ -134,7 +134,10 @@ class Chooser {
     }
     if (row.is_contraction()) {
       const bool packed = i == 1 && row.packs_second;  // its expression runs once, while it is packed
-      if (!packed && !in_prologue(v, i, operand)) {
+      // Other dims than the matrix's, a flattened image mostly, cost more to gather than a kernel that stores it.
+      const bool same_dims = graph_.value(under).type().shape.rank() == graph_.value(operand).type().shape.rank();
+      const bool computed = (!row.matrix || same_dims) && in_prologue(v, i, operand);
+      if (!packed && !computed) {
         // A matrix is read through views; what is under them is stored once.
         const int kept = row.matrix ? under : operand;
         store(kept);

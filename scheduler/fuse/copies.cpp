@@ -56,8 +56,9 @@ class Joiner {
   // The group of a gradient by the input that goes beside the weights', with which it reads more than this operand.
   bool is_beside_other_gradient(int g, int operand) const {
     const int anchor = grouping_.groups[at(g)].anchor;
+    if (!joins_gradients_ || graph_.value(anchor)->op != ir::Op::conv2d_input_grad) return false;
     const std::vector<int>& readers = readers_[at(operand)];
-    return joins_gradients_ && std::any_of(readers.begin(), readers.end(), [&](int v) {
+    return std::any_of(readers.begin(), readers.end(), [&](int v) {
              const int other = v < 0 ? -1 : grouping_.group_of[at(v)];
              return gradients_meet(graph_, target_, anchor, v) &&
                     gradients_share_much(graph_, target_, grouping_, g, other) &&

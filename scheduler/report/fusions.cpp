@@ -8,6 +8,7 @@
 #include "ir/base/at.h"
 #include "ir/base/check.h"
 #include "ir/ops/view.h"
+#include "scheduler/names/steps.h"
 
 namespace fusejit::scheduler {
 namespace {
@@ -76,13 +77,14 @@ bool is_same_memory(const ir::Node& node) {
   return row.family != Family::view || ir::view_keeps_order(node);
 }
 
-// The recorded ops of each step, in order; among them those that passes left to one step's ops, such as a pad that is
+// The recorded ops of each step; behind them those that passes left to one step's ops, such as a pad that is
 // the padding of its convolution.
 std::vector<std::vector<int>> nodes_of_steps(const Plan& plan, const ir::Graph& graph) {
   const int first = static_cast<int>(graph.parameters().size());
   std::vector<std::vector<int>> nodes(plan.steps.size());
   std::vector<std::set<int>> steps(graph.nodes().size());  // of each op
   for (std::size_t s = 0; s < nodes.size(); ++s) {
+    if (plan.steps[s].kernel->name.starts_with(kPacking)) continue;  // lays weights out, and computes nothing of them
     for (const int node : plan.steps[s].nodes) {
       if (node < 0 || at(node) >= steps.size()) continue;  // a file may say anything
       nodes[s].push_back(node), steps[at(node)].insert(static_cast<int>(s));
@@ -93,9 +95,9 @@ std::vector<std::vector<int>> nodes_of_steps(const Plan& plan, const ir::Graph& 
   for (const ir::Value& result : graph.results())
     if (const int v = graph.index_of(result.get()); v >= first) is_result[at(v - first)] = true;
   for (int node = static_cast<int>(steps.size()) - 1; node >= 0; --node) {
-    if (steps[at(node)].empty() && users[at(node)].size() == 1 && !is_result[at(node)]) {
+    const bool is_left = steps[at(node)].empty() && !is_result[at(node)] && !is_same_memory(*graph.nodes()[at(node)]);
+    if (is_left && users[at(node)].size() == 1) {
       const std::set<int>& of_user = steps[at(*users[at(node)].begin())];
-      // A kernel that only lays its weights out comes before.
       if (!of_user.empty()) steps[at(node)] = {*of_user.rbegin()}, nodes[at(*of_user.rbegin())].push_back(node);
     }
     for (const int operand : graph.operands(first + node))

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kLedgerTargets[] = {"x86:avx512,tasks=7", "x86:avx2,l1=1k,l2=4k,l3=16k,tasks=5",
                                           "x86:avx512,winograd=1", "cuda:sm_90"};
 
-// What a run of the kernel touches, on zeros.
+// What a run of the kernel touches, on zeros; of integers on all there are, so that gathers meet many elements.
 std::vector<ir::MemoryTraffic> seen(const ir::Kernel& kernel) {
   std::vector<std::vector<std::uint64_t>> memory;
   std::vector<void*> buffers;
@@ -31,6 +31,10 @@ std::vector<ir::MemoryTraffic> seen(const ir::Kernel& kernel) {
     }
     const ir::Memory& m = kernel.memories[static_cast<std::size_t>(p.memory)];
     memory.emplace_back(static_cast<std::size_t>(bytes(m.dtype, m.elements()) + 7) / 8);
+    for (std::int64_t i = 0; i < m.elements(); ++i) {
+      if (m.dtype == i64) reinterpret_cast<std::int64_t*>(memory.back().data())[i] = i;
+      if (m.dtype == i32) reinterpret_cast<std::int32_t*>(memory.back().data())[i] = static_cast<std::int32_t>(i);
+    }
     buffers.push_back(memory.back().data());
   }
   std::vector<ir::MemoryTraffic> traffic;

@@ -43,10 +43,12 @@ CheckOptions options_of(std::uint64_t seed) {
 void expect_agreement(Seeds seeds, CheckOptions (*options_of)(std::uint64_t seed), const NetworkOptions& of = {}) {
   const bool survey = std::getenv("FUSEJIT_SURVEY") != nullptr;
   int failures = 0;
+  std::uint64_t left_out = 0;
   for (std::uint64_t seed = seeds.first; seed <= seeds.last && (survey || failures < 3); ++seed) {
     const Network network = random_network(seed, of);
     const CheckOptions options = options_of(seed);
     const Finding found = check_network(network, seed, options);
+    left_out += !found.compared;
     if (survey) {
       std::printf("%llu\t%s\t%s\t%.2g\t%s\n", static_cast<unsigned long long>(seed), found.kind.c_str(),
                   network.str().c_str(), found.of_bound, found.text.substr(0, found.text.find('\n')).c_str());
@@ -57,6 +59,7 @@ void expect_agreement(Seeds seeds, CheckOptions (*options_of)(std::uint64_t seed
     ADD_FAILURE() << "seed " << seed << ": " << found.kind << ": " << found.text << "\nat its smallest: "
                   << (survey ? "not looked for" : smallest(network, seed, options, found.kind));
   }
+  EXPECT_LE(left_out, (seeds.last - seeds.first + 1) / 10) << "are not compared";
 }
 
 TEST(RandomNetworks, EnginesAgreeWithTheInterpreterInF64) { expect_agreement(seeds(), options_of); }
@@ -123,7 +126,7 @@ TEST(RandomNetworks, InAMatrixUnitAgreeWithTheInterpreterInF64) {
 // In f16, which is computed wide and kept narrow; what leaves its range is left out.
 TEST(RandomNetworks, InHalvesAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
-  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 20;
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 12;
   expect_agreement(some, options_of, {.dtype = DType::f16});
 }
 

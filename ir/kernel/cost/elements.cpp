@@ -165,14 +165,14 @@ std::optional<Box> divided(const Box& box, const std::vector<std::vector<std::si
     std::optional<Runs> positions =
         parts.size() == 1 ? std::optional(parts[0]->positions) : multiplied(parts, dims, extents);
     if (!positions) return std::nullopt;
-    result.push_back({dims, *std::move(positions)});
+    result.push_back({dims, *std::move(positions), parts.size() == 1 ? parts[0]->most : Part().most});
   }
   return result;
 }
 
 std::int64_t volume(const Box& box) {
   std::int64_t count = 1;
-  for (const Part& part : box) count *= part.positions.count();
+  for (const Part& part : box) count *= part.count();
   return count;
 }
 
@@ -212,7 +212,10 @@ void ElementSet::add(Box box) {
       ++i;
       continue;
     }
-    box[where].positions = box[where].positions.united(boxes_[i][where].positions);
+    Part& both = box[where];
+    const std::int64_t apart = both.count() + boxes_[i][where].count();
+    both.positions = both.positions.united(boxes_[i][where].positions);
+    both.most = apart < both.positions.count() ? apart : Part().most;
     boxes_.erase(boxes_.begin() + static_cast<std::ptrdiff_t>(i));
     i = 0;
   }
@@ -223,7 +226,7 @@ std::int64_t ElementSet::count() const {
   std::int64_t elements = 1, sum = 0;
   for (const std::int64_t extent : dims_) elements *= extent;
   for (const Box& box : boxes_) sum += volume(box);
-  const std::int64_t bound = std::min(elements, sum);
+  const std::int64_t bound = std::min(elements, sum + unknown_);
   if (boxes_.size() <= 1 || boxes_.size() > kMostBoxes) return bound;
   const std::vector<std::vector<std::size_t>> parts = common_parts(boxes_, dims_.size());
   std::vector<Box> alike;
@@ -243,7 +246,7 @@ std::int64_t ElementSet::count() const {
   }
   std::int64_t count = 0;
   for (const auto& [mask, own] : held) count += own;
-  return count;
+  return std::min(bound, count + unknown_);
 }
 
 }  // namespace fusejit::ir

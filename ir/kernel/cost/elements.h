@@ -2,8 +2,11 @@
 // array's dims.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <utility>
 #include <vector>
 
 namespace fusejit::ir {
@@ -39,6 +42,8 @@ class Runs {
 struct Part {
   std::vector<std::size_t> dims;  // ascending
   Runs positions;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  // of them that are in it, where holes were filled
+  std::int64_t count() const { return std::min(positions.count(), most); }
   friend bool operator==(const Part&, const Part&) = default;
 };
 // Every dim in one part, parts in the order of their first dims.
@@ -49,13 +54,16 @@ class ElementSet {
   explicit ElementSet(std::vector<std::int64_t> dims) : dims_(std::move(dims)) {}
 
   void add(Box box);
-  // Exact for boxes of up to 64 places that differ in more than one part, and for parts that are small where boxes are
-  // not divided alike; never less than that.
+  // So many elements that are not known, such as those that data names.
+  void add_unknown(std::int64_t elements) { unknown_ += elements; }
+  // Exact for up to 64 boxes that differ in more than one part, and for parts that are small where boxes are not
+  // divided alike; never less than that.
   std::int64_t count() const;
 
  private:
   std::vector<std::int64_t> dims_;
   std::vector<Box> boxes_;
+  std::int64_t unknown_ = 0;
 };
 
 }  // namespace fusejit::ir

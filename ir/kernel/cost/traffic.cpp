@@ -24,7 +24,8 @@ using Levels = std::bitset<kMaxNesting + 1>;  // of a path
 // Positions that an index takes where each variable of it runs through its loop.
 struct Positions {
   Runs runs;
-  bool exact = true;  // false: some of them may not be taken
+  bool exact = true;      // false: some of them may not be taken
+  std::int64_t most = 1;  // combinations of the terms' values
 };
 
 // How many leaves an index has in all, and which loops of a path they are of.
@@ -65,8 +66,10 @@ Positions positions_of(const Index& index, const VariableRanges& ranges) {
   for (const IndexTerm& term : terms) {
     const auto values = values_of(term.atom, ranges);
     if (!values) return {Runs(), false};
-    positions.exact = positions.exact && values->second;
+    const std::int64_t count = std::max<std::int64_t>(0, values->first.high - values->first.low + 1);
+    if (__builtin_mul_overflow(positions.most, count, &positions.most)) positions.most = Part().most;
     positions.runs = positions.runs.plus(term.coefficient, values->first.low, values->first.high, kMostRuns);
+    positions.exact = positions.exact && values->second;
   }
   return positions;
 }
@@ -78,12 +81,13 @@ class PlacesAlong {
   void enter(const Path& path) {
     if (path_ && path == *path_) return;
     path_ = path, known_.clear(), ranges_ = {};
-    linked_.assign(path.size(), {}), restricting_.reset();
+    linked_.assign(path.size(), {}), restricting_.reset(), unknown_.reset();
     for (std::size_t i = 0; i < path.size(); ++i) {
       Levels all;
       all.set(i);
       const auto names = [&](const Index& index) {
         const Leaves leaves = leaves_of(index, path);
+        if (leaves.has_values) unknown_.set(i);
         for (std::size_t j = 0; j < i; ++j)
           if (leaves.loops[j]) all |= linked_[j], restricting_.set(i);
       };
@@ -122,12 +126,30 @@ class PlacesAlong {
       if (part.dims.size() > 1) walked = walk(place, part.dims, extents, part.levels, kMostWalked);
       if (walked) {
         box.push_back({part.dims, *std::move(walked)});
-      } else {
-        for (const std::size_t d : part.dims) box.push_back({{d}, along(place, d, extents).runs});
+        continue;
+      }
+      for (const std::size_t d : part.dims) {
+        const Known& own = along(place, d, extents);
+        box.push_back({{d}, own.runs});
+        if (own.most < own.runs.count()) box.back().most = own.most;
       }
     }
     std::sort(box.begin(), box.end(), [](const Part& a, const Part& b) { return a.dims[0] < b.dims[0]; });
     return box;
+  }
+  // Loaded values say which elements these are.
+  bool is_by_data(const Place& place) const {
+    return std::any_of(place.index.begin(), place.index.end(),
+                       [&](const Index& index) { return leaves_of(index, *path_).has_values; });
+  }
+  // As many as iterations, and as there are along the dims of which loaded values say nothing.
+  std::int64_t most_by_data(const Place& place, const std::vector<std::int64_t>& extents) {
+    double most = 1;
+    for (std::size_t d = 0; d < extents.size(); ++d) {
+      const Known& own = along(place, d, extents);
+      most *= static_cast<double>(std::min(own.runs.count(), own.most));
+    }
+    return static_cast<std::int64_t>(std::min(most, executions(*path_)));
   }
   // From the first to the last along the innermost dim.
   Columns columns(const Place& place, const std::vector<std::int64_t>& extents) {
@@ -141,6 +163,7 @@ class PlacesAlong {
     Index index;
     std::int64_t extent;
     Runs runs;
+    std::int64_t most;  // of the runs, where holes of them were filled
     Columns columns;
   };
 
@@ -171,19 +194,16 @@ class PlacesAlong {
     const Index& index = place.index[dim];
     const std::int64_t extent = extents[dim];
     const Leaves leaves = leaves_of(index, *path_);
-    if (leaves.has_values) {  // which, is data: how many at most is known
-      const auto most = static_cast<std::int64_t>(std::min(executions(*path_), static_cast<double>(extent)));
-      return {index, extent, Runs::between(0, most - 1), {0, extent - 1}};
-    }
+    if (leaves.has_values) return {index, extent, Runs::between(0, extent - 1), extent, {0, extent - 1}};
     Positions positions = positions_of(index, ranges_);
     positions.exact = positions.exact && leaves.count == leaves.loops.count();  // no variable twice
-    if (positions.runs.empty()) positions.runs = Runs::between(0, extent - 1);
+    if (positions.runs.empty()) positions.runs = Runs::between(0, extent - 1), positions.most = extent;
     Runs runs = positions.runs.clipped(0, extent - 1);  // accesses are in bounds
     const Levels levels = levels_of(index);
     if (!positions.exact || (levels & restricting_).any()) {
       const bool one_run = positions.exact && runs.list().size() <= 1;
       if (std::optional<Runs> walked = walk(place, {dim}, extents, levels, one_run ? kMostWalkedOfRun : kMostWalked)) {
-        runs = *std::move(walked);
+        runs = *std::move(walked), positions.most = runs.count();
       } else {  // a whole proof would find little more: accesses are in bounds
         const Facts& facts = facts_along_(*path_);
         runs = runs.clipped(facts.range_at_least(index).value_or(0),
@@ -191,12 +211,13 @@ class PlacesAlong {
       }
     }
     const Columns columns = runs.empty() ? Columns() : Columns{runs.list().front().low, runs.list().back().high};
-    return {index, extent, std::move(runs), columns};
+    return {index, extent, std::move(runs), positions.most, columns};
   }
 
   // Positions along these dims in all iterations of these levels; nothing if those are more than `most`.
   std::optional<Runs> walk(const Place& place, const std::vector<std::size_t>& dims,
                            const std::vector<std::int64_t>& extents, const Levels& levels, double most) {
+    if ((levels & unknown_).any()) return std::nullopt;
     double iterations = 1;
     std::vector<const Enclosing*> nest;
     for (std::size_t i = 0; i < path_->size(); ++i) {
@@ -237,6 +258,7 @@ class PlacesAlong {
   std::optional<Path> path_;
   std::vector<Levels> linked_;  // levels that decide with a level of the path: by bounds and conditions between them
   Levels restricting_;          // conditions, and loops whose bounds name variables
+  Levels unknown_;              // loops whose bounds name loaded values
   VariableRanges ranges_;
   FactsAlong facts_along_;
   std::vector<Known> known_;  // arrays that are read at one place of the text share most of their indices
@@ -251,9 +273,15 @@ Columns united(const Columns& a, const Columns& b) {
 }  // namespace
 
 std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
+  struct Way {
+    explicit Way(const Memory& memory) : elements(memory.dims) {}
+    ElementSet elements;
+    std::vector<std::vector<Index>> by_data;  // places that loaded values name, each once
+    Columns columns;
+  };
   struct Touched {
-    ElementSet read, written;
-    Columns columns_read, columns_written;
+    explicit Touched(const Memory& memory) : read(memory), written(memory) {}
+    Way read, written;
   };
   std::map<std::pair<std::size_t, MemId>, Touched> touched;
   PlacesAlong places;
@@ -265,17 +293,19 @@ std::vector<MemoryTraffic> traffic(const Kernel& kernel) {
     const Memory& memory = kernel.memories[static_cast<std::size_t>(place.memory)];
     if (memory.is_local()) return;
     places.enter(path);
-    auto [at, fresh] =
-        touched.try_emplace({phase, place.memory}, Touched{ElementSet(memory.dims), ElementSet(memory.dims), {}, {}});
-    (load ? at->second.read : at->second.written).add(places.box(place, memory.dims));
-    Columns& columns = load ? at->second.columns_read : at->second.columns_written;
-    columns = united(columns, places.columns(place, memory.dims));
+    Touched& both = touched.try_emplace({phase, place.memory}, memory).first->second;
+    Way& way = load ? both.read : both.written;
+    way.columns = united(way.columns, places.columns(place, memory.dims));
+    if (!places.is_by_data(place)) return way.elements.add(places.box(place, memory.dims));
+    if (std::find(way.by_data.begin(), way.by_data.end(), place.index) != way.by_data.end()) return;
+    way.by_data.push_back(place.index);
+    way.elements.add_unknown(places.most_by_data(place, memory.dims));
   });
   std::vector<MemoryTraffic> list;
-  for (const auto& [key, elements] : touched) {
+  for (const auto& [key, both] : touched) {
     const DType dtype = kernel.memories[static_cast<std::size_t>(key.second)].dtype;
-    list.push_back({key.second, static_cast<int>(key.first), bytes(dtype, elements.read.count()),
-                    bytes(dtype, elements.written.count()), elements.columns_read, elements.columns_written});
+    list.push_back({key.second, static_cast<int>(key.first), bytes(dtype, both.read.elements.count()),
+                    bytes(dtype, both.written.elements.count()), both.read.columns, both.written.columns});
   }
   return list;
 }

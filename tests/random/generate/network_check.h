@@ -24,9 +24,10 @@ std::vector<ir::Array> network_arguments(const ir::Graph& graph_in_f64, const ir
 double distance_to_kink(const ir::Graph& graph_in_f64, const std::vector<ir::Array>& arguments);
 
 struct Finding {
-  std::string kind;  // the same mistake has the same kind: "all is wrong", "none: V2"; empty: none
-  std::string text;
-  double of_bound = 0;  // the largest part of what rounding is allowed that any result took
+  std::string kind = {};  // the same mistake has the same kind: "all is wrong", "none: V2"; empty: none
+  std::string text = {};
+  double of_bound = 0;   // the largest part of what rounding is allowed that any result took
+  bool compared = true;  // false: no arguments were found on which rounding decides nothing
 };
 struct CheckOptions {
   Target target;

@@ -123,8 +123,33 @@ TEST(Cost, ElementsWithHoles) {
   // The lanes of four rows of which rows of three are made: quotients and remainders of one number.
   EXPECT_EQ(touched("4,3", "for %i in 0..12 { store %y[%i / 3, %i % 3], 1 }"), 12);
   EXPECT_EQ(touched("4,3", "for %i in 0..6 { store %y[(%i*2) / 3, (%i*2) % 3], 1 }"), 6);
+  // Strides of more runs than are kept apart: how many there are is known.
+  EXPECT_EQ(touched("20000", "for %i in 0..10000 { store %y[%i*2], 1 }"), 10000);
+  EXPECT_EQ(touched("20000", "for %i in 0..10000 { store %y[%i*2], 1 } for %i in 0..10000 { store %y[%i*2 + 1], 1 }"),
+            20000);
   // More iterations than are walked: a bound for each dim.
   EXPECT_EQ(touched("512,64", "for %i in 0..32768 { if %i < 31999 { store %y[%i / 64, %i % 64], 1 } }"), 32000);
+}
+
+// Elements that data names are counted as if they were apart: of two gathers, of a gather and a plain read.
+TEST(Cost, WhatDataNamesIsAnUpperBound) {
+  const auto read = [](const std::string& body) {
+    return read_bytes(
+               cost(parse_kernel("kernel @t(%x: f32[10000] read, %n: i64[128] read, %y: f32[128] write) on x86:avx2 { "
+                                 "phase { " +
+                                 body + " } }")),
+               0) /
+           4;
+  };
+  const std::string gather =
+      "%k = load %n[%i] : i64 if %k >= 0 and %k < 10000 { %a = load %x[%k] : f32 store %y[%i], %a }";
+  EXPECT_EQ(read("for %i in 0..100 { " + gather + " }"), 100);
+  EXPECT_EQ(read("for %i in 0..96 { " + gather + " } for %i in 96..100 { " + gather + " }"), 100);
+  EXPECT_EQ(read("for %i in 0..100 { " + gather + " } for %i in 0..50 { %b = load %x[%i*2] : f32 store %y[%i], %b }"),
+            150);
+  EXPECT_EQ(read("for %i in 0..100 { %k = load %n[%i] : i64 if %k >= 0 and %k < 10000 { %a = load %x[%k] : f32 "
+                 "%b = load %x[%k] : f32 %c = add(%a, %b) : f32 store %y[%i], %c } }"),
+            100);
 }
 
 }  // namespace

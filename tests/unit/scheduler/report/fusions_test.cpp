@@ -121,6 +121,8 @@ TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
        "  %a = matmul(%x, %x) : f32[64,64]\n  %0 = exp(%a) : f32[64,64]\n  %1 = neg(%0) : f32[64,64]\n"
        "  %2 = matmul(%0, %x) : f32[64,64]\n  return %1, %2\n",
        3 * kBytes},
+      {"computed while a product copies it, whose weights another kernel lays out: neither written nor read",
+       "  %0 = exp(%x) : f32[64,64]\n  %1 = matmul(%0, %y) : f32[64,16]\n  return %1\n", 2 * kBytes},
       {"taken twice by one op, read once",
        "  %0 = exp(%x) : f32[64,64]\n  %1 = mul(%0, %0) : f32[64,64]\n  return %1\n", 2 * kBytes},
       {"a reshape is no copy",
@@ -131,7 +133,8 @@ TEST(Fusions, SavedAreBytesThatAreNeitherWrittenNorReadBack) {
        "  %0 = sum(%x) {dim=[0]} : f32[64]\n  %1 = amax(%x) {dim=[0]} : f32[64]\n  return %0, %1\n", 0},
   };
   for (const auto& row : table) {
-    const ir::Graph graph = ir::parse_graph("graph @g(%x: f32[64,64]) {\n" + std::string(row.graph) + "}\n");
+    const ir::Graph graph =
+        ir::parse_graph("graph @g(%x: f32[64,64], %y: f32[64,16]) {\n" + std::string(row.graph) + "}\n");
     for (const char* target : {"x86:avx2", "cuda:sm_90"}) {
       const Fusions fusions = fusions_of(make_plan(graph, {Target::parse(target), Rules::all, {}}), graph);
       EXPECT_EQ(fusions.saved_bytes, row.saved) << row.what << " on " << target;
