@@ -22,7 +22,7 @@ bool gradients_meet(const ir::Graph& graph, const Target& target, int by_input, 
 
 // Bytes that are worth it, of those that both move apart: enough of them, and more than caches hold anyway.
 bool is_much_of(std::int64_t saved, std::int64_t moved, const Target& target);
-// Two groups.
+// What both groups read of others' memory.
 std::int64_t bytes_both_read(const ir::Graph& graph, const Grouping& grouping, int g, int other);
 // The groups of two such gradients: what both read, of all that they read and write of images.
 bool gradients_share_much(const ir::Graph& graph, const Target& target, const Grouping& grouping, int by_input,

@@ -361,6 +361,19 @@ inline constexpr GraphCase kGraphCases[] = {
   %7 = sum(%6) {dim=[0,1,2]} : f32[24]
   return %4, %6, %7
 })"},
+    {"products_compute_an_operand",
+     R"(graph @g(%q: f32[2,3,21,24], %k: f32[2,3,24,33], %m: f32[2,1,21,33], %x: f32[40,37], %w: f32[24,40],
+           %z: bf16[19,24], %u: bf16[24,16]) {
+  %0 = mul(%q, 0.3) : f32[2,3,21,24]
+  %1 = matmul(%0, %k) : f32[2,3,21,33]
+  %2 = add(%1, %m) : f32[2,3,21,33]
+  %3 = sub(1, %x) : f32[40,37]
+  %4 = permute(%3) {dims=[1,0]} : f32[37,40]
+  %5 = linear(%4, %w) : f32[37,24]
+  %6 = relu(%z) : bf16[19,24]
+  %7 = matmul(%6, %u) : bf16[19,16]
+  return %2, %5, %7
+})"},
     {"products_of_a_batch_broadcast",
      R"(graph @g(%a: bf16[2,1,9,24], %b: bf16[5,24,16], %c: f16[4,1,7], %d: f16[4,7,3], %e: f64[3,4,5], %f: f64[1,5,6]) {
   %0 = matmul(%a, %b) : bf16[2,5,9,16]

@@ -151,6 +151,28 @@ TEST(Prologue, ABatchOfBytesIsNormalisedWhereItIsRead) {
   }
 }
 
+// Matrix products compute their first operand where few panels hold the same rows of it: not where weights are larger
+// than L2 and tasks share out their outputs, nor on a device where more than four blocks do.
+TEST(Prologue, ProductsComputeTheirFirstOperand) {
+  const auto kernels = [](const std::string& image, const std::string& view, int terms, int outputs,
+                          const char* target) {
+    const ir::Graph graph = ir::parse_graph(
+        fmt::format("graph @product(%x: f32[{0}], %w: f32[{1},{2}]) {{\n  %0 = relu(%x) : f32[{0}]\n"
+                    "  %1 = {3} : f32[4096,{2}]\n  %y = linear(%1, %w) : f32[4096,{1}]\n  return %y\n}}",
+                    image, outputs, terms, view));
+    const Plan plan = make_plan(graph, {Target::parse(target), Rules::all, {}});
+    return std::count_if(plan.steps.begin(), plan.steps.end(),
+                         [](const PlanStep& step) { return !step.name.ends_with("_pack"); });
+  };
+  for (const char* target : {"x86:v2", "x86:avx2", "x86:avx512", "x86:amx", "cuda:sm_90"}) {
+    EXPECT_EQ(kernels("4096,64", "neg(%0)", 64, 64, target), 1) << target;
+    EXPECT_EQ(kernels("64,4096", "permute(%0) {dims=[1,0]}", 64, 64, target), 1) << target;
+    EXPECT_EQ(kernels("4096,1024", "neg(%0)", 1024, 2048, target), 2) << target;
+    // A flattened image: other dims than the matrix's.
+    EXPECT_EQ(kernels("4096,16,2,2", "reshape(%0) {shape=[4096,64]}", 64, 64, target), 2) << target;
+  }
+}
+
 TEST(Prologue, WhatIsStoredForOthersIsReadFromThere) {
   EXPECT_EQ(found_in(two(kNormalised, "%x, %y"), "x86:avx2"), (Found{0, 1})) << "a result";
   const std::string product = R"(  %f = reshape(%x) {shape=[2,2304]} : f32[2,2304]
