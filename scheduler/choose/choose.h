@@ -51,9 +51,9 @@ ir::Contraction operands_in_order(const ir::Contraction& contraction, const Targ
 
 std::vector<Schedule> candidates(const ir::Contraction& contraction, const Target& target, const FusedWork& fused);
 
-// The anchor's schedules compute this operand in panels, so that it need not be in memory (R6). Those of matrix products
-// where few panels hold the same rows; weights' gradients of few channels only images that come from outside, which no
-// kernel before could have stored.
+// The anchor's schedules compute this operand in panels, so that it need not be in memory (R6). Those of matrix
+// products where few panels hold the same rows; weights' gradients of few channels only images that come from outside,
+// which no kernel before could have stored.
 bool takes_prologue(const ir::Node& anchor, std::size_t operand, const Target& target, bool from_outside);
 
 // The same, and a value of the operand's elements can be stored there by the way (R7): it is the first operand, and

@@ -59,11 +59,10 @@ class Joiner {
     if (!joins_gradients_ || graph_.value(anchor)->op != ir::Op::conv2d_input_grad) return false;
     const std::vector<int>& readers = readers_[at(operand)];
     return std::any_of(readers.begin(), readers.end(), [&](int v) {
-             const int other = v < 0 ? -1 : grouping_.group_of[at(v)];
-             return gradients_meet(graph_, target_, anchor, v) &&
-                    gradients_share_much(graph_, target_, grouping_, g, other) &&
-                    bytes_both_read(graph_, grouping_, g, other) > memory_bytes(graph_, grouping_, operand);
-           });
+      const int other = v < 0 ? -1 : grouping_.group_of[at(v)];
+      return gradients_meet(graph_, target_, anchor, v) && gradients_share_much(graph_, target_, grouping_, g, other) &&
+             bytes_both_read(graph_, grouping_, g, other) > memory_bytes(graph_, grouping_, operand);
+    });
   }
 
   bool is_alone(int node) const { return !alone_.empty() && alone_[at(node)]; }
