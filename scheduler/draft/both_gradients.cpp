@@ -9,7 +9,6 @@
 #include "ir/kernel/join/beside.h"
 #include "ir/kernel/join/phases.h"
 #include "scheduler/choose/choose.h"
-#include "scheduler/choose/tuning.h"
 #include "scheduler/fuse/gradients.h"
 
 namespace fusejit::scheduler {

@@ -2,10 +2,10 @@
 // old parameter that is one. Nothing is overwritten that somebody still reads.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <sstream>
 
 #include "fusejit/fusejit.h"
+#include "tests/api/logged_test.h"
 
 namespace fusejit {
 namespace {
@@ -18,20 +18,8 @@ struct Two : nn::ModuleOf<Two> {
   nn::Parameter a, b;
 };
 
-class Aliasing : public ::testing::TestWithParam<const char*> {
- protected:
-  void SetUp() override {
-    set_options({.engine = GetParam()});
-    set_log([this](std::string_view line) { log.emplace_back(line); });
-  }
-  void TearDown() override { set_log({}); }
-  // What the log says was lost to it: memory that could not be written again, a step in two parts.
-  int lines_with(const std::string& words) const {
-    return static_cast<int>(std::count_if(
-        log.begin(), log.end(), [&](const std::string& line) { return line.find(words) != std::string::npos; }));
-  }
-  std::vector<std::string> log;
-};
+// The log says what was lost to it: memory that could not be written again, a step in two parts.
+class Aliasing : public LoggedTest {};
 
 // Both are updated by their own gradient; neither sees the other's new value.
 TEST_P(Aliasing, TwoParametersHoldOneTensor) {

@@ -6,28 +6,22 @@
 #include <thread>
 
 #include "fusejit/fusejit.h"
+#include "tests/api/logged_test.h"
 
 namespace fusejit {
 namespace {
 
-class LazySemantics : public ::testing::TestWithParam<const char*> {
+class LazySemantics : public LoggedTest {
  protected:
   void SetUp() override {
-    set_options({.engine = GetParam()});
-    set_log([this](std::string_view line) { log.emplace_back(line); });
+    LoggedTest::SetUp();
     manual_seed(1);
   }
   void TearDown() override {
-    set_log({});
+    LoggedTest::TearDown();
     set_trace_limit(10000);
     check_borrowed(false);
   }
-  int lines_with(const std::string& words) const {
-    int count = 0;
-    for (const std::string& line : log) count += line.find(words) != std::string::npos;
-    return count;
-  }
-  std::vector<std::string> log;
 };
 
 struct Scale : nn::ModuleOf<Scale> {

@@ -80,7 +80,7 @@ class PlacesAlong {
   // Places are asked about along the path entered last.
   void enter(const Path& path) {
     if (path_ && path == *path_) return;
-    path_ = path, known_.clear(), ranges_ = {};
+    path_ = path, known_.clear(), ranges_ = {}, facts_.reset();
     linked_.assign(path.size(), {}), restricting_.reset(), unknown_.reset();
     for (std::size_t i = 0; i < path.size(); ++i) {
       Levels all;
@@ -205,9 +205,9 @@ class PlacesAlong {
       if (std::optional<Runs> walked = walk(place, {dim}, extents, levels, one_run ? kMostWalkedOfRun : kMostWalked)) {
         runs = *std::move(walked), positions.most = runs.count();
       } else {  // a whole proof would find little more: accesses are in bounds
-        const Facts& facts = facts_along_(*path_);
-        runs = runs.clipped(facts.range_at_least(index).value_or(0),
-                            -facts.range_at_least(index * -1).value_or(1 - extent));
+        if (!facts_) facts_.emplace(*path_);
+        runs = runs.clipped(facts_->range_at_least(index).value_or(0),
+                            -facts_->range_at_least(index * -1).value_or(1 - extent));
       }
     }
     const Columns columns = runs.empty() ? Columns() : Columns{runs.list().front().low, runs.list().back().high};
@@ -260,8 +260,8 @@ class PlacesAlong {
   Levels restricting_;          // conditions, and loops whose bounds name variables
   Levels unknown_;              // loops whose bounds name loaded values
   VariableRanges ranges_;
-  FactsAlong facts_along_;
-  std::vector<Known> known_;  // arrays that are read at one place of the text share most of their indices
+  std::optional<Facts> facts_;  // of the path, once asked for
+  std::vector<Known> known_;    // arrays that are read at one place of the text share most of their indices
 };
 
 Columns united(const Columns& a, const Columns& b) {

@@ -31,10 +31,12 @@ struct Pattern {
 };
 
 constexpr const char* kConv = "%x: $X, %w: $D[16,8,3,3], %b: $V";
+constexpr const char* kConvNorm = "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V";
 constexpr const char* kProduct = "%x: $P, %w: $D[24,20], %b: $D[24]";
 constexpr const char* kDepthwise = "%x: $Y, %w: $D[16,1,3,3], %b: $V";
 #define CONV "  %c = conv2d(%x, %w) {padding=[1,1,1,1]} : $Y\n"
 #define CONV_BIAS CONV "  %d = bias_add(%c, %b) : $Y\n"
+#define CONV_NORM CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n"
 #define DEPTHWISE_BIAS "  %c = conv2d(%x, %w) {padding=[1,1,1,1], groups=16} : $Y\n  %d = bias_add(%c, %b) : $Y\n"
 #define PRODUCT_BIAS "  %c = linear(%x, %w) : $Q\n  %d = bias_add(%c, %b) : $Q\n"
 
@@ -91,9 +93,8 @@ const std::vector<Pattern>& patterns() {
       // 8: swish
       {"conv+bias+x sigmoid(x)", "contraction bias_add activation elementwise", kConv,
        CONV_BIAS "  %e = sigmoid(%d) : $Y\n  %y = mul(%d, %e) : $Y\n", 1, 3},
-      {"conv+batch_norm+silu", "contraction normalization activation",
-       "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
-       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = silu(%d) : $Y\n", 1, 4},
+      {"conv+batch_norm+silu", "contraction normalization activation", kConvNorm, CONV_NORM "  %y = silu(%d) : $Y\n", 1,
+       4},
       // 11: layer norm, as one op and from its parts
       {"layer_norm", "", "%x: $R, %s: $D[80], %t: $D[80]",
        "  %y = layer_norm(%x, %s, %t) {normalized_shape=[80]} : $R\n", 1, 3},
@@ -154,20 +155,16 @@ const std::vector<Pattern>& patterns() {
        "  %y = add(%d, %b) : $D[2,16,10]\n",
        1, 5},
       // 18, 19: batch norm with known statistics, as one op and from its parts
-      {"conv+batch_norm", "contraction normalization", "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
-       CONV "  %y = batch_norm(%c, %m, %v, %s, %t) : $Y\n", 1, 4},
-      {"conv+batch_norm+relu", "contraction normalization activation",
-       "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
-       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = relu(%d) : $Y\n", 1, 4},
-      {"conv+batch_norm+relu6", "contraction normalization activation",
-       "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
-       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = relu6(%d) : $Y\n", 1, 4},
-      {"conv+batch_norm+elu", "contraction normalization activation",
-       "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
-       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = elu(%d) : $Y\n", 1, 4},
-      {"conv+batch_norm+leaky_relu", "contraction normalization activation",
-       "%x: $X, %w: $D[16,8,3,3], %m: $V, %v: $V, %s: $V, %t: $V",
-       CONV "  %d = batch_norm(%c, %m, %v, %s, %t) : $Y\n  %y = leaky_relu(%d) : $Y\n", 1, 4},
+      {"conv+batch_norm", "contraction normalization", kConvNorm, CONV "  %y = batch_norm(%c, %m, %v, %s, %t) : $Y\n",
+       1, 4},
+      {"conv+batch_norm+relu", "contraction normalization activation", kConvNorm, CONV_NORM "  %y = relu(%d) : $Y\n", 1,
+       4},
+      {"conv+batch_norm+relu6", "contraction normalization activation", kConvNorm, CONV_NORM "  %y = relu6(%d) : $Y\n",
+       1, 4},
+      {"conv+batch_norm+elu", "contraction normalization activation", kConvNorm, CONV_NORM "  %y = elu(%d) : $Y\n", 1,
+       4},
+      {"conv+batch_norm+leaky_relu", "contraction normalization activation", kConvNorm,
+       CONV_NORM "  %y = leaky_relu(%d) : $Y\n", 1, 4},
       {"conv+batch norm written out+relu", "contraction side_input activation elementwise",
        "%x: $X, %w: $D[16,8,3,3], %m: $D[1,16,1,1], %v: $D[1,16,1,1], %s: $D[1,16,1,1], %t: $D[1,16,1,1]",
        CONV "  %a = add(%v, 1e-5) : $D[1,16,1,1]\n  %d = rsqrt(%a) : $D[1,16,1,1]\n"
