@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/base/at.h"
 #include "ir/passes/passes.h"
 
 namespace fusejit::scheduler {
@@ -10,29 +11,25 @@ namespace {
 
 class Capture {
  public:
-  Capture(const ir::Graph& graph, const Grouping& grouping, int group, int result)
-      : graph_(graph), grouping_(grouping), group_(group), result_(result) {}
+  Capture(const ir::Graph& graph, std::function<bool(int)> is_inside)
+      : graph_(graph), is_inside_(std::move(is_inside)) {}
 
-  CapturedCall run() && {
-    const ir::Value result = rebuilt(result_);
-    nodes_.push_back(result_);
-    const std::string name(ir::name(graph_.value(result_)->op));
-    return {ir::capture(name, std::move(parameters_), {result}), std::move(nodes_)};
+  CapturedCall run(const std::vector<int>& results) && {
+    std::vector<ir::Value> values;
+    for (const int result : results) values.push_back(rebuilt(result));
+    nodes_.insert(nodes_.end(), results.begin(), results.end());
+    const std::string name(ir::name(graph_.value(results[0])->op));
+    return {ir::capture(name, std::move(parameters_), std::move(values)), std::move(nodes_)};
   }
 
  private:
-  bool is_inside(int v) const {
-    const auto i = static_cast<std::size_t>(v);
-    if (v == result_ || grouping_.group_of[i] == group_) return true;
-    return !grouping_.stored[i] && graph_.value(v)->op != ir::Op::parameter;
-  }
   // Recursion is bounded by the length of a group (R10).
   ir::Value rebuilt(int v) {
     const auto known = made_.find(v);
     if (known != made_.end()) return known->second;
     const ir::Node& node = *graph_.value(v);
     ir::Value value;
-    if (is_inside(v)) {
+    if (is_inside_(v)) {
       std::vector<ir::Operand> operands = node.operands;
       for (ir::Operand& operand : operands) {
         if (!operand.is_number()) operand = rebuilt(graph_.index_of(operand.value.get()));
@@ -46,8 +43,7 @@ class Capture {
   }
 
   const ir::Graph& graph_;
-  const Grouping& grouping_;
-  const int group_, result_;
+  const std::function<bool(int)> is_inside_;
   std::map<int, ir::Value> made_;
   std::vector<ir::Value> parameters_;
   std::vector<int> nodes_;
@@ -55,8 +51,17 @@ class Capture {
 
 }  // namespace
 
-CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int group, int result) {
-  return Capture(graph, grouping, group, result).run();
+CapturedCall capture_call(const ir::Graph& graph, const Grouping& grouping, int group,
+                          const std::vector<int>& results) {
+  const auto is_inside = [&](int v) {
+    if (grouping.group_of[at(v)] == group || std::find(results.begin(), results.end(), v) != results.end()) return true;
+    return !grouping.stored[at(v)] && graph.value(v)->op != ir::Op::parameter;
+  };
+  return Capture(graph, is_inside).run(results);
+}
+
+CapturedCall capture_call(const ir::Graph& graph, const std::set<int>& inside, const std::vector<int>& results) {
+  return Capture(graph, [&](int v) { return inside.contains(v); }).run(results);
 }
 
 bool runs_in_library(const ir::Graph& graph, const Target& target, int id) {

@@ -44,8 +44,8 @@ struct PlanValue {
 
 // What a library may do in one call, in place of the kernel that says what it means.
 struct LibraryOp {
-  ir::Graph graph;          // of primitive ops, with one result
-  std::vector<int> values;  // plan value of each parameter, then of the result
+  ir::Graph graph;  // of primitive ops; its first result has the anchor's elements, all others are sums of these
+  std::vector<int> values;  // plan value of each parameter, then of each result; of a mask (bool) that are its bits
 };
 
 // A group whose kernel could not be made: its parts were made instead.

@@ -6,7 +6,7 @@
 //                 it, unless it comes from outside
 //   P4 outside    arguments and constants are only read; a constant has its bytes
 //   P5 door       every parameter and result has storage of its own kind, with its number
-//   P6 library    what a library may do in place of a kernel is a graph with one result, on values of the step
+//   P6 library    what a library may do in place of a kernel is a graph on values of the step, masks as bits
 //   P7 derived    a derived value is written by its first step alone, from its parameter and constants alone
 //   P8 contents   a step says what it leaves in each value that it updates, and in no other
 #include <algorithm>
@@ -66,14 +66,14 @@ class Verifier {
   void check_library(int s, const std::vector<int>& step_values, const LibraryOp& library) const {
     const ir::Graph& graph = library.graph;
     const std::size_t parameters = graph.parameters().size();
-    if (graph.results().size() != 1) fail("P6", "step {}: a call of a library has one result", s);
-    if (library.values.size() != parameters + 1)
+    if (library.values.size() != parameters + graph.results().size())
       fail("P6", "step {}: the call has {} values", s, library.values.size());
     for (std::size_t i = 0; i < library.values.size(); ++i) {
-      const Type& type = (i < parameters ? graph.parameters()[i] : graph.results()[0]).type();
+      const Type& type = (i < parameters ? graph.parameters()[i] : graph.results()[i - parameters]).type();
       const PlanValue& v = value(library.values[i]);
-      if (std::count(step_values.begin(), step_values.end(), library.values[i]) == 0 || type.dtype != v.dtype ||
-          type.bytes() != v.bytes)
+      const DType dtype = type.dtype == DType::boolean ? DType::b1 : type.dtype;
+      if (std::count(step_values.begin(), step_values.end(), library.values[i]) == 0 || dtype != v.dtype ||
+          bytes(dtype, type.elements()) != v.bytes)
         fail("P6", "step {}: {} is no {} of the step", s, v.label, type.str());
     }
   }

@@ -22,6 +22,10 @@ Graph fold_padding(const Graph& graph);
 Graph widen_few_channels(const Graph& graph, const Target& target);
 // Masks of a relu read its output where its input would be stored for them alone.
 Graph masks_from_outputs(const Graph& graph);
+// Masks and sums behind input gradients as the engines of a library take them, where the target compiles such.
+Graph gradients_for_library(const Graph& graph, const Target& target);
+// True for a comparison with 0 of what a relu wrote, or of a value from outside: who reads that needs no mask.
+bool asks_output(const Node& mask);
 // Gradients of max pooling read which tap of each window was its maximum, where the target finds it again slowly.
 Graph keep_taps(const Graph& graph, const Target& target);
 // Late reads of a value that is recomputed for the backward pass go to the recomputed one, so that the first may die.

@@ -24,7 +24,9 @@ constexpr Pass kPipeline[] = {
     {"layout", [](const Graph& g, const Target& t) { return choose_layouts(g, t); },
      "layouts are chosen for the nodes that will run"},
     {"masks_from_outputs", [](const Graph& g, const Target&) { return masks_from_outputs(g); },
-     "last: a mask reads what lies as it does; after simplify, which makes the relu and that of its gradient one"},
+     "a mask reads what lies as it does; after simplify, which makes the relu and that of its gradient one"},
+    {"gradients_for_library", [](const Graph& g, const Target& t) { return gradients_for_library(g, t); },
+     "last: what masks read is known, and layouts, which say whose gradients are the library's"},
 };
 
 }  // namespace

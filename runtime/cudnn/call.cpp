@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, kActivations> kActivationNames = {
     "none", "relu", "relu6", "leaky_relu", "elu", "sigmoid", "tanh", "gelu", "gelu_tanh", "silu", "softplus"};
 constexpr std::array<std::string_view, 3> kPrologues = {"", " affine>", " affine_relu>"};
 constexpr std::array<std::string_view, 4> kMasks = {"", " mask=output", " mask=bits", " mask=recompute"};
-constexpr std::array<std::string_view, 4> kSums = {"", " sums=statistics", " sums=gradient",
+constexpr std::array<std::string_view, 5> kSums = {"", " sums=statistics", " sums=bias", " sums=gradient",
                                                    " sums=batch_norm_weights"};
 constexpr std::array<std::string_view, 20> kRoles = {
     "x",           "w",           "y",          "scale",          "shift",         "side",
@@ -88,7 +88,7 @@ void ConvolutionCall::check() const {
   FJ_CHECK(forward || (!scale && !bias && activation == Activation::none && sums != Sums::statistics),
            "cudnn: scale, bias, activation and statistics belong to the forward convolution ({})", str());
   FJ_CHECK(scale || !centre, "cudnn: what is centred is scaled too ({})", str());
-  FJ_CHECK(gradient || (mask == Mask::none && sums != Sums::gradient && sums != Sums::batch_norm_weights),
+  FJ_CHECK(gradient || (mask == Mask::none && (sums == Sums::none || sums == Sums::statistics)),
            "cudnn: mask and gradient sums belong to the input gradient ({})", str());
   FJ_CHECK(direction != Direction::weight_gradient || !side, "cudnn: the weight gradient has no side input ({})",
            str());

@@ -3,7 +3,7 @@
 //
 // The order of the steps is fixed and is the one that cuDNN's precompiled engines know:
 //   forward          y  = act((conv(prologue(x), w) − mean) · scale + side + bias);   sums: Σy, Σy²
-//   input gradient   dz = mask(conv_input_gradient(dy, w) + side);          sums: Σdz, Σdz·(y − mean)
+//   input gradient   dz = mask(conv_input_gradient(dy, w) + side);          sums: Σdz; or Σdz, Σdz·(y − mean)
 //   weight gradient  dw = conv_weight_gradient(prologue(x), dy)
 #pragma once
 
@@ -48,6 +48,7 @@ enum class Mask : std::uint8_t {
 enum class Sums : std::uint8_t {
   none,
   statistics,         // forward: Σy and Σy² (GENSTATS)
+  bias,               // input gradient: Σdz
   gradient,           // input gradient: Σdz and Σdz·(y − mean), two reductions
   batch_norm_weights  // input gradient: dgamma, dbeta and the coefficients of dx (BN_BWD_WEIGHTS)
 };

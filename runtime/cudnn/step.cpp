@@ -63,6 +63,8 @@ class StepOnCudnn final : public cuda::LibraryCall {
 
 namespace {
 
+// A target that is not strict lets cuDNN round f32 (passes.h, suits_library): its calls are planned so.
+Numerics numerics_of(const Target& target) { return {.tf32 = !target.strict_f32}; }
 bool is_compiled(const Support& support) { return support.tier == Tier::runtime_compiled || support.slow; }
 
 }  // namespace
@@ -70,7 +72,7 @@ bool is_compiled(const Support& support) { return support.tier == Tier::runtime_
 scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& target) {
   try {
     const ConvolutionCall call = step_call(ops).call;
-    const Support support = supports(call, target.compute_capability);
+    const Support support = supports(call, target.compute_capability, numerics_of(target));
     if (!support.ok) return {false, support.why};
     if (target.cudnn == CudnnMode::compiled || !is_compiled(support)) return {true, ""};
     if (support.slow) return {false, fmt::format("{}: {}", call.str(), support.why)};
@@ -82,7 +84,7 @@ scheduler::LibraryAnswer supports_step(const ir::Graph& ops, const Target& targe
 
 Tier tier_of(const ir::Graph& ops, const Target& target) {
   if (target.cudnn != CudnnMode::compiled) return Tier::precompiled;
-  const Support support = supports(step_call(ops).call, target.compute_capability);
+  const Support support = supports(step_call(ops).call, target.compute_capability, numerics_of(target));
   return support.ok && is_compiled(support) ? Tier::runtime_compiled : Tier::precompiled;
 }
 

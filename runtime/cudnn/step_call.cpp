@@ -24,7 +24,10 @@ constexpr Anchor kAnchors[] = {
     {ir::Op::conv2d_weight_grad, Direction::weight_gradient, {Role::x, Role::y, Role::w}},
 };
 
-// Reads a graph of ops from its result down to the convolution, and gives each parameter its role.
+constexpr std::int64_t kSummed[] = {0, 2, 3};
+
+// Reads a graph of ops from its first result down to the convolution, then the sums, and gives each parameter and
+// result its role.
 class Reader {
  public:
   explicit Reader(const ir::Graph& ops) : ops_(ops), result_(*ops.results()[0]) {}
@@ -42,17 +45,23 @@ class Reader {
     while (!anchor_of(*node)) node = under_casts(before(*node));
     convolution(*node);
     if (mask_) {
-      if (mask_->type != result_.type) throw_unsupported();
-      step_.call.mask = Mask::output;
+      const bool bits = mask_->type.dtype == DType::boolean;
+      const Type own{mask_->type.dtype, result_.type.shape, result_.type.layout};
+      if (mask_->type != (bits ? own : result_.type)) throw_unsupported();
+      step_.call.mask = bits ? Mask::bits : Mask::output;
       take(*mask_, Role::mask);
     }
     for (const ir::Node* addend : addends_) add(*addend);
     for (const auto& [vector, role] : vectors_) take_vector(*vector, role);
+    std::vector<Role> sums;
+    for (std::size_t i = 1; i < ops_.results().size(); ++i) sums.push_back(sum(*ops_.results()[i]));
+    check_sums(sums);
     for (const ir::Value& parameter : ops_.parameters()) {
       if (!roles_.count(parameter.get())) throw_unsupported();
       step_.roles.push_back(roles_.at(parameter.get()));
     }
     step_.roles.push_back(result_role_);
+    step_.roles.insert(step_.roles.end(), sums.begin(), sums.end());
     return std::move(step_);
   }
 
@@ -106,10 +115,17 @@ class Reader {
     return inner.value.get();
   }
 
-  // The gradient of which a relu lets through what belongs to outputs above 0, and notes these; null if it is none.
+  // The gradient of which a relu lets through what belongs to outputs above 0, or what a mask says, and notes these;
+  // null if it is none.
   const ir::Node* masked(const ir::Node& node) {
     const ir::Operand& condition = node.operands[0];
     if (condition.is_number()) return nullptr;
+    if (condition.value->op == ir::Op::parameter) {
+      const ir::Operand &gradient = node.operands[1], &zero = node.operands[2];
+      if (gradient.is_number() || !zero.is_number() || zero.number != 0) return nullptr;
+      mask_ = condition.value.get();
+      return gradient.value.get();
+    }
     const bool zero_first = condition.value->op == ir::Op::le;
     if (!zero_first && condition.value->op != ir::Op::gt) return nullptr;
     const ir::Operand &zero = node.operands[zero_first ? 1 : 2], &gradient = node.operands[zero_first ? 2 : 1];
@@ -153,6 +169,44 @@ class Reader {
     if (node.type != result_.type) throw_unsupported();
   }
 
+  // Which sum of the first result's elements over all but channels this is: Σdz, or Σdz·(y − mean).
+  Role sum(const ir::Node& node) {
+    const bool over_channels =
+        node.op == ir::Op::sum && node.type.dtype == DType::f32 && node.type.elements() == result_.type.shape[1];
+    if (step_.call.direction != Direction::input_gradient || !over_channels) throw_no_sum(node);
+    const ir::Node& summed = *node.operands[0].value;
+    const auto dims = node.attrs.ints("dim");
+    const bool all_but_channels = std::equal(dims.begin(), dims.end(), std::begin(kSummed), std::end(kSummed));
+    if (summed.type.shape != result_.type.shape || !all_but_channels) throw_no_sum(node);
+    if (under_casts(&summed) == under_casts(&result_)) return Role::sum;
+    if (summed.op != ir::Op::mul) throw_no_sum(node);
+    for (const std::size_t i : {0, 1}) {
+      const ir::Operand &gradient = summed.operands[i], &centred = summed.operands[1 - i];
+      if (gradient.is_number() || centred.is_number()) throw_no_sum(node);
+      if (under_casts(gradient.value.get()) != under_casts(&result_)) continue;
+      const ir::Node& difference = *centred.value;
+      if (difference.op != ir::Op::sub || difference.operands[0].is_number() || difference.operands[1].is_number())
+        throw_no_sum(node);
+      const ir::Node& normalised = *under_casts(difference.operands[0].value.get());
+      if (normalised.type != result_.type) throw_no_sum(node);
+      take(normalised, Role::pre_norm);
+      take_vector(*difference.operands[1].value, Role::mean, DType::f32);
+      return Role::second_sum;
+    }
+    throw_no_sum(node);
+  }
+  void check_sums(const std::vector<Role>& sums) {
+    if (sums.empty()) return;
+    const auto first = std::count(sums.begin(), sums.end(), Role::sum),
+               second = std::count(sums.begin(), sums.end(), Role::second_sum);
+    if (first != 1 || second > 1) throw_no_sum(*ops_.results().back());
+    step_.call.sums = second == 1 ? Sums::gradient : Sums::bias;
+  }
+  [[noreturn]] static void throw_no_sum(const ir::Node& node) {
+    throw UnsupportedError(
+        fmt::format("cudnn: this {} ({}) is none of the sums of its calls", ir::name(node.op), node.type.str()));
+  }
+
   // A value of the result's type, or one number a channel.
   void add(const ir::Node& addend) {
     const ir::Node& value = *under_casts(&addend);
@@ -164,14 +218,17 @@ class Reader {
     step_.call.bias = true;
     take_vector(addend, Role::bias);
   }
-  // One number a channel: [C,1,1] or [1,C,1,1], and under it what is stored.
   void take_vector(const ir::Node& vector, Role role) {
+    take_vector(vector, role, step_.call.scale ? DType::f32 : result_.type.dtype);
+  }
+  // One number a channel: [C,1,1] or [1,C,1,1], and under it what is stored.
+  void take_vector(const ir::Node& vector, Role role, DType dtype) {
     const Shape& shape = vector.type.shape;
     const std::int64_t channels = result_.type.shape[1];
     if (shape.rank() < 3 || shape[shape.rank() - 3] != channels || shape.elements() != channels) throw_unsupported();
     const ir::Node* value = &vector;
     while (value->op == ir::Op::reshape) value = value->operands[0].value.get();
-    if (value->type.dtype != (step_.call.scale ? DType::f32 : result_.type.dtype)) throw_unsupported();
+    if (value->type.dtype != dtype) throw_unsupported();
     take(*value, role);
   }
   void take(const ir::Node& value, Role role) {

@@ -363,15 +363,20 @@ class FusedDraft {
     failures_.push_back(std::move(failed));
   }
 
-  // What the group's one result takes, as a graph of its own on draft values. The step is billed with what the call
-  // moves, its operands and its result; the kernel, which stands in where the library is missing, may read less.
+  // What the group's results take, as a graph of its own on draft values. The step is billed with what the call moves,
+  // its operands and its results; the kernel, which stands in where the library is missing, may read less.
   void give_to_library(int g, PlanStep& step) const {
-    CapturedCall call = capture_call(graph_, grouping_, g, grouping_.groups[at(g)].stores.at(0));
+    const Group& group = grouping_.groups[at(g)];
+    std::vector<int> results{group.stores.at(0)};
+    results.insert(results.end(), group.reductions.begin(), group.reductions.end());
+    CapturedCall call = capture_call(graph_, grouping_, g, results);
     LibraryOp library{std::move(call.graph), {}};
     for (const int node : call.nodes) library.values.push_back(value_of_[at(node)]);
-    step.read_bytes = 0, step.written_bytes = draft_.values[at(library.values.back())].bytes;
-    for (const int value : std::set<int>(library.values.begin(), library.values.end() - 1))
-      step.read_bytes += draft_.values[at(value)].bytes;
+    step.read_bytes = step.written_bytes = 0;
+    const auto results_begin = library.values.end() - static_cast<std::ptrdiff_t>(results.size());
+    const auto bytes_of = [&](int value) { return draft_.values[at(value)].bytes; };
+    for (const int value : std::set<int>(library.values.begin(), results_begin)) step.read_bytes += bytes_of(value);
+    for (auto value = results_begin; value != library.values.end(); ++value) step.written_bytes += bytes_of(*value);
     step.library = std::move(library);
   }
 

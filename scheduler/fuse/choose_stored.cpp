@@ -43,6 +43,10 @@ class Chooser {
     std::copy(alone.begin(), alone.end(), stored_.begin());
     for (std::size_t v = 0; v < grouping.homes.size(); ++v)
       if (grouping.homes[v].root >= 0) stored_[v] = true;
+    for (const CallResult& asked : grouping.call_results) {
+      stored_[at(asked.result)] = true;
+      if (asked.mask >= 0) stored_[at(asked.mask)] = true;
+    }
   }
 
   void run(Grouping& grouping) {
@@ -148,7 +152,7 @@ class Chooser {
     }
     if (windows_overlap(*graph_.value(v)) && ends_an_anchor(operand)) return store(operand);
     const std::int64_t small = graph_.value(under).type().elements(), large = graph_.value(v).type().elements();
-    if (costs_[at(under)].ops > 0 && small * 2 <= large && !is_cheap_per_element(under)) store_under(operand);  // R3
+    if (costs_[at(under)].ops > 0 && small * 2 <= large && !is_cheap_per_element(under, v)) store_under(operand);  // R3
   }
 
   // Each element is read by several windows, and would be computed for each.
@@ -176,13 +180,31 @@ class Chooser {
 
   // Work on arguments alone that may be done once per element of a larger space, so that no kernel of its own does it.
   // Work on a finished reduction has the reduction's kernel to be done in. Engines that cuDNN compiles take vectors.
-  bool is_cheap_per_element(int v) const {
-    if (target_.cudnn == CudnnMode::compiled) return false;
+  bool is_cheap_per_element(int v, int user) const {
+    if (target_.cudnn == CudnnMode::compiled && follows_call(user)) return false;
     const Cost& cost = costs_[at(v)];
     const auto parameters = static_cast<int>(graph_.parameters().size());
     const int most = target_.isa == Isa::cuda ? tuning::kMostRepeatedOps : tuning::kMostOpsPerElement;
     return rules_.has(Rule::chain) && cost.ops <= most &&
            std::all_of(cost.leaves.begin(), cost.leaves.end(), [&](int leaf) { return leaf < parameters; });
+  }
+
+  // True if this is computed from a convolution of the library, which nothing else that it is computed from needs
+  // before: the call may take it along.
+  bool follows_call(int v) const {
+    std::set<int> leaves;
+    for (const int operand : graph_.operands(v)) {
+      if (operand < 0) continue;
+      if (stored_[at(operand)]) {
+        leaves.insert(operand);
+      } else {
+        leaves.insert(costs_[at(operand)].leaves.begin(), costs_[at(operand)].leaves.end());
+      }
+    }
+    return std::any_of(leaves.begin(), leaves.end(), [&](int leaf) {
+      return ir::op_def(graph_.value(leaf)->op).is_contraction() && runs_in_library(graph_, target_, leaf) &&
+             !is_needed_before(leaf, leaves);
+    });
   }
 
   // Each gather would find an element at a place of its own, and compute it there.

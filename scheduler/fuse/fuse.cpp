@@ -12,6 +12,7 @@
 
 #include "ir/base/at.h"
 #include "ir/base/check.h"
+#include "scheduler/call_results.h"
 #include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/choose_stored.h"
 #include "scheduler/fuse/copies.h"
@@ -29,13 +30,15 @@ namespace {
 class Grower {
  public:
   Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone,
-         const Rules& rules, std::vector<Home> homes)
+         const Rules& rules, std::vector<Home> homes, std::vector<CallResult> call_results)
       : graph_(graph), target_(target), supports_(supports), alone_(alone), rules_(rules), users_(users_of_nodes()) {
-    grouping_.homes = std::move(homes);
+    grouping_.homes = std::move(homes), grouping_.call_results = std::move(call_results);
     choose_stored(graph, target, alone, rules, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
     grouping_.accesses.resize(at(graph.value_count()));
     grouping_.as_bits.resize(at(graph.value_count()));
+    for (const CallResult& asked : grouping_.call_results)
+      if (asked.mask >= 0) grouping_.as_bits[at(asked.mask)] = true;
   }
 
   Grouping run() {
@@ -61,11 +64,18 @@ class Grower {
     std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
     for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);
     std::sort(candidates.rbegin(), candidates.rend());
+    for (const CallResult& asked : grouping_.call_results) {  // of two calls that could, the one that was asked
+      const auto found = std::find(candidates.begin(), candidates.end(), grouping_.group_of[at(asked.anchor)]);
+      if (asked.result == v && found != candidates.end()) std::rotate(candidates.begin(), found, found + 1);
+    }
     const std::size_t producers = candidates.size();
     if (!ir::op_def(node.op).is_contraction()) {
       std::vector<int> readers, read = views_reduced_by(v);
-      for (const Access& access : accesses)
+      for (const Access& access : accesses) {
         if (is_identity(access, domain, graph_.value(access.node).type())) read.push_back(access.node);
+        const std::vector<int> sums = sums_of_call(access.node);
+        read.insert(read.end(), sums.begin(), sums.end());
+      }
       for (const int node : read) {
         for (const int reader : latest(readers_[node])) {
           if (std::find(candidates.begin(), candidates.end(), reader) == candidates.end()) add(readers, reader);
@@ -178,35 +188,46 @@ class Grower {
     verdict = {false, verdict.as, RefusalCode::rule_off, fmt::format("rule {} is switched off", name(rule))};
   }
 
-  // A group whose anchor a library runs takes what one call of it does, with one result.
+  // A group whose anchor a library runs takes what one call of it does: elements of one value, and sums of those.
   void ask_library(int group, const Candidate& candidate, Verdict& verdict) const {
-    const int anchor = grouping_.groups[at(group)].anchor;
+    const Group& call_group = grouping_.groups[at(group)];
+    const int anchor = call_group.anchor;
     if (anchor < 0 || !runs_in_library(graph_, target_, anchor)) return;
     const auto no = [&](const std::string& why) {
       verdict = {false, verdict.as, RefusalCode::library_call,
                  fmt::format("{} is a call of cuDNN; {}", label(graph_, anchor), why)};
     };
-    if (!supports_ || verdict.as != JoinAs::store) return no("it does nothing else");
-    const CapturedCall call = capture_call(graph_, grouping_, group, candidate.node);
-    if (std::find(call.nodes.begin(), call.nodes.end() - 1, anchor) != call.nodes.end() - 1)
+    if (!supports_ || verdict.as == JoinAs::final) return no("it does nothing else");
+    const bool sums = verdict.as == JoinAs::reduction;
+    std::vector<int> results{sums ? call_group.stores.back() : candidate.node};
+    results.insert(results.end(), call_group.reductions.begin(), call_group.reductions.end());
+    if (sums) results.push_back(candidate.node);
+    const CapturedCall call = capture_call(graph_, grouping_, group, results);
+    const auto parameters = std::span(call.nodes).first(call.nodes.size() - results.size());
+    if (std::find(parameters.begin(), parameters.end(), anchor) != parameters.end())
       return no(fmt::format("{} does not read it", label(graph_, candidate.node)));
-    if (const int other = needed_elsewhere(group, candidate.node); other >= 0)
+    const auto is_of_bytes = [&](int node) {
+      return graph_.value(node).type().dtype == DType::boolean && !grouping_.as_bits[at(node)];
+    };
+    if (std::any_of(parameters.begin(), parameters.end(), is_of_bytes)) return no("it takes a mask as bits");
+    if (const int other = needed_elsewhere(group, results); other >= 0)
       return no(fmt::format("it has one result, and {} needs another", label(graph_, other)));
     const LibraryAnswer answer = supports_(call.graph, target_);
     if (!answer.ok) no(answer.why);
   }
-  // A node that needs what a call for `result` computes on the way, itself if it is a result of the graph; -1: none.
-  int needed_elsewhere(int group, int result) const {
+  // A node that needs what a call for `results` computes on the way, itself if it is a result of the graph; -1: none.
+  int needed_elsewhere(int group, const std::vector<int>& results) const {
+    const auto is_written = [&](int v) { return std::find(results.begin(), results.end(), v) != results.end(); };
     std::vector<int> open;
     for (const int store : grouping_.groups[at(group)].stores) open.push_back(store);
     std::set<int> seen(open.begin(), open.end());
     while (!open.empty()) {
       const int v = open.back();
       open.pop_back();
-      if (v == result) continue;
+      if (is_written(v)) continue;
       if (is_result(v)) return v;
       for (const int user : users_[at(v)]) {
-        const bool inside = user == result || !grouping_.stored[at(user)] || grouping_.group_of[at(user)] == group;
+        const bool inside = is_written(user) || !grouping_.stored[at(user)] || grouping_.group_of[at(user)] == group;
         if (!inside) return user;
         if (seen.insert(user).second) open.push_back(user);
       }
@@ -241,6 +262,16 @@ class Grower {
       }
     }
     return views;
+  }
+
+  // What is done to the sums of one call, which finishes none itself, is one kernel: those of the call that this is of.
+  std::vector<int> sums_of_call(int v) const {
+    const int group = grouping_.group_of[at(v)];
+    if (group < 0) return {};
+    const int anchor = grouping_.groups[at(group)].anchor;
+    const std::vector<int>& sums = grouping_.groups[at(group)].reductions;
+    const bool is_sum = std::find(sums.begin(), sums.end(), v) != sums.end();
+    return is_sum && anchor >= 0 && runs_in_library(graph_, target_, anchor) ? sums : std::vector<int>{};
   }
 
   bool reduces_the_same(int group, int v) const {
@@ -374,21 +405,24 @@ bool has_concatenations(const ir::Graph& graph) {
 
 Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
                      const std::vector<bool>& alone, const Rules& rules, bool in_place) {
-  std::vector<Home> none(at(graph.value_count()));
-  if (in_place && rules.has(Rule::epilogue) && has_concatenations(graph)) {
-    Grouping computed_where_read;
-    choose_stored(graph, target, alone, rules, computed_where_read);
-    // Whether parts can be stored so is known when there are groups; each round refuses one at least, or ends.
-    std::vector<bool> refused(none.size());
-    for (;;) {
-      std::vector<Home> homes = find_homes(graph, alone, computed_where_read, refused);
-      Grouping grouping = Grower(graph, target, supports, alone, rules, std::move(homes)).run();
-      const std::vector<int> unfit = unfit_homes(graph, grouping);
-      if (unfit.empty()) return grouping;
-      for (const int v : unfit) refused[at(v)] = true;
-    }
+  const std::vector<bool> none(at(graph.value_count()));
+  const bool has_homes = in_place && rules.has(Rule::epilogue) && has_concatenations(graph);
+  Grouping computed_where_read;
+  if (has_homes) choose_stored(graph, target, alone, rules, computed_where_read);
+  std::vector<CallResult> call_results = find_call_results(graph, target, supports, alone, rules);
+  // Whether parts can be stored in place, or masks as bits, is known when there are groups; each round refuses one at
+  // least, or ends.
+  std::vector<bool> refused = none;
+  for (;;) {
+    std::vector<Home> homes(none.size());
+    if (has_homes) homes = find_homes(graph, alone, computed_where_read, refused);
+    Grouping grouping = Grower(graph, target, supports, alone, rules, std::move(homes), call_results).run();
+    const std::vector<int> unfit = has_homes ? unfit_homes(graph, grouping) : std::vector<int>{};
+    const std::vector<CallResult> unfit_results = unfit_call_results(graph, target, grouping);
+    if (unfit.empty() && unfit_results.empty()) return grouping;
+    for (const int v : unfit) refused[at(v)] = true;
+    for (const CallResult& asked : unfit_results) std::erase(call_results, asked);
   }
-  return Grower(graph, target, supports, alone, rules, std::move(none)).run();
 }
 
 }  // namespace fusejit::scheduler

@@ -36,6 +36,12 @@ struct Home {
   bool is_whole = false;     // a concatenation: no group stores it, it is there when all of its parts are
 };
 
+// What a library's call stores in place of its anchor's result, and the mask whose bits it reads; -1: none. As nodes.
+struct CallResult {
+  int anchor, result, mask;
+  friend bool operator==(const CallResult&, const CallResult&) = default;
+};
+
 struct Grouping {
   std::vector<bool> stored;                   // by node: in memory; everything else is computed where it is used
   std::vector<bool> as_bits;                  // by node: a mask that is kept one bit an element (R8)
@@ -45,6 +51,7 @@ struct Grouping {
   std::vector<std::vector<Access>> accesses;  // by node that a group stores: accesses_of()
   std::vector<Refused> refusals;
   std::vector<Home> homes;  // by node
+  std::vector<CallResult> call_results;
 
   bool is_in_place(int node) const { return homes[static_cast<std::size_t>(node)].is_whole; }
 };

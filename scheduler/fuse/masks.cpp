@@ -20,6 +20,38 @@ struct Rewritten {
   std::vector<Access> accesses;
 };
 
+// A convolution whose lanes end within a byte: those of a tile are channels of one group. Depthwise, they are of many.
+bool divides_bytes(const ir::Node& anchor) {
+  const ir::OpDef& row = ir::op_def(anchor.op);
+  if (!row.is_contraction() || row.matrix || anchor.type.shape.rank() != 4) return false;
+  const std::int64_t groups = anchor.attrs.integer("groups"), channels = anchor.type.shape[1];
+  const bool is_depthwise = channels == groups && anchor.operands[0].value.type().shape[1] == groups;
+  return groups > 1 && !is_depthwise && channels / groups % 8 != 0;
+}
+
+// On CUDA a thread that stores bits accesses eight neighbours of each value at once, which has to be aligned: a
+// narrower access would store less than a byte.
+bool accesses_are_aligned(const ir::Graph& graph, const Grouping& grouping, int home) {
+  const Group& group = grouping.groups[at(home)];
+  const int lane = kPlaceholder + innermost_dim(group.domain);
+  const auto is_aligned = [&](const Access& access) {
+    if (access.whole || grouping.group_of[at(access.node)] == home) return true;
+    ir::Index element;
+    for (std::size_t d = 0; d < access.dims.size(); ++d) element = element * access.dims[d] + access.index[d];
+    if (element.coefficient_of(lane) != 1) return true;  // lane by lane
+    const std::int64_t aligned = std::min<std::int64_t>(8, 128 / bits(memory_dtype(graph, grouping, access.node)));
+    const ir::Index first = element.without({ir::AtomKind::variable, lane, nullptr, 0});
+    return first.constant() % aligned == 0 &&
+           std::all_of(first.terms().begin(), first.terms().end(),
+                       [&](const ir::IndexTerm& term) { return term.coefficient % aligned == 0; });
+  };
+  for (const auto* list : {&group.stores, &group.reductions})
+    for (const int node : *list)
+      if (!std::all_of(grouping.accesses[at(node)].begin(), grouping.accesses[at(node)].end(), is_aligned))
+        return false;
+  return true;
+}
+
 class MaskKeeper {
  public:
   MaskKeeper(const ir::Graph& graph, const Target& target, const std::vector<std::vector<int>>& users,
@@ -47,7 +79,7 @@ class MaskKeeper {
     const std::vector<int> readers = groups_with(grouping_, users_, mask);
     const int home = home_of(mask, accesses, readers);
     if (home < 0) return;
-    const bool as_bits = can_be_bits(home, type, readers);
+    const bool as_bits = can_be_bits(graph_, target_, grouping_, mask, home, readers);
     const std::int64_t bytes = as_bits ? fusejit::bytes(DType::b1, type.elements()) : type.bytes();
 
     std::int64_t saved = -bytes;
@@ -106,54 +138,6 @@ class MaskKeeper {
     if (is_call(home)) return false;
     const Verdict verdict = may_fuse(graph_, grouping_, home, {mask, graph_.value(mask).type(), accesses});
     return verdict.ok && verdict.as == JoinAs::store;
-  }
-
-  // A convolution whose lanes end within a byte: those of a tile are channels of one group. Depthwise, they are of
-  // many.
-  static bool divides_bytes(const ir::Node& anchor) {
-    const ir::OpDef& row = ir::op_def(anchor.op);
-    if (!row.is_contraction() || row.matrix || anchor.type.shape.rank() != 4) return false;
-    const std::int64_t groups = anchor.attrs.integer("groups"), channels = anchor.type.shape[1];
-    const bool is_depthwise = channels == groups && anchor.operands[0].value.type().shape[1] == groups;
-    return groups > 1 && !is_depthwise && channels / groups % 8 != 0;
-  }
-
-  // On CUDA a thread that stores bits accesses eight neighbours of each value at once, which has to be aligned: a
-  // narrower access would store less than a byte.
-  bool accesses_are_aligned(int home) const {
-    const Group& group = grouping_.groups[at(home)];
-    const int lane = kPlaceholder + innermost_dim(group.domain);
-    const auto is_aligned = [&](const Access& access) {
-      if (access.whole || grouping_.group_of[at(access.node)] == home) return true;
-      ir::Index element;
-      for (std::size_t d = 0; d < access.dims.size(); ++d) element = element * access.dims[d] + access.index[d];
-      if (element.coefficient_of(lane) != 1) return true;  // lane by lane
-      const std::int64_t aligned = std::min<std::int64_t>(8, 128 / bits(memory_dtype(graph_, grouping_, access.node)));
-      const ir::Index first = element.without({ir::AtomKind::variable, lane, nullptr, 0});
-      return first.constant() % aligned == 0 &&
-             std::all_of(first.terms().begin(), first.terms().end(),
-                         [&](const ir::IndexTerm& term) { return term.coefficient % aligned == 0; });
-    };
-    for (const auto* list : {&group.stores, &group.reductions})
-      for (const int node : *list)
-        if (!std::all_of(grouping_.accesses[at(node)].begin(), grouping_.accesses[at(node)].end(), is_aligned))
-          return false;
-    return true;
-  }
-
-  // Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector. A tile finds what it
-  // reads by every dim, also where there is one element along the last.
-  bool can_be_bits(int home, const Type& type, const std::vector<int>& readers) const {
-    const int last = innermost_dim(type);
-    if (last < 0 || type.shape[last] % 8 != 0) return false;
-    const bool by_tile =
-        std::any_of(readers.begin(), readers.end(), [&](int g) { return grouping_.groups[at(g)].anchor >= 0; });
-    if (by_tile && physical_dims(type).back() % 8 != 0) return false;
-    const int anchor = grouping_.groups[at(home)].anchor;
-    if (target_.isa == Isa::cuda) return anchor < 0 && accesses_are_aligned(home);
-    if (anchor >= 0 && divides_bytes(*graph_.value(anchor))) return false;
-    const bool wide = anchor >= 0 && bits(graph_.value(anchor).type().dtype) == 64;  // as a tile's lanes are, then
-    return vector_lanes(target_, wide) % 8 == 0;
   }
 
   // What the kernels that compute the mask would read if it were in memory, as it is marked to be: `saved` grows by the
@@ -231,6 +215,23 @@ class MaskKeeper {
 };
 
 }  // namespace
+
+// Eight neighbours share a byte, so whoever stores them has them in the lanes of one vector. A tile finds what it reads
+// by every dim, also where there is one element along the last.
+bool can_be_bits(const ir::Graph& graph, const Target& target, const Grouping& grouping, int mask, int home,
+                 const std::vector<int>& readers) {
+  const Type& type = graph.value(mask).type();
+  const int last = innermost_dim(type);
+  if (last < 0 || type.shape[last] % 8 != 0) return false;
+  const bool by_tile =
+      std::any_of(readers.begin(), readers.end(), [&](int g) { return grouping.groups[at(g)].anchor >= 0; });
+  if (by_tile && physical_dims(type).back() % 8 != 0) return false;
+  const int anchor = grouping.groups[at(home)].anchor;
+  if (target.isa == Isa::cuda) return anchor < 0 && accesses_are_aligned(graph, grouping, home);
+  if (anchor >= 0 && divides_bytes(*graph.value(anchor))) return false;
+  const bool wide = anchor >= 0 && bits(graph.value(anchor).type().dtype) == 64;  // as a tile's lanes are, then
+  return vector_lanes(target, wide) % 8 == 0;
+}
 
 void keep_masks(const ir::Graph& graph, const Target& target, const std::vector<std::vector<int>>& users,
                 GroupLinks& links, Grouping& grouping) {

@@ -14,4 +14,8 @@ namespace fusejit::scheduler {
 void keep_masks(const ir::Graph& graph, const Target& target, const std::vector<std::vector<int>>& users,
                 GroupLinks& links, Grouping& grouping);
 
+// True if the group that stores the mask may store it one bit an element, and the groups that read it may read that.
+bool can_be_bits(const ir::Graph& graph, const Target& target, const Grouping& grouping, int mask, int home,
+                 const std::vector<int>& readers);
+
 }  // namespace fusejit::scheduler

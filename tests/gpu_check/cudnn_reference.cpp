@@ -81,6 +81,8 @@ Tensors forward(const ConvolutionCall& call, const Tensors& inputs) {
   Values y(static_cast<std::size_t>(shape.elements()));
   for_each_product(call, [&](std::size_t i, std::size_t j, std::size_t o) { y[o] += x[i] * w[j]; });
   for (std::size_t i = 0; i < y.size(); ++i) {
+    if (call.centre) y[i] -= inputs.at(Role::output_mean)[channel_of(shape, i)];
+    if (call.scale) y[i] *= inputs.at(Role::output_scale)[channel_of(shape, i)];
     if (call.side) y[i] += inputs.at(Role::side)[i];
     if (call.bias) y[i] += inputs.at(Role::bias)[channel_of(shape, i)];
     y[i] = activated(call.activation, y[i]);
@@ -106,6 +108,12 @@ bool lets_through(const ConvolutionCall& call, const Tensors& inputs, std::size_
 }
 
 void add_gradient_sums(const ConvolutionCall& call, const Tensors& inputs, const Values& dz, Tensors& results) {
+  if (call.sums == Sums::bias) {
+    Values& sum = results[Role::sum];
+    sum.resize(static_cast<std::size_t>(call.x[1]));
+    for (std::size_t i = 0; i < dz.size(); ++i) sum[channel_of(call.x, i)] += dz[i];
+    return;
+  }
   const Values &y = inputs.at(Role::pre_norm), &mean = inputs.at(Role::mean);
   Values sum(static_cast<std::size_t>(call.x[1])), second(sum.size());
   for (std::size_t i = 0; i < dz.size(); ++i) {

@@ -125,6 +125,7 @@ Part mask_of(GraphBuilder& graph, const ConvolutionCall& call) {
 void gradient_sums(GraphBuilder& graph, const ConvolutionCall& call, Part dz) {
   const std::int64_t channels = call.x[1];
   const auto vector = [&](Role role) { return graph.vector(role, channels, DType::f32); };
+  if (call.sums == Sums::bias) return graph.sum(dz, vector(Role::sum));
   const Part pre_norm = graph.tensor(Role::pre_norm, call.x, call.dtype);
   if (call.sums == Sums::batch_norm_weights) {
     graph.batch_norm_weights({.dz = dz,

@@ -59,8 +59,9 @@ std::vector<Pattern> make_patterns() {
       {"dgrad, side, recomputed mask, batch-norm weights", masked(true, Mask::recompute, Sums::batch_norm_weights)},
       {"wgrad", weights},
       {"affine, relu, wgrad", with(weights, [](Call& c) { c.prologue = Prologue::affine_relu; })},
-      // The longest chain, and last: it stands for every other one without a row, since the engines that take it take
-      // any. norm is (conv − mean) · scale + bias.
+      // The longest chains stand for every other one without a row, forward the last and, of input gradients, the one
+      // with side input, bits and sums, since the engines that take them take any. norm is (conv − mean) · scale +
+      // bias.
       {"conv, norm, side, silu",
        with(bias_and(true, true, Activation::silu), [](Call& c) { c.centre = c.scale = true; })},
   };
@@ -128,7 +129,12 @@ std::optional<int> row_of(const ConvolutionCall& call) {
   const bool is_chain =
       call.direction == Direction::forward && call.prologue == Prologue::none && call.sums == Sums::none;
   if (is_chain) return static_cast<int>(all_patterns().size()) - 1;
-  return std::nullopt;
+  const bool is_gradient = call.direction == Direction::input_gradient && call.mask != Mask::recompute &&
+                           call.sums != Sums::batch_norm_weights;
+  const bool is_longest = call.side && call.mask == Mask::bits && call.sums == Sums::gradient;
+  if (!is_gradient || is_longest) return std::nullopt;
+  wanted = call, wanted.side = true, wanted.mask = Mask::bits, wanted.sums = Sums::gradient;
+  return row_of(wanted);
 }
 
 std::optional<int> column_of(const ConvolutionCall& call, int compute_capability, const Numerics& numerics) {

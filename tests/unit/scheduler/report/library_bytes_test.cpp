@@ -1,4 +1,4 @@
-// A step that a library does is billed with what its call moves: its operands and its result, each once and whole,
+// A step that a library does is billed with what its call moves: its operands and its results, each once and whole,
 // whatever the kernel that says what it means reads of them.
 #include <gtest/gtest.h>
 
@@ -17,11 +17,14 @@ int expect_billed(const Plan& plan) {
   for (const PlanStep& step : plan.steps) {
     if (!step.library) continue;
     const std::vector<int>& values = step.library->values;
-    std::int64_t read = 0;
-    for (const int v : std::set<int>(values.begin(), values.end() - 1))
-      read += plan.values[static_cast<std::size_t>(v)].bytes;
-    EXPECT_EQ(step.read_bytes, read) << step.name;
-    EXPECT_EQ(step.written_bytes, plan.values[static_cast<std::size_t>(values.back())].bytes) << step.name;
+    const auto results = values.end() - static_cast<std::ptrdiff_t>(step.library->graph.results().size());
+    const auto sum = [&](const std::set<int>& of) {
+      std::int64_t bytes = 0;
+      for (const int v : of) bytes += plan.values[static_cast<std::size_t>(v)].bytes;
+      return bytes;
+    };
+    EXPECT_EQ(step.read_bytes, sum({values.begin(), results})) << step.name;
+    EXPECT_EQ(step.written_bytes, sum({results, values.end()})) << step.name;
     ++calls;
   }
   return calls;
