@@ -108,6 +108,15 @@ TEST(RandomNetworks, OnADeviceAgreeWithTheInterpreterInF64) {
   });
 }
 
+// Kernels in place of the calls of cuDNN, which take along what its engines do.
+TEST(RandomNetworks, BesideALibraryAgreeWithTheInterpreterInF64) {
+  Seeds some = seeds();
+  if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 14;
+  expect_agreement(some, [](std::uint64_t seed) {
+    return CheckOptions{.target = Target::parse(seed % 4 == 0 ? "cuda:sm_90,cudnn=1" : "cuda:sm_90,cudnn=2")};
+  });
+}
+
 // In bf16, whose products a matrix unit computes where channels come in eights.
 TEST(RandomNetworks, InAMatrixUnitAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
