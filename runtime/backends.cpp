@@ -51,6 +51,7 @@ SessionOptions on_device(SessionOptions options, const Device& device) {
   if (options.target.isa != Isa::cuda) {
     options.target = options.backend->target();
     if (options.target.cudnn != CudnnMode::off) options.target.cudnn = options.cudnn;
+    options.target.fast_norm = options.target.cudnn != CudnnMode::off && options.fast_norm;
   }
   return options;
 }

@@ -53,6 +53,7 @@ struct SessionOptions {
   bool compile_in_background = false;
   CudnnMode cudnn = CudnnMode::precompiled;  // the most, where the target is the device's own
   bool tf32 = false;                         // f32 convolutions may be rounded to it
+  bool fast_norm = false;                    // statistics of f16 convolutions are what cuDNN leaves (Target::fast_norm)
   Tune tune = Tune::off;                     // kept with plans on disk
   // What cannot be compiled as planned is compiled in parts, and what cannot be compiled at all is interpreted: slower,
   // with the same results. False: UnsupportedError instead, as in strict mode and with a `reschedule`.

@@ -27,11 +27,13 @@ class Finder {
 
   // Masks are met before what they are applied to.
   std::vector<CallResult> run() {
+    const bool compiled = target_.cudnn == CudnnMode::compiled;
     for (int v = graph_.value_count() - 1; v >= 0; --v) {
       const ir::Op op = graph_.value(v)->op;
       if (is_alone(v)) continue;
-      if (op == ir::Op::where) find_masked(v);
-      if (op == ir::Op::add && !taken_.contains(v)) find(v, -1, {v});
+      if (op == ir::Op::where && compiled) find_masked(v);
+      if (op == ir::Op::add && compiled && !taken_.contains(v)) find(v, -1, {v});
+      if (op == ir::Op::conv2d && target_.fast_norm && runs_in_library(graph_, target_, v)) find_statistics(v);
     }
     return std::move(found_);
   }
@@ -76,6 +78,24 @@ class Finder {
     found_.push_back({anchor, result, mask});
   }
 
+  // Σ y and Σ y² of a convolution y, as passes/library_statistics.cpp writes them.
+  void find_statistics(int v) {
+    for (const int wide : users_[at(v)]) {
+      if (graph_.value(wide)->op != ir::Op::cast) continue;
+      int sum = -1, square = -1, squares = -1;
+      for (const int user : users_[at(wide)]) {
+        const ir::Op op = graph_.value(user)->op;
+        if (op == ir::Op::sum) sum = user;
+        if (op != ir::Op::mul || graph_.operands(user)[0] != graph_.operands(user)[1]) continue;
+        for (const int next : users_[at(user)])
+          if (graph_.value(next)->op == ir::Op::sum) square = user, squares = next;
+      }
+      if (sum < 0 || squares < 0 || is_alone(sum) || is_alone(squares)) continue;
+      if (supports(v, {wide, sum, square, squares}, {v, sum, squares}))
+        return found_.push_back({v, v, -1, {sum, squares}});
+    }
+  }
+
   bool is_call(int v) const {
     return v >= 0 && graph_.value(v)->op == ir::Op::conv2d_input_grad && users_[at(v)].size() == 1 && !is_alone(v) &&
            !taken_.contains(v) && runs_in_library(graph_, target_, v);
@@ -110,7 +130,8 @@ class Finder {
 
 std::vector<CallResult> find_call_results(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
                                           const std::vector<bool>& alone, const Rules& rules) {
-  const bool asks = target.cudnn == CudnnMode::compiled && supports && rules.has(Rule::epilogue);
+  const bool knows_more = target.cudnn == CudnnMode::compiled || (target.cudnn != CudnnMode::off && target.fast_norm);
+  const bool asks = knows_more && supports && rules.has(Rule::epilogue);
   return asks ? Finder(graph, target, supports, alone, rules).run() : std::vector<CallResult>{};
 }
 
@@ -119,6 +140,7 @@ std::vector<CallResult> unfit_call_results(const ir::Graph& graph, const Target&
   for (const CallResult& asked : grouping.call_results) {
     const int call = grouping.group_of[at(asked.anchor)];
     bool fits = grouping.group_of[at(asked.result)] == call;
+    for (const int sum : asked.sums) fits = fits && grouping.group_of[at(sum)] == call;
     if (asked.mask >= 0) {
       const int home = grouping.group_of[at(asked.mask)];
       fits = fits && home != call && can_be_bits(graph, target, grouping, asked.mask, home, {call});

@@ -1,5 +1,5 @@
-// What a library's input gradients write in place of their own result (R5): the sum with what else flows into the same
-// value, and what a mask lets through of that.
+// What a library's calls write beside or in place of their anchor's result (R5): of an input gradient the sum with what
+// else flows into the same value, and what a mask lets through of that; of a convolution, its statistics.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,9 @@ namespace fusejit::scheduler {
 //   %g = add(conv2d_input_grad(..), %side)
 //   %g = where(%mask, conv2d_input_grad(..) [+ %side], 0)       the mask one bit an element, or made of a relu's output
 // and nobody else reads. That %g takes the gradient's place in memory costs nothing, so it is to be stored whatever
-// computing it again would; so is a mask of bits (R8). Nodes that are `alone` (by node; empty: none) stay so.
+// computing it again would; so is a mask of bits (R8). And convolutions whose statistics it leaves, both or none:
+//   %s = sum(conv2d(..))    %q = sum(conv2d(..)²)
+// Nodes that are `alone` (by node; empty: none) stay so.
 std::vector<CallResult> find_call_results(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
                                           const std::vector<bool>& alone, const Rules& rules);
 

@@ -75,6 +75,7 @@ runtime::SessionOptions session_options(const Options& options) {
       "cudnn", options.cudnn,
       {{"off", CudnnMode::off}, {"precompiled", CudnnMode::precompiled}, {"compiled", CudnnMode::compiled}});
   result.tf32 = options.tf32;
+  result.fast_norm = one_of<bool>("batch_norm", options.batch_norm, {{"exact", false}, {"fast", true}});
   result.compile_in_background =
       one_of<bool>("compile", options.compile, {{"foreground", false}, {"background", true}});
   result.fall_back = one_of<bool>("fallback", options.fallback, {{"error", false}, {"allow", true}});

@@ -25,7 +25,7 @@ struct Field {
   bool if_set = false;  // left out of the text where it is 0
 };
 constexpr std::int64_t kMaxBytes = std::int64_t{1} << 40;
-constexpr std::array<Field, 9> kFields = {{
+constexpr std::array<Field, 10> kFields = {{
     {.name = "l1", .bytes = &Target::l1_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l2", .bytes = &Target::l2_bytes, .min = 1, .max = kMaxBytes},
     {.name = "l3", .bytes = &Target::l3_bytes, .min = 1, .max = kMaxBytes},
@@ -35,6 +35,7 @@ constexpr std::array<Field, 9> kFields = {{
     {.name = "cudnn", .cudnn = &Target::cudnn, .min = 0, .max = 2, .if_set = true},
     {.name = "strict", .flag = &Target::strict_f32, .min = 0, .max = 1, .if_set = true},
     {.name = "winograd", .winograd = &Target::winograd, .min = 0, .max = 2, .if_set = true},
+    {.name = "fastnorm", .flag = &Target::fast_norm, .min = 0, .max = 1, .if_set = true},
 }};
 
 std::string size_text(std::int64_t bytes) {
@@ -75,7 +76,8 @@ void read_field(std::string_view item, std::string_view whole, Target& target) {
     return;
   }
   throw UserError(fmt::format(
-      "target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, strict=, winograd=", whole, item));
+      "target '{}': '{}' is none of l1=, l2=, l3=, fma=, tasks=, dot2=, cudnn=, strict=, winograd=, fastnorm=", whole,
+      item));
 }
 
 // The part before the first comma: "x86:avx2", "cuda:sm_90", "host".

@@ -169,11 +169,13 @@ class Reader {
     if (node.type != result_.type) throw_unsupported();
   }
 
-  // Which sum of the first result's elements over all but channels this is: Σdz, or Σdz·(y − mean).
+  // Which sum of the first result's elements over all but channels this is: Σy or Σy² of a convolution, Σdz or
+  // Σdz·(y − mean) of an input gradient.
   Role sum(const ir::Node& node) {
     const bool over_channels =
         node.op == ir::Op::sum && node.type.dtype == DType::f32 && node.type.elements() == result_.type.shape[1];
-    if (step_.call.direction != Direction::input_gradient || !over_channels) throw_no_sum(node);
+    const bool forward = step_.call.direction == Direction::forward;
+    if (step_.call.direction == Direction::weight_gradient || !over_channels) throw_no_sum(node);
     const ir::Node& summed = *node.operands[0].value;
     const auto dims = node.attrs.ints("dim");
     const bool all_but_channels = std::equal(dims.begin(), dims.end(), std::begin(kSummed), std::end(kSummed));
@@ -184,6 +186,8 @@ class Reader {
       const ir::Operand &gradient = summed.operands[i], &centred = summed.operands[1 - i];
       if (gradient.is_number() || centred.is_number()) throw_no_sum(node);
       if (under_casts(gradient.value.get()) != under_casts(&result_)) continue;
+      if (forward && under_casts(centred.value.get()) == under_casts(&result_)) return Role::second_sum;
+      if (forward) throw_no_sum(node);
       const ir::Node& difference = *centred.value;
       if (difference.op != ir::Op::sub || difference.operands[0].is_number() || difference.operands[1].is_number())
         throw_no_sum(node);
@@ -200,7 +204,11 @@ class Reader {
     const auto first = std::count(sums.begin(), sums.end(), Role::sum),
                second = std::count(sums.begin(), sums.end(), Role::second_sum);
     if (first != 1 || second > 1) throw_no_sum(*ops_.results().back());
-    step_.call.sums = second == 1 ? Sums::gradient : Sums::bias;
+    ConvolutionCall& call = step_.call;
+    const bool forward = call.direction == Direction::forward;
+    const bool plain = !call.scale && !call.side && !call.bias && call.activation == Activation::none;
+    if (forward && (second != 1 || !plain)) throw_no_sum(*ops_.results().back());
+    call.sums = forward ? Sums::statistics : second == 1 ? Sums::gradient : Sums::bias;
   }
   [[noreturn]] static void throw_no_sum(const ir::Node& node) {
     throw UnsupportedError(

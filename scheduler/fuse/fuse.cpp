@@ -200,8 +200,10 @@ class Grower {
     if (!supports_ || verdict.as == JoinAs::final) return no("it does nothing else");
     const bool sums = verdict.as == JoinAs::reduction;
     std::vector<int> results{sums ? call_group.stores.back() : candidate.node};
-    results.insert(results.end(), call_group.reductions.begin(), call_group.reductions.end());
-    if (sums) results.push_back(candidate.node);
+    const std::vector<int>* together = asked_together(candidate.node);
+    const std::vector<int>& before = together ? *together : call_group.reductions;
+    results.insert(results.end(), before.begin(), before.end());
+    if (sums && !together) results.push_back(candidate.node);
     const CapturedCall call = capture_call(graph_, grouping_, group, results);
     const auto parameters = std::span(call.nodes).first(call.nodes.size() - results.size());
     if (std::find(parameters.begin(), parameters.end(), anchor) != parameters.end())
@@ -214,6 +216,12 @@ class Grower {
       return no(fmt::format("it has one result, and {} needs another", label(graph_, other)));
     const LibraryAnswer answer = supports_(call.graph, target_);
     if (!answer.ok) no(answer.why);
+  }
+  // The sums of a call that this is one of, where it makes all or none.
+  const std::vector<int>* asked_together(int v) const {
+    for (const CallResult& asked : grouping_.call_results)
+      if (std::find(asked.sums.begin(), asked.sums.end(), v) != asked.sums.end()) return &asked.sums;
+    return nullptr;
   }
   // A node that needs what a call for `results` computes on the way, itself if it is a result of the graph; -1: none.
   int needed_elsewhere(int group, const std::vector<int>& results) const {

@@ -36,9 +36,11 @@ struct Home {
   bool is_whole = false;     // a concatenation: no group stores it, it is there when all of its parts are
 };
 
-// What a library's call stores in place of its anchor's result, and the mask whose bits it reads; -1: none. As nodes.
+// What a library's call stores in place of its anchor's result, the mask whose bits it reads (-1: none), and sums that
+// it makes together or not at all. As nodes.
 struct CallResult {
   int anchor, result, mask;
+  std::vector<int> sums = {};
   friend bool operator==(const CallResult&, const CallResult&) = default;
 };
 

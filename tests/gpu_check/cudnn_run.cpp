@@ -60,7 +60,13 @@ std::vector<NamedCall> checked_calls() {
   add("dgrad, mask bits f16 nhwc", call, true);
   call.mask = cudnn::Mask::output, call.side = true, call.sums = cudnn::Sums::gradient;
   add("dgrad, side, mask, sums f16 nhwc", call, true);
-  call.side = false, call.mask = cudnn::Mask::recompute, call.sums = cudnn::Sums::batch_norm_weights;
+  call.mask = cudnn::Mask::bits, call.dtype = DType::bf16;
+  add("dgrad, side, mask bits, sums bf16 nhwc", call, true);
+  call.dtype = DType::f32;
+  add("dgrad, side, mask bits, sums tf32 nhwc", call, true, true);
+  call.dtype = DType::f16, call.side = false, call.mask = cudnn::Mask::output, call.sums = cudnn::Sums::bias;
+  add("dgrad, mask, sum f16 nhwc", call, true);
+  call.mask = cudnn::Mask::recompute, call.sums = cudnn::Sums::batch_norm_weights;
   add("dgrad, recomputed mask, batch-norm weights f16 nhwc", call);
   return calls;
 }

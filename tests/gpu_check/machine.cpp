@@ -44,7 +44,10 @@ Planned Machine::plan(const ir::Graph& graph, const PlanWish& wish) {
   Planned planned{graph, nullptr, nullptr, wish.donated,
                   &backend(wish.cudnn != CudnnMode::off, wish.tf32, wish.timed_engines)};
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  const auto made = planned.backend->plan(graph, {target(wish.cudnn), wish.rules, wish.donated});
+  Target wanted = target(wish.cudnn);
+  wanted.strict_f32 = wish.cudnn != CudnnMode::off && !wish.tf32;
+  wanted.fast_norm = wish.cudnn != CudnnMode::off && wish.fast_norm;
+  const auto made = planned.backend->plan(graph, {wanted, wish.rules, wish.donated});
   planned.plan = made->plan;
   planned.executor = planned.backend->load(*made, threads);
   return planned;

@@ -41,8 +41,9 @@ struct Planned {
 struct PlanWish {
   scheduler::Rules rules = scheduler::Rules::all;
   CudnnMode cudnn = CudnnMode::off;
-  bool tf32 = false;      // for cuDNN's calls
-  int timed_engines = 1;  // of cuDNN, for each call
+  bool tf32 = false;       // for cuDNN's calls; without it convolutions of f32 are none
+  bool fast_norm = false;  // Target::fast_norm
+  int timed_engines = 1;   // of cuDNN, for each call
   std::vector<bool> donated = {};
 };
 

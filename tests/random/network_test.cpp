@@ -115,6 +115,10 @@ TEST(RandomNetworks, BesideALibraryAgreeWithTheInterpreterInF64) {
   expect_agreement(some, [](std::uint64_t seed) {
     return CheckOptions{.target = Target::parse(seed % 4 == 0 ? "cuda:sm_90,cudnn=1" : "cuda:sm_90,cudnn=2")};
   });
+  some.last = some.first + (some.last - some.first) / 2;
+  expect_agreement(some,
+                   [](std::uint64_t) { return CheckOptions{.target = Target::parse("cuda:sm_90,cudnn=2,fastnorm=1")}; },
+                   {.dtype = DType::f16});
 }
 
 // In bf16, whose products a matrix unit computes where channels come in eights.

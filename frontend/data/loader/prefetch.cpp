@@ -13,17 +13,13 @@
 #include "runtime/process/fork.h"
 
 namespace fusejit::data {
-namespace {
-
-struct Made {
-  bool is_there = false;
-  HostBatch batch;
-  std::exception_ptr error;
-};
-
-}  // namespace
 
 struct Prefetch::State {
+  struct Made {
+    bool is_there = false;
+    HostBatch batch;
+    std::exception_ptr error;
+  };
   std::int64_t batches;
   Make make;
   int generation = runtime::process_generation();
@@ -88,11 +84,11 @@ Prefetch::~Prefetch() {
 HostBatch Prefetch::take() {
   FJ_CHECK(state_->generation == runtime::process_generation(),
            "data loader: the workers of this epoch are in the process that fork() was called in: begin another one");
-  Made made;
+  State::Made made;
   {
     std::unique_lock lock(state_->mutex);
     FJ_ASSERT(state_->taken < state_->batches, "batch {} of {} is taken", state_->taken, state_->batches);
-    Made& next = state_->made[static_cast<std::size_t>(state_->taken) % state_->made.size()];
+    State::Made& next = state_->made[static_cast<std::size_t>(state_->taken) % state_->made.size()];
     state_->changed.wait(lock, [&] { return next.is_there; });
     made = std::exchange(next, {});
     ++state_->taken;

@@ -36,6 +36,11 @@ struct Options {
   // cores: errors of a few 1e-4 of the results' size where they are 1e-6, and a step of ResNet-50 in a quarter of the
   // time (H200). PyTorch's default is true, and false for products of matrices, which are exact here in any case.
   bool tf32 = false;
+  // Statistics of batch norm behind convolutions of f16 on CUDA devices. "exact": as everywhere, of differences from a
+  // value near the mean. "fast": those that cuDNN's engines leave beside the convolution, sums of values and of their
+  // squares, which saves a pass over each convolution's result; a variance is then off by a few 2^-24
+  // (mean/deviation)^2 of itself. Only where the sums are deterministic: sm_80 and sm_90.
+  std::string batch_norm = "exact";
   // Winograd's F(4x4, 3x3) in place of products of 3x3 taps, f32 on the cpu: a quarter of the products, with errors of
   // a few 1e-5 of the results' size where they are 1e-6 without. "off"; "auto": where it is expected to be faster;
   // "always": wherever it can be used.

@@ -49,6 +49,8 @@ struct Target {
   // those are faster: a step of ResNet-50 by 1.15, of MobileNet-v2 by 2 (docs/gpu.md).
   bool strict_f32 = false;
   WinogradMode winograd = WinogradMode::off;
+  // Beside cuDNN: statistics of f16 convolutions are what its engines leave, sums of values and of their squares.
+  bool fast_norm = false;
 
   // Elements of a 4-byte type in one vector register: 16, 8 or 4 (cuda: 4 in a 16-byte access).
   int lanes32() const;
@@ -57,7 +59,8 @@ struct Target {
   int vector_registers() const;
   bool has_fma() const { return fusejit::has_fma(isa); }
   // "x86:avx512,l1=32k,l2=1m,l3=32m,fma=1,tasks=64", then ",dot2=1", ",cudnn=1" or 2 (CudnnMode),
-  // ",strict=1" and ",winograd=1" or 2 (WinogradMode) if they are not 0: every constant, part of cache keys.
+  // ",strict=1", ",winograd=1" or 2 (WinogradMode) and ",fastnorm=1" if they are not 0: every constant, part of cache
+  // keys.
   std::string str() const;
   // Reads what str() writes, with any constant left out: "x86:avx512", "x86:avx2,l1=1k,tasks=7", "cuda:sm_90",
   // "host", "host,tasks=7". Throws UserError.

@@ -216,6 +216,7 @@ TEST_F(Nn, RefusesWithOneSentence) {
       {[&] { set_options({.engine = "magic"}); }, "engine 'magic'"},
       {[&] { set_options({.engine = "graph_interpreter", .rules = "some"}); }, "rules 'some'"},
       {[&] { set_options({.cudnn = "fused"}); }, "cudnn 'fused' is not known (off, precompiled, compiled)"},
+      {[&] { set_options({.batch_norm = "quick"}); }, "batch_norm 'quick' is not known (exact, fast)"},
       {[&] { set_options({.winograd = "on"}); }, "winograd 'on' is not known (off, auto, always)"},
       {[&] { set_options({.compile = "later"}); }, "compile 'later' is not known (foreground, background)"},
       {[&] { set_options({.tune = "all"}); }, "tune 'all' is not known (off, quick, full)"},

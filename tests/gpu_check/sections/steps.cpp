@@ -14,20 +14,24 @@ namespace {
 struct Precision {
   const char* name;
   DType dtype;
-  bool cudnn, tf32;
+  CudnnMode cudnn;
+  bool tf32;
   const char* suffix = "";  // of the model's source
   int timed_engines = 1;    // of cuDNN, for each call
+  bool fast_norm = false;
 };
+constexpr CudnnMode kOff = CudnnMode::off, kReady = CudnnMode::precompiled, kCompiled = CudnnMode::compiled;
 constexpr Precision kPrecisions[] = {
-    {"tf32", DType::f32, true, true},
-    {"tf32, timed", DType::f32, true, true, "", 8},
-    {"bf16", DType::bf16, true, false},
-    {"bf16, timed", DType::bf16, true, false, "", 8},
-    {"bf16 autocast", DType::f32, true, false, ":autocast=bf16"},
-    {"bf16 autocast, timed", DType::f32, true, false, ":autocast=bf16", 8},
-    {"f32", DType::f32, true, false},
-    {"f16", DType::f16, true, false},
-    {"f32, no cuDNN", DType::f32, false, false},
+    {"tf32", DType::f32, kReady, true},
+    {"tf32, timed", DType::f32, kReady, true, "", 8},
+    {"bf16", DType::bf16, kReady, false},
+    {"bf16, timed", DType::bf16, kReady, false, "", 8},
+    {"bf16, compiled", DType::bf16, kCompiled, false},
+    {"bf16 autocast", DType::f32, kReady, false, ":autocast=bf16"},
+    {"bf16 autocast, timed", DType::f32, kReady, false, ":autocast=bf16", 8},
+    {"f16", DType::f16, kReady, false},
+    {"f16, fast norm", DType::f16, kReady, false, "", 1, true},
+    {"f32, no cuDNN", DType::f32, kOff, false},
 };
 
 struct Model {
@@ -61,8 +65,9 @@ void measure(Machine& machine, Report& report, const Model& model, std::int64_t 
   ModelStep step(
       machine,
       fmt::format("{}@{}x{}x{}x{}:train{}", name, batch, model.channels, model.size, model.size, precision.suffix),
-      {.cudnn = precision.cudnn ? CudnnMode::precompiled : CudnnMode::off,
+      {.cudnn = precision.cudnn,
        .tf32 = precision.tf32,
+       .fast_norm = precision.fast_norm,
        .timed_engines = precision.timed_engines},
       precision.dtype);
   step.run();
@@ -94,7 +99,7 @@ void time_steps(Machine& machine, Report& report) {
     for (const Model& model : list) {
       const std::string name = model.name;
       for (const Precision& precision : kPrecisions) {
-        if (precision.cudnn && (machine.toy() || !machine.options().cudnn)) continue;
+        if (precision.cudnn != kOff && (machine.toy() || !machine.options().cudnn)) continue;
         const std::string what = fmt::format("{} {} {}", name, batch, precision.name);
         if (clock.over()) {
           report.say(what + " is not measured: out of time");

@@ -308,6 +308,38 @@ TEST(CudnnStep, SumsOfAMaskedGradientJoinItsCall) {
   }
 }
 
+// A convolution and sums of it: its statistics, in either order, both and beside nothing else.
+TEST(CudnnStep, StatisticsJoinAConvolution) {
+  const auto graph_of = [](const std::string& ops, const std::string& results) {
+    return ir::parse_graph(fmt::format(
+        R"(graph @g(%x: f16[8,64,28,28]:nhwc, %w: f16[64,64,1,1]:nhwc) {{
+  %0 = conv2d(%x, %w) : f16[8,64,28,28]:nhwc
+{}  return {}
+}})",
+        ops, results));
+  };
+  const std::string wide = "  %1 = cast(%0) {dtype=f32} : f32[8,64,28,28]:nhwc\n";
+  const std::string sum = "  %s = sum(%1) {dim=[0,2,3]} : f32[64]\n";
+  const std::string squares = "  %2 = mul(%1, %1) : f32[8,64,28,28]:nhwc\n  %q = sum(%2) {dim=[0,2,3]} : f32[64]\n";
+  for (const bool sum_first : {true, false}) {
+    const StepCall step = step_call(graph_of(wide + sum + squares, sum_first ? "%0, %s, %q" : "%0, %q, %s"));
+    EXPECT_EQ(step.call.sums, Sums::statistics);
+    const std::vector<Role> roles(step.roles.end() - 3, step.roles.end());
+    EXPECT_EQ(roles, sum_first ? (std::vector<Role>{Role::y, Role::sum, Role::second_sum})
+                               : (std::vector<Role>{Role::y, Role::second_sum, Role::sum}));
+  }
+  const Target target = Target::parse("cuda:sm_90,cudnn=1");
+  EXPECT_TRUE(supports_step(graph_of(wide + sum + squares, "%0, %s, %q"), target).ok);
+  EXPECT_FALSE(supports_step(graph_of(wide + sum, "%0, %s"), target).ok) << "no engine leaves one of them";
+  EXPECT_FALSE(supports_step(graph_of(wide + squares, "%0, %q"), target).ok);
+  // sm_100's engine sums in any order, which the table says.
+  EXPECT_FALSE(supports_step(graph_of(wide + sum + squares, "%0, %s, %q"), Target::parse("cuda:sm_100,cudnn=1")).ok);
+  const std::string relu =
+      "  %r = maximum(%0, 0) : f16[8,64,28,28]:nhwc\n"
+      "  %1 = cast(%r) {dtype=f32} : f32[8,64,28,28]:nhwc\n";
+  EXPECT_FALSE(supports_step(graph_of(relu + sum + squares, "%r, %s, %q"), Target::parse("cuda:sm_90,cudnn=2")).ok);
+}
+
 TEST(CudnnStep, OtherSumsAreNoCall) {
   const auto refused = [](const ir::Graph& graph, std::string_view what) {
     const scheduler::LibraryAnswer answer = supports_step(graph, Target::parse("cuda:sm_90,cudnn=2"));

@@ -128,7 +128,7 @@ TEST(PlanKey, EveryWishIsNamed) {
 
 // Every constant of a target. A new one must be added to str(), and here.
 TEST(PlanKey, EveryConstantOfTheTargetCounts) {
-  const auto& [isa, l1, l2, l3, fma, tasks, capability, dot2, cudnn, strict, winograd] =
+  const auto& [isa, l1, l2, l3, fma, tasks, capability, dot2, cudnn, strict, winograd, norm] =
       wish().target;  // does not compile with one more
   std::map<std::string, const char*> seen = {{wish().target.str(), "avx2"}};
   const auto expect_new = [&](const char* what, auto&& change) {
@@ -145,6 +145,7 @@ TEST(PlanKey, EveryConstantOfTheTargetCounts) {
   expect_new("tasks", [](Target& t) { ++t.tasks; });
   expect_new("dot2", [](Target& t) { t.dot2_is_faster = !t.dot2_is_faster; });
   expect_new("strict", [](Target& t) { t.strict_f32 = true; });
+  expect_new("fastnorm", [](Target& t) { t.fast_norm = true; });
   expect_new("winograd", [](Target& t) { t.winograd = WinogradMode::automatic; });
   expect_new("winograd wherever it can be used", [](Target& t) { t.winograd = WinogradMode::always; });
   const std::string sm_90 = Target::parse("cuda:sm_90").str();

@@ -26,9 +26,8 @@ using cudnn::Role;
 using cudnn::StepCall;
 using cudnn::Sums;
 
-scheduler::Plan plan_of(const ir::Graph& graph) {
-  return scheduler::make_plan(graph,
-                              {Target::parse("cuda:sm_90,cudnn=2"), scheduler::Rules::all, {}, cudnn::supports_step});
+scheduler::Plan plan_of(const ir::Graph& graph, const char* target = "cuda:sm_90,cudnn=2") {
+  return scheduler::make_plan(graph, {Target::parse(target), scheduler::Rules::all, {}, cudnn::supports_step});
 }
 
 std::vector<double> values_of(const ir::Array& array) {
@@ -166,6 +165,17 @@ TEST(StepMeaning, OfEveryCallIsThatOfItsGraph) {
   }
   // The join's input comes from outside; then the first relu with what the join adds, the narrow one, that with a bias.
   EXPECT_EQ(seen, (std::set<std::string>{"", "side bits sums", "bits sums", "output bias"}));
+}
+
+TEST(StepMeaning, OfStatisticsBesideAConvolution) {
+  const scheduler::Plan plan = plan_of(block("f16", "relu"), "cuda:sm_90,cudnn=1,fastnorm=1");
+  int with_statistics = 0;
+  for (const scheduler::PlanStep& step : plan.steps) {
+    if (!step.library) continue;
+    with_statistics += cudnn::step_call(step.library->graph).call.sums == Sums::statistics;
+    expect_meant(step, 3);
+  }
+  EXPECT_EQ(with_statistics, 3) << "of four convolutions those that are normalised";
 }
 
 TEST(StepMeaning, OfNetworksToo) {

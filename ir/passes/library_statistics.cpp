@@ -1,0 +1,70 @@
+// Statistics of a convolution's channels as engines of a library leave them beside its result (cuDNN, see
+// docs/cudnn.md), where the target may take them so (Target::fast_norm):
+//   mean(y)   = s / n                            s = Σ y, q = Σ y·y over all but channels, n elements each
+//   var(y, c) = max(q − s·mean(y), 0) / (n − c)
+// Of f16 alone, which those engines sum deterministically. That is not how batch norm's variance is made otherwise
+// (ops.md §6): its relative error is a few u·(mean/σ)², u = 2⁻²⁴. A value of f16 is off by up to 2⁻¹² of its size as it
+// is, and its variance by about as much.
+#include <map>
+
+#include "ir/passes/passes.h"
+#include "ir/rewrite.h"
+
+namespace fusejit::ir {
+
+namespace {
+
+// The convolution whose channels this describes; null: none, or none of the library's.
+const Node* described(const Node& node, const Target& target) {
+  if (node.op != Op::mean && node.op != Op::var) return nullptr;
+  const Node& values = *node.operands[0].value;
+  if (values.op != Op::cast || values.type.dtype != DType::f32 || values.operands[0].is_number()) return nullptr;
+  const Node& convolution = *values.operands[0].value;
+  const auto dims = node.attrs.ints("dim");
+  const bool over_channels = dims.size() == 3 && dims[0] == 0 && dims[1] == 2 && dims[2] == 3;
+  const bool fits = convolution.op == Op::conv2d && convolution.type.dtype == DType::f16 && over_channels &&
+                    !node.attrs.flag("keepdim") && suits_library(convolution, target);
+  return fits ? &convolution : nullptr;
+}
+
+struct Moments {
+  Value sum, squares, mean;
+};
+
+Moments moments_of(const Value& values, std::int64_t count, std::uint32_t region) {
+  const Type per_channel{DType::f32, Shape{values.type().shape[1]}};
+  const std::int64_t dims[] = {0, 2, 3};
+  const auto sum = [&](const Value& of) {
+    return build_as(per_channel, Op::sum, {of}, {{"dim", std::span<const std::int64_t>(dims)}}, region);
+  };
+  Moments made;
+  made.sum = sum(values);
+  made.squares = sum(build_as(values.type(), Op::mul, {values, values}, {}, region));
+  made.mean = build_as(per_channel, Op::div, {made.sum, count}, {}, region);
+  return made;
+}
+
+}  // namespace
+
+Graph statistics_for_library(const Graph& graph, const Target& target) {
+  if (!target.fast_norm) return graph;
+  std::map<const Node*, Moments> known;  // by the values that are described, as they are now
+  return rewrite(graph, [&](const Node& node, const std::vector<Operand>& operands) -> Value {
+    const Node* convolution = described(node, target);
+    if (!convolution) return {};
+    const std::int64_t count = convolution->type.elements() / convolution->type.shape[1];
+    const auto [found, fresh] = known.try_emplace(operands[0].value.get());
+    if (fresh) found->second = moments_of(operands[0].value, count, node.region);
+    const Moments& moments = found->second;
+    if (node.op == Op::mean) return moments.mean;
+    const std::int64_t divisor = count - node.attrs.integer("correction");
+    if (divisor <= 0) return {};
+    const auto vector = [&](Op op, const Operand& a, const Operand& b) {
+      return build_as(node.type, op, {a, b}, {}, node.region);
+    };
+    const Value about_mean = vector(Op::sub, moments.squares, vector(Op::mul, moments.sum, moments.mean));
+    return vector(Op::div, vector(Op::maximum, about_mean, 0), divisor);
+  });
+}
+
+}  // namespace fusejit::ir
