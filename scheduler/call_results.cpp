@@ -135,8 +135,8 @@ std::vector<CallResult> find_call_results(const ir::Graph& graph, const Target& 
   return asks ? Finder(graph, target, supports, alone, rules).run() : std::vector<CallResult>{};
 }
 
-std::vector<CallResult> unfit_call_results(const ir::Graph& graph, const Target& target, const Grouping& grouping) {
-  std::vector<CallResult> unfit;
+std::vector<CallResult> fit_call_results(const ir::Graph& graph, const Target& target, const Grouping& grouping) {
+  std::vector<CallResult> fit;
   for (const CallResult& asked : grouping.call_results) {
     const int call = grouping.group_of[at(asked.anchor)];
     bool fits = grouping.group_of[at(asked.result)] == call;
@@ -145,9 +145,9 @@ std::vector<CallResult> unfit_call_results(const ir::Graph& graph, const Target&
       const int home = grouping.group_of[at(asked.mask)];
       fits = fits && home != call && can_be_bits(graph, target, grouping, asked.mask, home, {call});
     }
-    if (!fits) unfit.push_back(asked);
+    if (fits) fit.push_back(asked);
   }
-  return unfit;
+  return fit;
 }
 
 }  // namespace fusejit::scheduler

@@ -19,8 +19,8 @@ namespace fusejit::scheduler {
 std::vector<CallResult> find_call_results(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
                                           const std::vector<bool>& alone, const Rules& rules);
 
-// Those of `grouping` that came to nothing: the result runs apart from the call, or whoever computes the mask cannot
-// store bits.
-std::vector<CallResult> unfit_call_results(const ir::Graph& graph, const Target& target, const Grouping& grouping);
+// Those of `grouping` that came out so. The others did not: the result, or a sum, runs apart from the call, or whoever
+// computes the mask cannot store bits.
+std::vector<CallResult> fit_call_results(const ir::Graph& graph, const Target& target, const Grouping& grouping);
 
 }  // namespace fusejit::scheduler

@@ -364,7 +364,8 @@ class FusedDraft {
   }
 
   // What the group's results take, as a graph of its own on draft values. The step is billed with what the call moves,
-  // its operands and its results; the kernel, which stands in where the library is missing, may read less.
+  // its operands and its results; the kernel, which stands in where the library is missing, may read less. One that does
+  // not read an operand at all, where each tap is outside of the image, is left as it is.
   void give_to_library(int g, PlanStep& step) const {
     const Group& group = grouping_.groups[at(g)];
     std::vector<int> results{group.stores.at(0)};
@@ -372,6 +373,10 @@ class FusedDraft {
     CapturedCall call = capture_call(graph_, grouping_, g, results);
     LibraryOp library{std::move(call.graph), {}};
     for (const int node : call.nodes) library.values.push_back(value_of_[at(node)]);
+    const auto is_read = [&](int value) {
+      return std::find(step.values.begin(), step.values.end(), value) != step.values.end();
+    };
+    if (!std::all_of(library.values.begin(), library.values.end(), is_read)) return;
     step.read_bytes = step.written_bytes = 0;
     const auto results_begin = library.values.end() - static_cast<std::ptrdiff_t>(results.size());
     const auto bytes_of = [&](int value) { return draft_.values[at(value)].bytes; };

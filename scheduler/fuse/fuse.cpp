@@ -37,8 +37,12 @@ class Grower {
     grouping_.group_of.assign(at(graph.value_count()), -1);
     grouping_.accesses.resize(at(graph.value_count()));
     grouping_.as_bits.resize(at(graph.value_count()));
-    for (const CallResult& asked : grouping_.call_results)
+    asked_.resize(at(graph.value_count()));
+    for (const CallResult& asked : grouping_.call_results) {
+      asked_[at(asked.result)] = &asked;
+      for (const int sum : asked.sums) asked_[at(sum)] = &asked;
       if (asked.mask >= 0) grouping_.as_bits[at(asked.mask)] = true;
+    }
   }
 
   Grouping run() {
@@ -64,9 +68,9 @@ class Grower {
     std::vector<int> candidates;  // producers first, then groups that read the same elements, latest first
     for (const Access& access : accesses) add(candidates, grouping_.group_of[at(access.node)]);
     std::sort(candidates.rbegin(), candidates.rend());
-    for (const CallResult& asked : grouping_.call_results) {  // of two calls that could, the one that was asked
-      const auto found = std::find(candidates.begin(), candidates.end(), grouping_.group_of[at(asked.anchor)]);
-      if (asked.result == v && found != candidates.end()) std::rotate(candidates.begin(), found, found + 1);
+    if (const CallResult* asked = asked_[at(v)]) {  // of two calls that could take it along
+      const auto found = std::find(candidates.begin(), candidates.end(), grouping_.group_of[at(asked->anchor)]);
+      if (found != candidates.end()) std::rotate(candidates.begin(), found, found + 1);
     }
     const std::size_t producers = candidates.size();
     if (!ir::op_def(node.op).is_contraction()) {
@@ -200,10 +204,10 @@ class Grower {
     if (!supports_ || verdict.as == JoinAs::final) return no("it does nothing else");
     const bool sums = verdict.as == JoinAs::reduction;
     std::vector<int> results{sums ? call_group.stores.back() : candidate.node};
-    const std::vector<int>* together = asked_together(candidate.node);
-    const std::vector<int>& before = together ? *together : call_group.reductions;
-    results.insert(results.end(), before.begin(), before.end());
-    if (sums && !together) results.push_back(candidate.node);
+    const CallResult* asked = sums ? asked_[at(candidate.node)] : nullptr;  // all of its sums, or none
+    const std::vector<int>& made = asked ? asked->sums : call_group.reductions;
+    results.insert(results.end(), made.begin(), made.end());
+    if (sums && !asked) results.push_back(candidate.node);
     const CapturedCall call = capture_call(graph_, grouping_, group, results);
     const auto parameters = std::span(call.nodes).first(call.nodes.size() - results.size());
     if (std::find(parameters.begin(), parameters.end(), anchor) != parameters.end())
@@ -216,12 +220,6 @@ class Grower {
       return no(fmt::format("it has one result, and {} needs another", label(graph_, other)));
     const LibraryAnswer answer = supports_(call.graph, target_);
     if (!answer.ok) no(answer.why);
-  }
-  // The sums of a call that this is one of, where it makes all or none.
-  const std::vector<int>* asked_together(int v) const {
-    for (const CallResult& asked : grouping_.call_results)
-      if (std::find(asked.sums.begin(), asked.sums.end(), v) != asked.sums.end()) return &asked.sums;
-    return nullptr;
   }
   // A node that needs what a call for `results` computes on the way, itself if it is a result of the graph; -1: none.
   int needed_elsewhere(int group, const std::vector<int>& results) const {
@@ -397,6 +395,7 @@ class Grower {
   const Rules rules_;
   const std::vector<std::vector<int>> users_;  // by node
   Grouping grouping_;
+  std::vector<const CallResult*> asked_;  // by node: results and sums of calls
   GroupLinks links_;
   DependencyWalk dependencies_{links_};
   // Value -> groups that read its elements; of a view that is not stored, those that reduce them.
@@ -426,10 +425,10 @@ Grouping make_groups(const ir::Graph& graph, const Target& target, const Library
     if (has_homes) homes = find_homes(graph, alone, computed_where_read, refused);
     Grouping grouping = Grower(graph, target, supports, alone, rules, std::move(homes), call_results).run();
     const std::vector<int> unfit = has_homes ? unfit_homes(graph, grouping) : std::vector<int>{};
-    const std::vector<CallResult> unfit_results = unfit_call_results(graph, target, grouping);
-    if (unfit.empty() && unfit_results.empty()) return grouping;
+    std::vector<CallResult> fit = fit_call_results(graph, target, grouping);
+    if (unfit.empty() && fit.size() == call_results.size()) return grouping;
     for (const int v : unfit) refused[at(v)] = true;
-    for (const CallResult& asked : unfit_results) std::erase(call_results, asked);
+    call_results = std::move(fit);
   }
 }
 

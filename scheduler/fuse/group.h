@@ -41,7 +41,6 @@ struct Home {
 struct CallResult {
   int anchor, result, mask;
   std::vector<int> sums = {};
-  friend bool operator==(const CallResult&, const CallResult&) = default;
 };
 
 struct Grouping {

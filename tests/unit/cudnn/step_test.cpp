@@ -269,6 +269,19 @@ TEST(CudnnStep, MasksAndSideInputsJoinTheInputGradient) {
   EXPECT_EQ(steps("  %1 = mul(%0, %y)" + type + "  return %1\n", "cuda:sm_90,cudnn=2").steps.size(), 2u);
 }
 
+// A kernel that reads nothing of an operand, because each tap is outside of the image, is no call.
+TEST(CudnnStep, WhatReadsNothingIsAKernel) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @g(%dy: f32[1,3,1,1]:nhwc, %x: f32[1,9,1,1]:nhwc) {
+  %0 = conv2d_weight_grad(%x, %dy) {kernel_size=[2,2], padding=[1,1,1,1], dilation=[2,2], groups=3} : f32[3,3,2,2]:nhwc
+  return %0
+})");
+  for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
+    for (const scheduler::Rules rules : {scheduler::Rules::all, scheduler::Rules::none}) {
+      const scheduler::Plan plan = scheduler::make_plan(graph, {Target::parse(target), rules, {}, supports_step});
+      for (const scheduler::PlanStep& step : plan.steps) EXPECT_FALSE(step.library);
+    }
+}
+
 // An input gradient of which a stored mask, one bit an element, says what passes, and sums of what does.
 ir::Graph with_sums(const std::string& results, const std::string& sums, const char* gradient = "%1") {
   const bool centred = sums.find("%5") != std::string::npos,
