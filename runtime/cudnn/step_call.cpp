@@ -206,8 +206,7 @@ class Reader {
     if (first != 1 || second > 1) throw_no_sum(*ops_.results().back());
     ConvolutionCall& call = step_.call;
     const bool forward = call.direction == Direction::forward;
-    const bool plain = !call.scale && !call.side && !call.bias && call.activation == Activation::none;
-    if (forward && (second != 1 || !plain)) throw_no_sum(*ops_.results().back());
+    if (forward && second != 1) throw_no_sum(*ops_.results().back());
     call.sums = forward ? Sums::statistics : second == 1 ? Sums::gradient : Sums::bias;
   }
   [[noreturn]] static void throw_no_sum(const ir::Node& node) {

@@ -30,7 +30,8 @@ struct Options {
   int threads = 0;             // 0: every processor
   std::string device = "cpu";  // where new tensors are made: "cpu", "cuda:0"
   // What cuDNN does on CUDA devices: "off"; "precompiled": convolutions, with what its precompiled engines do beside
-  // them; "compiled": also with what the engines do that it compiles at run time, 0.4 to 2 s each.
+  // them; "compiled": also with what the engines do that it compiles at run time, 0.4 to 4 s each: other activations,
+  // batch norm with known statistics, and in training masks and sums behind input gradients.
   std::string cudnn = "precompiled";
   // Convolutions of f32 tensors on CUDA devices may round their operands to TF32, 10 bits of mantissa, for tensor
   // cores: errors of a few 1e-4 of the results' size where they are 1e-6, and a step of ResNet-50 in a quarter of the

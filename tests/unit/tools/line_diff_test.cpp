@@ -33,8 +33,10 @@ Lines applied(const Lines& before, const std::string& diff) {
       EXPECT_EQ(after.size() + 1, new_first) << diff;
       continue;
     }
-    if (line[0] != '+') EXPECT_EQ(at < before.size() ? before[at] : "no line", line.substr(1)) << diff;
-    if (line[0] != '+') ++at;
+    if (line[0] != '+') {
+      EXPECT_EQ(at < before.size() ? before[at] : "no line", line.substr(1)) << diff;
+      ++at;
+    }
     if (line[0] != '-') after.push_back(line.substr(1));
   }
   after.insert(after.end(), before.begin() + static_cast<std::ptrdiff_t>(at), before.end());
