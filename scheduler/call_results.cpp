@@ -25,15 +25,16 @@ class Finder {
         if (operand >= 0) users_[at(operand)].push_back(v);
   }
 
-  // Masks are met before what they are applied to.
+  // Masks are met before what they are applied to, and what is added before gradients that stay as they are.
   std::vector<CallResult> run() {
     const bool compiled = target_.cudnn == CudnnMode::compiled;
     for (int v = graph_.value_count() - 1; v >= 0; --v) {
       const ir::Op op = graph_.value(v)->op;
-      if (is_alone(v)) continue;
+      if (is_alone(v) || taken_.contains(v)) continue;
       if (op == ir::Op::where && compiled) find_masked(v);
-      if (op == ir::Op::add && compiled && !taken_.contains(v)) find(v, -1, {v});
-      if (op == ir::Op::conv2d && target_.fast_norm && runs_in_library(graph_, target_, v)) find_statistics(v);
+      if (op == ir::Op::add && compiled) find(v, -1, {v});
+      const bool is_summed = op == ir::Op::conv2d ? target_.fast_norm : op == ir::Op::conv2d_input_grad && compiled;
+      if (is_summed && runs_in_library(graph_, target_, v)) find_sums(v);
     }
     return std::move(found_);
   }
@@ -52,67 +53,98 @@ class Finder {
       inside.insert(mask);
       return find(v, -1, std::move(inside));
     }
-    const bool to_be_bits = rules_.has(Rule::masks) && users_[at(mask)].size() == 1 &&
+    const bool to_be_bits = rules_.has(Rule::masks) && users_[at(mask)].size() == 1 && !is_result(mask) &&
                             ir::op_def(condition.op).family == ir::Family::elementwise;
     if (to_be_bits) find(v, mask, std::move(inside));
   }
 
   // `inside`: the result and what is computed on the way from the gradient to it. Where two gradients are added, the
-  // one whose call adds up a channel too.
+  // one whose call makes most sums.
   void find(int result, int mask, std::set<int> inside) {
     std::set<int> anchors;
     for (const int v : inside)
-      for (const int operand : graph_.operands(v)) {
-        const bool adds = inside.contains(operand) && graph_.value(operand)->op == ir::Op::add;
-        if (is_call(operand) && !adds) anchors.insert(operand);
-      }
+      for (const int operand : graph_.operands(v))
+        if (is_call(operand)) anchors.insert(operand);
     std::erase_if(anchors, [&](int anchor) { return !supports(anchor, inside, {result}); });
     if (anchors.empty()) return;
-    const std::vector<int> sum = sum_of(result);
-    std::set<int> with_sum = inside;
-    with_sum.insert(sum.begin(), sum.end());
-    const auto adds_up = [&](int anchor) { return supports(anchor, with_sum, {result, sum.back()}); };
-    const auto best = sum.empty() ? anchors.begin() : std::find_if(anchors.begin(), anchors.end(), adds_up);
-    const int anchor = best == anchors.end() ? *anchors.begin() : *best;
-    taken_.insert(anchor), taken_.insert(inside.begin(), inside.end());
-    found_.push_back({anchor, result, mask});
+    taken_.insert(inside.begin(), inside.end());
+    for (const Sums& sums : sums_of(result)) {
+      for (const int anchor : anchors)
+        if (supports(anchor, inside, {result}, &sums)) return keep({anchor, result, mask, sums.nodes});
+    }
+    keep({*anchors.begin(), result, mask});
+  }
+  // Sums of what the anchor itself computes.
+  void find_sums(int v) {
+    for (const Sums& sums : sums_of(v))
+      if (supports(v, {}, {v}, &sums)) return keep({v, v, -1, sums.nodes});
+  }
+  void keep(CallResult found) {
+    taken_.insert(found.anchor);
+    found_.push_back(std::move(found));
   }
 
-  // Σ y and Σ y² of a convolution y, as passes/library_statistics.cpp writes them.
-  void find_statistics(int v) {
-    for (const int wide : users_[at(v)]) {
-      if (graph_.value(wide)->op != ir::Op::cast) continue;
-      int sum = -1, square = -1, squares = -1;
-      for (const int user : users_[at(wide)]) {
+  // Sums that a call may make together, in the graph's order, and what is computed for them on the way.
+  struct Sums {
+    std::vector<int> nodes;
+    std::set<int> inside;
+  };
+  // Of a value's elements and of their products with something: pairs of both first, then the plain ones.
+  std::vector<Sums> sums_of(int v) const {
+    std::vector<Sums> plain, products, all;
+    std::vector<int> values{v};
+    for (const int user : users_[at(v)])
+      if (graph_.value(user)->op == ir::Op::cast) values.push_back(user);
+    for (const int value : values) {
+      std::set<int> before;
+      if (value != v) before.insert(value);
+      for (const int user : users_[at(value)]) {
         const ir::Op op = graph_.value(user)->op;
-        if (op == ir::Op::sum) sum = user;
-        if (op != ir::Op::mul || graph_.operands(user)[0] != graph_.operands(user)[1]) continue;
-        for (const int next : users_[at(user)])
-          if (graph_.value(next)->op == ir::Op::sum) square = user, squares = next;
+        if (op == ir::Op::sum && !is_alone(user)) plain.push_back({{user}, before});
+        if (op != ir::Op::mul) continue;
+        std::set<int> inside = before;
+        inside.insert(user);
+        for (const int operand : graph_.operands(user)) add_factor(operand, v, inside);
+        for (const int sum : users_[at(user)])
+          if (graph_.value(sum)->op == ir::Op::sum && !is_alone(sum)) products.push_back({{sum}, inside});
       }
-      if (sum < 0 || squares < 0 || is_alone(sum) || is_alone(squares)) continue;
-      if (supports(v, {wide, sum, square, squares}, {v, sum, squares}))
-        return found_.push_back({v, v, -1, {sum, squares}});
     }
+    for (const Sums& one : plain)
+      for (const Sums& other : products) {
+        Sums both = one;
+        both.nodes.push_back(other.nodes[0]);
+        std::sort(both.nodes.begin(), both.nodes.end());
+        both.inside.insert(other.inside.begin(), other.inside.end());
+        all.push_back(std::move(both));
+      }
+    all.insert(all.end(), plain.begin(), plain.end());
+    return all;
+  }
+  // What a factor is computed from, element by element.
+  void add_factor(int node, int until, std::set<int>& inside) const {
+    constexpr std::size_t kMost = 16;
+    if (node < 0 || node == until || inside.size() > kMost) return;
+    const ir::Family family = ir::op_def(graph_.value(node)->op).family;
+    const bool computed = family == ir::Family::elementwise || family == ir::Family::view;
+    if (!computed || !inside.insert(node).second) return;
+    for (const int operand : graph_.operands(node)) add_factor(operand, until, inside);
   }
 
   bool is_call(int v) const {
     return v >= 0 && graph_.value(v)->op == ir::Op::conv2d_input_grad && users_[at(v)].size() == 1 && !is_alone(v) &&
            !taken_.contains(v) && runs_in_library(graph_, target_, v);
   }
-  bool supports(int anchor, std::set<int> inside, const std::vector<int>& results) const {
+  bool supports(int anchor, std::set<int> inside, std::vector<int> results, const Sums* sums = nullptr) const {
     inside.insert(anchor);
+    if (sums) {
+      inside.insert(sums->inside.begin(), sums->inside.end()), inside.insert(sums->nodes.begin(), sums->nodes.end());
+      results.insert(results.end(), sums->nodes.begin(), sums->nodes.end());
+    }
     return supports_(capture_call(graph_, inside, results).graph, target_).ok;
   }
-  // A sum of its elements, and the cast before it; empty: there is none.
-  std::vector<int> sum_of(int v) const {
-    for (const int user : users_[at(v)]) {
-      if (graph_.value(user)->op == ir::Op::sum) return {user};
-      if (graph_.value(user)->op != ir::Op::cast) continue;
-      for (const int next : users_[at(user)])
-        if (graph_.value(next)->op == ir::Op::sum) return {user, next};
-    }
-    return {};
+  bool is_result(int v) const {
+    return std::any_of(graph_.results().begin(), graph_.results().end(),
+                       [&](const ir::Value& result) { return result == graph_.value(v); });
   }
   bool is_alone(int v) const { return !alone_.empty() && alone_[at(v)]; }
 
@@ -137,15 +169,16 @@ std::vector<CallResult> find_call_results(const ir::Graph& graph, const Target& 
 
 std::vector<CallResult> fit_call_results(const ir::Graph& graph, const Target& target, const Grouping& grouping) {
   std::vector<CallResult> fit;
-  for (const CallResult& asked : grouping.call_results) {
+  for (CallResult asked : grouping.call_results) {
     const int call = grouping.group_of[at(asked.anchor)];
     bool fits = grouping.group_of[at(asked.result)] == call;
-    for (const int sum : asked.sums) fits = fits && grouping.group_of[at(sum)] == call;
     if (asked.mask >= 0) {
       const int home = grouping.group_of[at(asked.mask)];
       fits = fits && home != call && can_be_bits(graph, target, grouping, asked.mask, home, {call});
     }
-    if (fits) fit.push_back(asked);
+    const auto is_apart = [&](int sum) { return grouping.group_of[at(sum)] != call; };
+    if (std::any_of(asked.sums.begin(), asked.sums.end(), is_apart)) asked.sums.clear();
+    if (fits && (asked.result != asked.anchor || !asked.sums.empty())) fit.push_back(std::move(asked));
   }
   return fit;
 }

@@ -41,7 +41,11 @@ void refuse_empty(const ir::Graph& graph) {
 }
 
 ir::Graph ready_graph(const ir::Graph& graph, const PlanOptions& options) {
-  return without_idle_recomputation(ir::optimise(graph, options.target), options.target, options.rules);
+  const ir::LibraryLeaves leaves = [&](const ir::Graph& call) {
+    return options.supports && options.supports(call, options.target).ok;
+  };
+  const ir::Graph made = ir::statistics_for_library(ir::optimise(graph, options.target), options.target, leaves);
+  return without_idle_recomputation(made, options.target, options.rules);
 }
 
 // Groups, kernels and memory for `ready`, which passes made of `recorded`.

@@ -6,6 +6,7 @@
 // (ops.md §6): its relative error is a few u·(mean/σ)², u = 2⁻²⁴. A value of f16 is off by up to 2⁻¹² of its size as it
 // is, and its variance by about as much.
 #include <map>
+#include <set>
 
 #include "ir/passes/passes.h"
 #include "ir/rewrite.h"
@@ -44,14 +45,30 @@ Moments moments_of(const Value& values, std::int64_t count, std::uint32_t region
   return made;
 }
 
+// A convolution with both of its sums.
+Graph call_of(const Node& convolution) {
+  const Value x = parameter(convolution.operands[0].value.type(), "x"),
+              w = parameter(convolution.operands[1].value.type(), "w");
+  const Value y = build_in(convolution.type.layout, Op::conv2d, {x, w}, convolution.attrs);
+  const Value wide =
+      build_in(convolution.type.layout, Op::cast, {y}, build(Op::cast, {y}, {{"dtype", DType::f32}})->attrs);
+  const Moments moments = moments_of(wide, 1, 0);
+  return capture("conv2d", {x, w}, {y, moments.sum, moments.squares});
+}
+
 }  // namespace
 
-Graph statistics_for_library(const Graph& graph, const Target& target) {
-  if (!target.fast_norm) return graph;
+Graph statistics_for_library(const Graph& graph, const Target& target, const LibraryLeaves& leaves) {
+  if (!target.fast_norm || target.cudnn == CudnnMode::off || !leaves) return graph;
+  std::set<const Node*> of_call;  // values whose variance is asked for, and whose sums a call leaves
+  for (const Value& value : graph.nodes()) {
+    const Node* convolution = value->op == Op::var ? described(*value, target) : nullptr;
+    if (convolution && leaves(call_of(*convolution))) of_call.insert(value->operands[0].value.get());
+  }
   std::map<const Node*, Moments> known;  // by the values that are described, as they are now
   return rewrite(graph, [&](const Node& node, const std::vector<Operand>& operands) -> Value {
     const Node* convolution = described(node, target);
-    if (!convolution) return {};
+    if (!convolution || !of_call.contains(node.operands[0].value.get())) return {};
     const std::int64_t count = convolution->type.elements() / convolution->type.shape[1];
     const auto [found, fresh] = known.try_emplace(operands[0].value.get());
     if (fresh) found->second = moments_of(operands[0].value, count, node.region);

@@ -22,8 +22,10 @@ Graph fold_padding(const Graph& graph);
 Graph widen_few_channels(const Graph& graph, const Target& target);
 // Masks of a relu read its output where its input would be stored for them alone.
 Graph masks_from_outputs(const Graph& graph);
-// Statistics of convolutions as a library leaves them, where the target may take those.
-Graph statistics_for_library(const Graph& graph, const Target& target);
+// Statistics of convolutions as a library leaves them, where the target may take those and `leaves` says that a call, a
+// convolution with both sums as a graph of its own, does so. After the pipeline: `leaves` is the scheduler's to ask.
+using LibraryLeaves = std::function<bool(const Graph& call)>;
+Graph statistics_for_library(const Graph& graph, const Target& target, const LibraryLeaves& leaves);
 // Masks and sums behind input gradients as the engines of a library take them, where the target compiles such.
 Graph gradients_for_library(const Graph& graph, const Target& target);
 // True for a comparison with 0 of what a relu wrote, or of a value from outside: who reads that needs no mask.

@@ -25,8 +25,6 @@ constexpr Pass kPipeline[] = {
      "layouts are chosen for the nodes that will run"},
     {"masks_from_outputs", [](const Graph& g, const Target&) { return masks_from_outputs(g); },
      "a mask reads what lies as it does; after simplify, which makes the relu and that of its gradient one"},
-    {"statistics_for_library", [](const Graph& g, const Target& t) { return statistics_for_library(g, t); },
-     "layouts say whose convolutions are the library's; after simplify, which makes equal statistics one"},
     {"gradients_for_library", [](const Graph& g, const Target& t) { return gradients_for_library(g, t); },
      "last: what masks read is known, and layouts, which say whose gradients are the library's"},
 };

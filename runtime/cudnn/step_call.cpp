@@ -33,6 +33,7 @@ class Reader {
   explicit Reader(const ir::Graph& ops) : ops_(ops), result_(*ops.results()[0]) {}
 
   StepCall read() {
+    if (!is_float(result_.type.dtype)) throw_unsupported();
     const ir::Node* node = under_casts(&result_);
     const ir::Node* gradient = node->op == ir::Op::where ? masked(*node) : nullptr;
     if (gradient) {

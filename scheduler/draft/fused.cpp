@@ -77,6 +77,9 @@ class FusedDraft {
         drop(group);
         continue;
       }
+      // A call writes what it sums, read or not.
+      const bool is_call = group.anchor >= 0 && runs_in_library(graph_, options_.target, group.anchor);
+      if (is_call && !group.reductions.empty()) needed[at(group.stores.back())] = true;
       for (const auto* list : {&group.stores, &group.reductions, &group.finals, &group.copies}) {
         for (const int node : *list) {
           for (const Access& access : grouping_.accesses[at(node)]) {
@@ -364,8 +367,8 @@ class FusedDraft {
   }
 
   // What the group's results take, as a graph of its own on draft values. The step is billed with what the call moves,
-  // its operands and its results; the kernel, which stands in where the library is missing, may read less. One that does
-  // not read an operand at all, where each tap is outside of the image, is left as it is.
+  // its operands and its results; the kernel, which stands in where the library is missing, may read less. One that
+  // does not read an operand at all, where each tap is outside of the image, is left as it is.
   void give_to_library(int g, PlanStep& step) const {
     const Group& group = grouping_.groups[at(g)];
     std::vector<int> results{group.stores.at(0)};

@@ -217,7 +217,7 @@ class Grower {
     };
     if (std::any_of(parameters.begin(), parameters.end(), is_of_bytes)) return no("it takes a mask as bits");
     if (const int other = needed_elsewhere(group, results); other >= 0)
-      return no(fmt::format("it has one result, and {} needs another", label(graph_, other)));
+      return no(fmt::format("it does not write what {} needs", label(graph_, other)));
     const LibraryAnswer answer = supports_(call.graph, target_);
     if (!answer.ok) no(answer.why);
   }
@@ -426,7 +426,7 @@ Grouping make_groups(const ir::Graph& graph, const Target& target, const Library
     Grouping grouping = Grower(graph, target, supports, alone, rules, std::move(homes), call_results).run();
     const std::vector<int> unfit = has_homes ? unfit_homes(graph, grouping) : std::vector<int>{};
     std::vector<CallResult> fit = fit_call_results(graph, target, grouping);
-    if (unfit.empty() && fit.size() == call_results.size()) return grouping;
+    if (unfit.empty() && fit == call_results) return grouping;
     for (const int v : unfit) refused[at(v)] = true;
     call_results = std::move(fit);
   }

@@ -41,6 +41,7 @@ struct Home {
 struct CallResult {
   int anchor, result, mask;
   std::vector<int> sums = {};
+  friend bool operator==(const CallResult&, const CallResult&) = default;
 };
 
 struct Grouping {

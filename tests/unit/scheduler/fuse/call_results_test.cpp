@@ -117,6 +117,69 @@ TEST(CallResults, MasksThatCannotBeBitsAreNotAskedFor) {
   EXPECT_EQ(gradients_of(plan_of(behind_relu(depthwise, "w0 s t w1 w3 b"))), (std::vector<std::string>{"1x1/1"}));
 }
 
+// Both sums are asked for together, whichever comes first: of frozen weights the second does.
+TEST(CallResults, AreSummedInAnyOrder) {
+  const std::vector<std::string> one{"1x1/1 mask=bits sums=gradient"};
+  for (const char* wanted : {"s t w1", "t s", "s t"})
+    EXPECT_EQ(gradients_of(plan_of(behind_relu(kOne, wanted))), one) << wanted;
+}
+
+// A call writes what it sums, also where nobody reads that.
+TEST(CallResults, AreWrittenWhereTheirSumsAloneAreRead) {
+  EXPECT_EQ(gradients_of(plan_of(behind_relu(kOne, "t"))), (std::vector<std::string>{"1x1/1 mask=bits sums=bias"}));
+  const Plan statistics = plan_of(ir::parse_graph(R"(graph @g(%x: f16[2,16,8,8]:nhwc, %w: f16[16,16,1,1]) {
+  %0 = conv2d(%x, %w) : f16[2,16,8,8]:nhwc
+  %1 = cast(%0) {dtype=f32} : f32[2,16,8,8]:nhwc
+  %2 = mean(%1) {dim=[0,2,3]} : f32[16]
+  %3 = var(%1) {dim=[0,2,3]} : f32[16]
+  return %2, %3
+})"),
+                                  "cuda:sm_90,cudnn=1,fastnorm=1");
+  ASSERT_EQ(statistics.steps.size(), 2u) << print_outline(statistics);
+  ASSERT_TRUE(statistics.steps[0].library);
+  EXPECT_EQ(statistics.steps[0].library->graph.results().size(), 3u);
+}
+
+// A mask that is a result has a byte an element, as its type says.
+TEST(CallResults, MasksThatAreResultsAreNoBits) {
+  const Plan plan = plan_of(ir::parse_graph(
+      R"(graph @g(%dy: bf16[2,32,8,8]:nhwc, %w: bf16[32,16,1,1], %x: bf16[2,16,8,8]:nhwc) {
+  %0 = mul(%x, 2) : bf16[2,16,8,8]:nhwc
+  %1 = gt(%0, 0.5) : bool[2,16,8,8]:nhwc
+  %2 = conv2d_input_grad(%dy, %w) {input_size=[8,8]} : bf16[2,16,8,8]:nhwc
+  %3 = where(%1, %2, 0) : bf16[2,16,8,8]:nhwc
+  return %3, %1
+})"));
+  EXPECT_EQ(gradients_of(plan), (std::vector<std::string>{"1x1/1"}));
+  EXPECT_EQ(plan.values[static_cast<std::size_t>(plan.results[1])].dtype, DType::boolean);
+}
+
+// Where no engine sums deterministically, batch norm's variance is what it always is.
+TEST(CallResults, StatisticsAreFastWhereACallLeavesThem) {
+  const ir::Graph graph = ir::parse_graph(R"(graph @g(%x: f16[2,16,8,8]:nhwc, %w: f16[16,16,1,1]) {
+  %0 = conv2d(%x, %w) : f16[2,16,8,8]:nhwc
+  %1 = batch_norm_train(%0, 1, 0) : f16[2,16,8,8]:nhwc
+  return %1
+})");
+  const auto has_variance = [&](const char* target) {
+    return print(optimised(graph, {Target::parse(target), Rules::all, {}, runtime::cudnn::supports_step}))
+               .find("var(") != std::string::npos;
+  };
+  EXPECT_FALSE(has_variance("cuda:sm_90,cudnn=1,fastnorm=1"));
+  for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_100,cudnn=2,fastnorm=1", "cuda:sm_90,fastnorm=1"})
+    EXPECT_TRUE(has_variance(target)) << target;
+}
+
+// What compares a convolution's result is asked about, and refused.
+TEST(CallResults, ComparisonsAreNoCall) {
+  const Plan plan = plan_of(ir::parse_graph(R"(graph @g(%x: bf16[2,16,8,8]:nhwc, %w: bf16[16,16,1,1]) {
+  %0 = conv2d(%x, %w) : bf16[2,16,8,8]:nhwc
+  %1 = ge(%0, 0.5) : bool[2,16,8,8]:nhwc
+  return %1
+})"));
+  EXPECT_EQ(plan.steps.size(), 2u);
+}
+
 // A mask from outside has a byte an element, which no call reads.
 TEST(CallResults, AreNotMaskedByBytes) {
   const Plan plan = plan_of(ir::parse_graph(
