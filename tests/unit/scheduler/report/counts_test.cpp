@@ -223,9 +223,9 @@ TEST(Counts, Downsample) {
   for (const Stage stage : kStages) {
     const double input = stage.stride() == 2 ? 2 : 0.25, pixels = stage.stride() * stage.stride();
     const double convolutions = (input + pixels * 0.25) + (pixels * 0.25 + 0.25) + (0.25 + 1) + (input / pixels + 1);
-    const auto of = [&](const char* target) {
-      const ir::Graph graph = Network(stage, Side::downsample, 1, false).graph();
-      return static_cast<double>(moved(graph, stage, target)) / static_cast<double>(stage.join_bytes());
+    const auto of = [&](const char* target, DType dtype = DType::f32) {
+      const ir::Graph graph = Network(stage, Side::downsample, 1, false, dtype).graph();
+      return static_cast<double>(moved(graph, stage, target, dtype)) / static_cast<double>(stage.join_bytes(dtype));
     };
     for (const char* target : {"x86:avx512", "x86:avx2", "cuda:sm_90"})
       EXPECT_LE(of(target), convolutions + 3) << target << stage.side;
@@ -233,6 +233,7 @@ TEST(Counts, Downsample) {
     const double stored = 2 * (pixels * 0.25 + 0.25), summed = pixels * 0.25 + 0.25 + 2;
     for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90,cudnn=2"})
       EXPECT_LE(of(target), convolutions + 3 + stored + summed) << target << stage.side;
+    EXPECT_LE(of("cuda:sm_90,cudnn=1,fastnorm=1", DType::f16), convolutions + 3 + stored) << stage.side;
   }
 }
 
