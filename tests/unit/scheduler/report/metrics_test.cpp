@@ -106,6 +106,18 @@ TEST(Metrics, StepsReachTheirGoals) {
   }
 }
 
+// Of what ResNet-50's step moves without fusion, and of what a model of TorchInductor's rules would.
+TEST(Metrics, FusionMovesAFractionOfWhatOthersDo) {
+  const models::ModelGraph m = models::model_graph("resnet50@16x3x224x224:train");
+  const std::vector<bool> donated(m.donated.begin(), m.donated.end());
+  const auto moved = [&](Rules rules) {
+    return static_cast<double>(make_plan(m.graph, {Target::parse("x86:avx512"), rules, donated}).ledger_bytes());
+  };
+  const double all = moved(Rules::all);
+  EXPECT_LE(all, 0.39 * moved(Rules::none));
+  EXPECT_LE(all, 0.75 * moved(Rules::inductor));
+}
+
 // Sums of weight gradients that tasks write in part and somebody adds up: MiB of them, written and read.
 TEST(Metrics, PartialSumsAreFew) {
   const models::ModelGraph m = models::model_graph("resnet50@16x3x224x224:train");
