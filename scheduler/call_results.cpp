@@ -5,6 +5,7 @@
 
 #include "ir/base/at.h"
 #include "ir/passes/passes.h"
+#include "scheduler/fuse/analysis.h"
 #include "scheduler/fuse/masks.h"
 
 namespace fusejit::scheduler {
@@ -19,11 +20,7 @@ class Finder {
         supports_(supports),
         alone_(alone),
         rules_(rules),
-        users_(at(graph.value_count())) {
-    for (int v = 0; v < graph.value_count(); ++v)
-      for (const int operand : graph.operands(v))
-        if (operand >= 0) users_[at(operand)].push_back(v);
-  }
+        users_(users_of_nodes(graph)) {}
 
   // Masks are met before what they are applied to, and what is added before gradients that stay as they are.
   std::vector<CallResult> run() {
@@ -53,7 +50,7 @@ class Finder {
       inside.insert(mask);
       return find(v, -1, std::move(inside));
     }
-    const bool to_be_bits = rules_.has(Rule::masks) && users_[at(mask)].size() == 1 && !is_result(mask) &&
+    const bool to_be_bits = rules_.has(Rule::masks) && users_[at(mask)].size() == 1 && !is_result(graph_, mask) &&
                             ir::op_def(condition.op).family == ir::Family::elementwise;
     if (to_be_bits) find(v, mask, std::move(inside));
   }
@@ -142,10 +139,6 @@ class Finder {
     }
     return supports_(capture_call(graph_, inside, results).graph, target_).ok;
   }
-  bool is_result(int v) const {
-    return std::any_of(graph_.results().begin(), graph_.results().end(),
-                       [&](const ir::Value& result) { return result == graph_.value(v); });
-  }
   bool is_alone(int v) const { return !alone_.empty() && alone_[at(v)]; }
 
   const ir::Graph& graph_;
@@ -153,8 +146,8 @@ class Finder {
   const LibrarySupports& supports_;
   const std::vector<bool>& alone_;
   const Rules& rules_;
-  std::vector<std::vector<int>> users_;
-  std::set<int> taken_;  // what is computed on the way to a result that was found
+  const std::vector<std::vector<int>> users_;  // by node
+  std::set<int> taken_;                        // what is computed on the way to a result that was found
   std::vector<CallResult> found_;
 };
 

@@ -5,6 +5,8 @@
 //   Not where m asks the output of a relu, which the library reads itself.
 // - Sums over a channel are f32:
 //     sum(v) = cast(sum(cast(v, f32)), v's dtype)       for v of 16 bits, whose sums are made in f32 as it is
+#include <algorithm>
+
 #include "ir/passes/passes.h"
 #include "ir/rewrite.h"
 
@@ -41,10 +43,8 @@ bool is_masked(const Node* node, const Target& target) {
 }
 
 bool sums_channels(const Node& node) {
-  const Node& summed = *node.operands[0].value;
-  const auto dims = node.attrs.ints("dim");
-  return summed.type.shape.rank() == 4 && dims.size() == 3 && dims[0] == 0 && dims[1] == 2 && dims[2] == 3 &&
-         bits(node.type.dtype) == 16 && summed.type.dtype == node.type.dtype;
+  return reduces_to_channels(node) && bits(node.type.dtype) == 16 &&
+         node.operands[0].value.type().dtype == node.type.dtype;
 }
 
 Value as_type(const Value& value, DType to, std::uint32_t region) {
@@ -52,6 +52,12 @@ Value as_type(const Value& value, DType to, std::uint32_t region) {
 }
 
 }  // namespace
+
+bool reduces_to_channels(const Node& reduction) {
+  const auto dims = reduction.attrs.ints("dim");
+  return reduction.operands[0].value.type().shape.rank() == 4 &&
+         std::equal(dims.begin(), dims.end(), kAllButChannels.begin(), kAllButChannels.end());
+}
 
 bool asks_output(const Node& mask) {
   if ((mask.op != Op::le && mask.op != Op::gt) || !is_nought(mask.operands[1])) return false;
@@ -75,10 +81,9 @@ Graph gradients_for_library(const Graph& graph, const Target& target) {
       const Node* summed = node.operands[0].value.get();
       if (!is_sum_with_gradient(summed, target) && !is_masked(summed, target)) return {};
       const bool keeps = node.attrs.flag("keepdim");
-      const std::int64_t dims[] = {0, 2, 3};
       const Value sum = build_as(Type{DType::f32, node.type.shape, node.type.layout}, Op::sum,
                                  {as_type(operands[0].value, DType::f32, node.region)},
-                                 {{"dim", std::span<const std::int64_t>(dims)}, {"keepdim", keeps}}, node.region);
+                                 {{"dim", std::span(kAllButChannels)}, {"keepdim", keeps}}, node.region);
       return as_type(sum, node.type.dtype, node.region);
     }
     return {};

@@ -21,9 +21,7 @@ const Node* described(const Node& node, const Target& target) {
   const Node& values = *node.operands[0].value;
   if (values.op != Op::cast || values.type.dtype != DType::f32 || values.operands[0].is_number()) return nullptr;
   const Node& convolution = *values.operands[0].value;
-  const auto dims = node.attrs.ints("dim");
-  const bool over_channels = dims.size() == 3 && dims[0] == 0 && dims[1] == 2 && dims[2] == 3;
-  const bool fits = convolution.op == Op::conv2d && convolution.type.dtype == DType::f16 && over_channels &&
+  const bool fits = convolution.op == Op::conv2d && convolution.type.dtype == DType::f16 && reduces_to_channels(node) &&
                     !node.attrs.flag("keepdim") && suits_library(convolution, target);
   return fits ? &convolution : nullptr;
 }
@@ -34,9 +32,8 @@ struct Moments {
 
 Moments moments_of(const Value& values, std::int64_t count, std::uint32_t region) {
   const Type per_channel{DType::f32, Shape{values.type().shape[1]}};
-  const std::int64_t dims[] = {0, 2, 3};
   const auto sum = [&](const Value& of) {
-    return build_as(per_channel, Op::sum, {of}, {{"dim", std::span<const std::int64_t>(dims)}}, region);
+    return build_as(per_channel, Op::sum, {of}, {{"dim", std::span(kAllButChannels)}}, region);
   };
   Moments made;
   made.sum = sum(values);

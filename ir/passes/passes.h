@@ -1,6 +1,7 @@
 // The Graph -> Graph passes, one table with the reason for each one's place (passes/pipeline.cpp).
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -26,6 +27,9 @@ Graph masks_from_outputs(const Graph& graph);
 // convolution with both sums as a graph of its own, does so. After the pipeline: `leaves` is the scheduler's to ask.
 using LibraryLeaves = std::function<bool(const Graph& call)>;
 Graph statistics_for_library(const Graph& graph, const Target& target, const LibraryLeaves& leaves);
+// All dims of [N,C,H,W] but the channels, and whether a reduction is over these.
+inline constexpr std::array<std::int64_t, 3> kAllButChannels{0, 2, 3};
+bool reduces_to_channels(const Node& reduction);
 // Masks and sums behind input gradients as the engines of a library take them, where the target compiles such.
 Graph gradients_for_library(const Graph& graph, const Target& target);
 // True for a comparison with 0 of what a relu wrote, or of a value from outside: who reads that needs no mask.

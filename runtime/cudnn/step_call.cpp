@@ -24,8 +24,6 @@ constexpr Anchor kAnchors[] = {
     {ir::Op::conv2d_weight_grad, Direction::weight_gradient, {Role::x, Role::y, Role::w}},
 };
 
-constexpr std::int64_t kSummed[] = {0, 2, 3};
-
 // Reads a graph of ops from its first result down to the convolution, then the sums, and gives each parameter and
 // result its role.
 class Reader {
@@ -178,9 +176,7 @@ class Reader {
     const bool forward = step_.call.direction == Direction::forward;
     if (step_.call.direction == Direction::weight_gradient || !over_channels) throw_no_sum(node);
     const ir::Node& summed = *node.operands[0].value;
-    const auto dims = node.attrs.ints("dim");
-    const bool all_but_channels = std::equal(dims.begin(), dims.end(), std::begin(kSummed), std::end(kSummed));
-    if (summed.type.shape != result_.type.shape || !all_but_channels) throw_no_sum(node);
+    if (summed.type.shape != result_.type.shape || !ir::reduces_to_channels(node)) throw_no_sum(node);
     if (under_casts(&summed) == under_casts(&result_)) return Role::sum;
     if (summed.op != ir::Op::mul) throw_no_sum(node);
     for (const std::size_t i : {0, 1}) {

@@ -142,4 +142,18 @@ bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored
   return all_short;
 }
 
+std::vector<std::vector<int>> users_of_nodes(const ir::Graph& graph) {
+  std::vector<std::vector<int>> users(static_cast<std::size_t>(graph.value_count()));
+  for (int v = 0; v < graph.value_count(); ++v) {
+    for (const int operand : graph.operands(v)) {
+      if (operand >= 0) users[static_cast<std::size_t>(operand)].push_back(v);
+    }
+  }
+  return users;
+}
+
+bool is_result(const ir::Graph& graph, int node) {
+  return std::find(graph.results().begin(), graph.results().end(), graph.value(node)) != graph.results().end();
+}
+
 }  // namespace fusejit::scheduler

@@ -28,6 +28,9 @@ int lane_dim(const ir::Node& anchor);
 // What the elements of a value are in memory, and how many bytes all of them.
 DType memory_dtype(const ir::Graph& graph, const Grouping& grouping, int node);
 std::int64_t memory_bytes(const ir::Graph& graph, const Grouping& grouping, int node);
+// By node: who reads it, once for each operand that it is.
+std::vector<std::vector<int>> users_of_nodes(const ir::Graph& graph);
+bool is_result(const ir::Graph& graph, int node);
 // Groups that compute `node`: its own, or those of the stored values whose expressions hold it. `users`: by node.
 std::vector<int> groups_with(const Grouping& grouping, const std::vector<std::vector<int>>& users, int node);
 // "%3 conv2d"

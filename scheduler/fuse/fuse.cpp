@@ -31,7 +31,12 @@ class Grower {
  public:
   Grower(const ir::Graph& graph, const Target& target, const LibrarySupports& supports, const std::vector<bool>& alone,
          const Rules& rules, std::vector<Home> homes, std::vector<CallResult> call_results)
-      : graph_(graph), target_(target), supports_(supports), alone_(alone), rules_(rules), users_(users_of_nodes()) {
+      : graph_(graph),
+        target_(target),
+        supports_(supports),
+        alone_(alone),
+        rules_(rules),
+        users_(users_of_nodes(graph)) {
     grouping_.homes = std::move(homes), grouping_.call_results = std::move(call_results);
     choose_stored(graph, target, alone, rules, grouping_);
     grouping_.group_of.assign(at(graph.value_count()), -1);
@@ -231,7 +236,7 @@ class Grower {
       const int v = open.back();
       open.pop_back();
       if (is_written(v)) continue;
-      if (is_result(v)) return v;
+      if (is_result(graph_, v)) return v;
       for (const int user : users_[at(v)]) {
         const bool inside = is_written(user) || !grouping_.stored[at(user)] || grouping_.group_of[at(user)] == group;
         if (!inside) return user;
@@ -239,9 +244,6 @@ class Grower {
       }
     }
     return -1;
-  }
-  bool is_result(int v) const {
-    return std::find(graph_.results().begin(), graph_.results().end(), graph_.value(v)) != graph_.results().end();
   }
 
   // A learning rate has readers without number; sharing a read is worth looking at a few of them.
@@ -356,16 +358,6 @@ class Grower {
     }
   }
 
-  std::vector<std::vector<int>> users_of_nodes() const {
-    std::vector<std::vector<int>> users(at(graph_.value_count()));
-    for (int v = 0; v < graph_.value_count(); ++v) {
-      for (const int operand : graph_.operands(v)) {
-        if (operand >= 0) users[at(operand)].push_back(v);
-      }
-    }
-    return users;
-  }
-
   // What was said of a pair before there were groups is dropped if the two run together after all, and nothing is said
   // twice: of equal refusals the one that moves most stays.
   void tidy_refusals() {
@@ -412,16 +404,15 @@ bool has_concatenations(const ir::Graph& graph) {
 
 Grouping make_groups(const ir::Graph& graph, const Target& target, const LibrarySupports& supports,
                      const std::vector<bool>& alone, const Rules& rules, bool in_place) {
-  const std::vector<bool> none(at(graph.value_count()));
   const bool has_homes = in_place && rules.has(Rule::epilogue) && has_concatenations(graph);
   Grouping computed_where_read;
   if (has_homes) choose_stored(graph, target, alone, rules, computed_where_read);
   std::vector<CallResult> call_results = find_call_results(graph, target, supports, alone, rules);
   // Whether parts can be stored in place, or masks as bits, is known when there are groups; each round refuses one at
   // least, or ends.
-  std::vector<bool> refused = none;
+  std::vector<bool> refused(at(graph.value_count()));
   for (;;) {
-    std::vector<Home> homes(none.size());
+    std::vector<Home> homes(refused.size());
     if (has_homes) homes = find_homes(graph, alone, computed_where_read, refused);
     Grouping grouping = Grower(graph, target, supports, alone, rules, std::move(homes), call_results).run();
     const std::vector<int> unfit = has_homes ? unfit_homes(graph, grouping) : std::vector<int>{};

@@ -19,12 +19,8 @@ class Finder {
         stored_(grouping.stored),
         refused_(refused),
         homes_(at(graph.value_count())),
-        users_(homes_.size()),
+        users_(users_of_nodes(graph)),
         is_result_(homes_.size()) {
-    for (int v = 0; v < graph.value_count(); ++v) {
-      for (const int operand : graph.operands(v))
-        if (operand >= 0) users_[at(operand)].push_back(v);
-    }
     for (const ir::Value& result : graph.results()) is_result_[at(graph.index_of(result.get()))] = true;
   }
 
