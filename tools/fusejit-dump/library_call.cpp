@@ -20,8 +20,10 @@ LibraryCall library_call(const scheduler::Plan& plan, const scheduler::PlanStep&
                    {}};
   const scheduler::Contents contents(plan, step);
   for (std::size_t i = 0; i < op.values.size(); ++i) {
-    const bool written = i == op.graph.parameters().size();
-    Type type = written ? op.graph.results()[0].type() : op.graph.parameters()[i].type();
+    const std::size_t parameters = op.graph.parameters().size();
+    const bool written = i >= parameters;
+    Type type = (written ? op.graph.results()[i - parameters] : op.graph.parameters()[i]).type();
+    if (type.dtype == DType::boolean) type.dtype = DType::b1;  // a mask is its bits
     if (type.shape.rank() != 4) type.shape = Shape{1, type.shape.elements(), 1, 1};
     type.layout = made.call.layout;
     call.tensors.push_back({std::string(runtime::cudnn::name(made.roles[i])), contents[op.values[i]], type,

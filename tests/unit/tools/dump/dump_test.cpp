@@ -220,6 +220,19 @@ TEST_F(Dump, LibraryStepsSayWhichEnginesDoThem) {
   EXPECT_TRUE(kernels[1]["call"].is_null());
 }
 
+// A call with a mask and sums has several results, and reads the mask as bits.
+TEST_F(Dump, CallsSayAllThatTheyWrite) {
+  write("sums.fj",
+        "graph @sums(%x: bf16[2,16,8,8]:nhwc, %w: bf16[16,16,3,3], %s: f32[16], %t: f32[16], %v: bf16[32,16,1,1]) {\n"
+        "  %0 = conv2d(%x, %w) {padding=[1,1,1,1]} : bf16[2,16,8,8]:nhwc\n"
+        "  %1 = batch_norm_train(%0, %s, %t) : bf16[2,16,8,8]:nhwc\n  %2 = relu(%1) : bf16[2,16,8,8]:nhwc\n"
+        "  %3 = conv2d(%2, %v) : bf16[2,32,8,8]:nhwc\n  return %3\n}\n");
+  const std::string source = text("source $sums.fj --grad w,s,t,v --target cuda:sm_90,cudnn=2 --stage kernel");
+  for (const char* line : {"mask=bits sums=gradient\n", "  b1[2,16,8,8]:nhwc, strides [1024,1,128,16]\n",
+                           "  writes  x ", "  writes  sum ", "  writes  second_sum "})
+    EXPECT_TRUE(contains(source, line)) << line << source;
+}
+
 TEST_F(Dump, ModelsAreSources) {
   const Json answer = json("show convnet@4"), step = json("show convnet@4:train");
   EXPECT_GT(step["kernels"].size(), answer["kernels"].size());
