@@ -132,6 +132,7 @@ class Check {
     if (s_.lanes < (cuda ? 1 : 2) || (s_.lanes & (s_.lanes - 1)) != 0)
       return fmt::format("a vector of {} lanes: only powers of two from 2 to 64", s_.lanes);
     if (cuda && s_.vectors > 1 && !s_.shares_panels()) return "a thread holds one vector";
+    if (s_.pack_b > 0 && c_.terms() == 0) return "nothing is summed up, so that there is nothing to pack";
     if (s_.pack_b % s_.block() != 0)
       return fmt::format("blocks of {} are no whole vectors of {}", s_.pack_b, s_.block());
     if (s_.pack_b / s_.lanes > kMostUnrolled)

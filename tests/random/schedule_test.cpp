@@ -1,11 +1,12 @@
 // Any legal schedule gives the right numbers: random contractions times random legal schedules with epilogues and sums,
 // for processors and devices, on whole numbers, where every order of a sum has the same result, against the graph
-// interpreter.
+// interpreter; some as machine code.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "codegen/x86/compile.h"
 #include "scheduler/choose/neighbours.h"
 #include "scheduler/make_plan.h"
 #include "tests/random/generate/schedule_trial.h"
@@ -41,8 +42,20 @@ std::string dtype_for(Random& random, const Target& target) {
   return random.of<std::string>({"f32", "f32", "f32", "f32", "f16", "bf16"});
 }
 
+// The kernel of the anchor casts, or reads or stores through a view.
+bool casts_or_views_with_anchor(const scheduler::Plan& plan) {
+  const auto is_one = [](const std::string& op) {
+    const std::optional<ir::Op> named = ir::op_named(op.substr(op.find(' ') + 1));
+    return named && (named == ir::Op::cast || ir::op_def(*named).family == ir::Family::view);
+  };
+  return std::any_of(plan.steps.begin(), plan.steps.end(), [&](const scheduler::PlanStep& step) {
+    return !step.schedules.empty() && step.schedules[0].kind == scheduler::Work::contraction &&
+           std::any_of(step.ops.begin(), step.ops.end(), is_one);
+  });
+}
+
 void expect_right_numbers(const Tried& tried) {
-  int done = 0, refused = 0;
+  int done = 0, refused = 0, around = 0, compiled = 0;
   for (std::uint64_t seed = 1; done < tried.wanted; ++seed) {
     ASSERT_LT(refused, tried.patience * tried.wanted) << "few schedules are legal";
     Random random(seed);
@@ -62,15 +75,24 @@ void expect_right_numbers(const Tried& tried) {
         continue;
       }
       ++done;
+      around += casts_or_views_with_anchor(trial.plan) ? 1 : 0;
       const std::vector<runtime::Buffer> arguments = arguments_of(graph, random, true);
-      const std::string wrong =
-          difference(graph, interpreted(graph, trial.plan, arguments), on_graph_interpreter(graph, arguments));
-      ASSERT_EQ(wrong, "") << trial.tried << ir::print(*trial.plan.steps.back().kernel);
+      const std::vector<runtime::Buffer> right = on_graph_interpreter(graph, arguments);
+      ASSERT_EQ(difference(graph, interpreted(graph, trial.plan, arguments), right), "")
+          << trial.tried << ir::print(*trial.plan.steps.back().kernel);
+      if (target.isa != Isa::cuda && done % (is_nightly() ? 4 : 20) == 0 && codegen::x86::host_supports(target.isa)) {
+        ++compiled;
+        ASSERT_EQ(difference(graph, as_machine_code(graph, trial.plan, arguments, 3), right), "")
+            << "as machine code\n"
+            << trial.tried << ir::print(*trial.plan.steps.back().kernel);
+      }
     } catch (const std::exception& error) {
       FAIL() << error.what() << "\n" << trial.tried;
     }
   }
-  std::printf("%d legal, %d not\n", done, refused);
+  std::printf("%d legal, %d not; %d with casts or views in the kernel of the anchor; %d as machine code\n", done,
+              refused, around, compiled);
+  EXPECT_GT(around, done / 40) << "casts and views are kernels of their own";
 }
 
 constexpr const char* kProcessors[] = {"x86:avx512,tasks=7", "x86:avx2,tasks=5,l1=1k,l2=4k,l3=1k",

@@ -103,11 +103,15 @@ std::string with_computed_image(Random& random, const std::string& graph) {
          graph.substr(anchor, b - anchor) + ", %computed_b" + graph.substr(b + 4);
 }
 
+std::string around(Random& random, const std::string& graph) {
+  return random.chance(50) ? with_casts_and_views(random, graph) : graph;
+}
+
 }  // namespace
 
 std::string random_anchor(Random& random, const std::string& dtype) {
   const std::string graph = anchor_alone(random, dtype);
-  return with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
+  return around(random, with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph));
 }
 
 namespace {
@@ -141,7 +145,8 @@ std::string convolution_3x3(Random& random) {
 
 std::string random_convolution_3x3(Random& random) {
   const std::string graph = convolution_3x3(random);
-  return with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
+  const std::string computed = with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
+  return random.chance(30) ? with_casts_and_views(random, computed, Around::views_of_results) : computed;
 }
 
 std::string random_product_of_images(Random& random, const std::string& dtype) {
@@ -156,7 +161,7 @@ std::string random_product_of_images(Random& random, const std::string& dtype) {
       "  %0 = conv2d_weight_grad(%a, %b) {kernel_size=[1,1], stride=[1,1], padding=[0,0,0,0], dilation=[1,1], "
       "groups=1} : " +
       weight + "\n" + finish(random, dtype, weight, 1, false);
-  return random.chance(40) ? with_prologue(random, graph) : graph;
+  return around(random, random.chance(40) ? with_prologue(random, graph) : graph);
 }
 
 std::string random_weight_gradient_of_tiles(Random& random) {
@@ -176,7 +181,7 @@ std::string random_weight_gradient_of_tiles(Random& random) {
           "dilation=[1,1], groups=1}} : {}\n",
           r, s, stride, stride, top, left, weight) +
       finish(random, "bf16", weight, 1, false);
-  return random.chance(40) ? with_prologue(random, graph) : graph;
+  return around(random, random.chance(40) ? with_prologue(random, graph) : graph);
 }
 
 }  // namespace fusejit::testing

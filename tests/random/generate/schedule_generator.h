@@ -33,7 +33,7 @@ class Random {
 };
 
 // The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`; some compute their first operand, weight
-// gradients either or both.
+// gradients either or both; half of them have casts and views around the anchor.
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
 // The same: a convolution of 3 x 3 taps and stride 1, or a gradient of it, f32, by itself or with what may follow it.
 std::string random_convolution_3x3(Random& random);
@@ -41,6 +41,11 @@ std::string random_convolution_3x3(Random& random);
 std::string random_product_of_images(Random& random, const std::string& dtype);
 // The same: a weight gradient whose channels and outputs are whole tiles of a matrix unit, of an even number of images.
 std::string random_weight_gradient_of_tiles(Random& random);
+
+enum class Around { everything, views_of_results };
+// The text of the same graph with casts and views in it: operands are read through a cast or a view of a parameter of
+// their name, results become others by up to four steps. Sums and the bias stay as they are.
+std::string with_casts_and_views(Random& random, const std::string& graph, Around what = Around::everything);
 
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.
 scheduler::Schedule random_schedule(Random& random, const ir::Contraction& contraction,

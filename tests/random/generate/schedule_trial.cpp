@@ -71,12 +71,14 @@ Trial planned(const Graph& graph, const Target& target, const Draw& draw, ir::Co
 }
 
 std::vector<Buffer> arguments_of(const Graph& graph, Random& random, bool whole) {
+  // Sums of 16-bit numbers stay below what those hold exactly, so that it is the same where they are rounded.
+  std::int64_t most = 3;
+  for (int i = 0; i < graph.value_count(); ++i)
+    if (bits(graph.value(i).type().dtype) == 16) most = 1;
   std::vector<Buffer> arguments;
   for (const ir::Value& parameter : graph.parameters()) {
     const Type& type = parameter.type();
     arguments.push_back(Buffer::allocate(type));
-    // Sums of 16-bit numbers stay below what those hold exactly, so that it is the same where they are rounded.
-    const std::int64_t most = bits(type.dtype) == 16 ? 1 : 3;
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       const double number = whole ? static_cast<double>(random.from(-most, most))
                                   : static_cast<double>(random.from(-1'000'000, 1'000'000)) / 700'001;

@@ -191,6 +191,19 @@ TEST(ScheduleCheck, NamesTheRuleThatIsBroken) {
   for (const IllegalText& c : cases) expect_broken(kAnyConvolution, c, "x86:avx512");
 }
 
+// Every second row of this gradient is touched by no window: its phase has no terms.
+TEST(ScheduleCheck, NothingIsPackedForNoTerms) {
+  const std::vector<ir::Contraction> phases = ir::contractions_of(
+      *ir::build(ir::Op::conv2d_input_grad,
+                 {ir::parameter({DType::f32, {1, 8, 4, 4}}), ir::parameter({DType::f32, {8, 16, 3, 1}})},
+                 {{"input_size", {9, 4}}, {"stride", {2, 1}}, {"padding", {1, 0, 1, 0}}, {"dilation", {2, 1}}}));
+  const auto without = std::find_if(phases.begin(), phases.end(), [](const auto& c) { return c.terms() == 0; });
+  ASSERT_NE(without, phases.end());
+  const std::string loops = "vector k 16 x 1 task n outer p, q, k";
+  EXPECT_EQ(check(*without, parse_schedule("schedule { " + loops + " }"), Target::parse("x86:avx512"), false), "");
+  expect_broken(*without, {(loops + " pack b 16").c_str(), "there is nothing to pack"}, "x86:avx512");
+}
+
 // A panel of whole rows of a long signal, and of as many samples as a task has room for.
 TEST(ScheduleCheck, PanelsFitIntoScratch) {
   const ir::Value x = ir::parameter({DType::f32, {4, 64, 1, 160000}, Layout::nhwc});
