@@ -57,6 +57,7 @@ class Bound {
   std::int64_t run() {
     find_needed();
     find_least_read();
+    find_least_width();
     find_sure();
     for (int v = 0; v < graph_.value_count(); ++v)
       if (needed_[at(v)] > 0 && graph_.value(v)->op == ir::Op::conv2d_input_grad)
@@ -154,6 +155,22 @@ class Bound {
       least_read_.push_back(read);
     }
   }
+  // The same of each element by itself, in bits, where not all are computed: 0 where it may take nothing.
+  void find_least_width() {
+    for (int v = 0; v < graph_.value_count(); ++v) {
+      const Family family = row(v).family;
+      int width = family == Family::leaf || family == Family::anchor || family == Family::reduce ? kAnyWidth : 0;
+      if (family == Family::elementwise || is_plain_view(v)) {
+        for (const int operand : graph_.operands(v)) {
+          const bool one_each =
+              operand >= 0 && (family == Family::elementwise ? type(operand).elements() == type(v).elements()
+                                                             : type(operand).elements() >= type(v).elements());
+          if (one_each) width = std::max(width, least_width_[at(operand)]);
+        }
+      }
+      least_width_.push_back(std::min(width, static_cast<int>(bits(type(v).dtype))));
+    }
+  }
 
   // What is in memory in every plan: results, anchors, sums.
   void find_sure() {
@@ -173,14 +190,15 @@ class Bound {
   // An operand of an anchor: the value under its views that is in memory, or may be.
   struct Source {
     int value;
+    std::int64_t elements;
     std::int64_t read, stored;  // bytes that are read of it, that are in memory of it or of a view of it
   };
   Source source(int operand, std::int64_t elements) const {
-    Source found{operand, bytes(type(operand).dtype, elements), type(operand).bytes()};
+    Source found{operand, elements, bytes(type(operand).dtype, elements), type(operand).bytes()};
     while (!sure_[at(found.value)] && is_plain_view(found.value) && graph_.operands(found.value).size() == 1) {
       const int under = graph_.operands(found.value)[0];
       elements = through_view(found.value, under, elements);
-      found.value = under;
+      found.value = under, found.elements = elements;
       found.read = std::min(found.read, bytes(type(under).dtype, elements));
       found.stored = std::min(found.stored, type(under).bytes());
     }
@@ -200,6 +218,8 @@ class Bound {
       if (sure_[at(from.value)]) note_written(from.value, from.stored);
       if (!sure_[at(from.value)] || row(from.value).family == Family::elementwise) {
         bytes = std::min(bytes, least_read_[at(from.value)]);
+        if (from.elements < type(from.value).elements())
+          bytes = std::min(bytes, (from.elements * least_width_[at(from.value)] + 7) / 8);
         note_read_under(from.value);
       }
       if (beside) bytes = not_read_beside(anchor, operands[i], bytes);
@@ -306,9 +326,11 @@ class Bound {
   const ir::Graph& graph_;
   const std::vector<bool>& fixed_;
   std::vector<std::vector<int>> users_;
-  std::vector<std::int64_t> needed_;      // by node: elements
-  std::vector<bool> sure_;                // by node
+  std::vector<std::int64_t> needed_;  // by node: elements
+  std::vector<bool> sure_;            // by node
+  static constexpr int kAnyWidth = 1024;
   std::vector<std::int64_t> least_read_;  // by node: bytes
+  std::vector<int> least_width_;          // by node: bits
   std::map<int, std::int64_t> written_;   // by node: bytes
   std::set<int> read_by_anchors_;
   std::multimap<int, int> input_gradients_;  // of convolutions, by the gradient that they are given

@@ -43,7 +43,7 @@ struct GenericOp {
   std::vector<Slot> args;
   std::vector<DType> types;
 };
-struct Part {
+struct Reduction {
   Combiner combiner;
   std::uint32_t first;  // its components in results, yields and types
   ScalarFn fn;          // of one component; null: argmax, argmin, welford
@@ -53,7 +53,7 @@ struct LoopCode {
   Slot variable;
   bool any_order;  // another order may not change a bit
   bool tree;       // a reduction over lanes or a block
-  std::vector<Part> parts;
+  std::vector<Reduction> parts;
   std::vector<DType> types;
   std::vector<Slot> results, yields;
   Sequence body;

@@ -269,7 +269,7 @@ class Machine {
     Word accumulators[64];
     Word yielded[64];
     FJ_ASSERT(n <= 64, "V6: a reduce has {} components", n);
-    for (const Part& p : l.parts)
+    for (const Reduction& p : l.parts)
       for (int c = 0; c < components(p.combiner); ++c) {
         const std::size_t at = p.first + static_cast<std::size_t>(c);
         accumulators[at] = identity(p.combiner, c, l.types[at]).bits;
@@ -277,7 +277,7 @@ class Machine {
     for (std::int64_t v = low; v < high; ++v) {
       iterate(l, v);
       for (std::size_t c = 0; c < n; ++c) yielded[c] = code_.slots[l.yields[c]];
-      for (const Part& p : l.parts) combine_part(l, p, accumulators, yielded);
+      for (const Reduction& p : l.parts) combine_part(l, p, accumulators, yielded);
     }
     for (std::size_t c = 0; c < n; ++c) code_.slots[l.results[c]] = accumulators[c];
   }
@@ -309,9 +309,9 @@ class Machine {
     };
     for (std::int64_t d = count / 2; d > 0; d /= 2)
       for (std::int64_t i = 0; i < d; ++i)
-        for (const Part& p : l.parts) combine_part(l, p, lane(i), lane(i + d));
+        for (const Reduction& p : l.parts) combine_part(l, p, lane(i), lane(i + d));
   }
-  static void combine_part(const LoopCode& l, const Part& p, Word* into, const Word* from) {
+  static void combine_part(const LoopCode& l, const Reduction& p, Word* into, const Word* from) {
     if (p.fn) {
       into[p.first] = p.fn(into[p.first], from[p.first], 0);
     } else {

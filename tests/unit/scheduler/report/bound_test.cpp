@@ -120,6 +120,19 @@ TEST(Bound, OfSmallGraphs) {
   return %2
 })",
        kA + kB + 3 * kAB},
+      {"every second pixel of an image that is f16 in memory", R"(graph @g(%x: f16[2,8,9,9], %w: f32[16,8,1,1]) {
+  %0 = cast(%x) {dtype=f32} : f32[2,8,9,9]
+  %1 = conv2d(%0, %w) {stride=[2,2]} : f32[2,16,5,5]
+  return %1
+})",
+       2 * 8 * 5 * 5 * 2 + 16 * 8 * 4 + 2 * 16 * 5 * 5 * 4},
+      {"every second row of pixels with zeros around them", R"(graph @g(%x: f32[2,8,9,9], %w: f32[16,8,1,1]) {
+  %0 = pad(%x) {low=[0,0,0,2], high=[0,0,0,0], value=0} : f32[2,8,9,11]
+  %1 = sub(1, %0) : f32[2,8,9,11]
+  %2 = conv2d(%1, %w) {stride=[2,1]} : f32[2,16,5,11]
+  return %2
+})",
+       16 * 8 * 4 + 2 * 16 * 5 * 11 * 4},
       {"two that read one image: it is read twice", R"(graph @g(%a: f32[64,32], %b: f32[32,16], %c: f32[32,16]) {
   %0 = matmul(%a, %b) : f32[64,16]
   %1 = matmul(%a, %c) : f32[64,16]
