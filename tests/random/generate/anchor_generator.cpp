@@ -86,10 +86,11 @@ std::string anchor_alone(Random& random, const std::string& dtype) {
 }
 
 // The first operand is computed; where it is read outside of its bounds it is 0 all the same.
-std::string with_prologue(Random& random, const std::string& graph) {
+std::string with_prologue(Random& random, const std::string& graph,
+                          const std::vector<std::string>& choices = {"relu(%a)", "sub(1, %a)"}) {
   const std::size_t a = graph.find("%a: ") + 4, type_end = graph.find(", %b: "), anchor = graph.find("  %0 = "),
                     read = graph.find("(%a, ", anchor);
-  const std::string computed = random.of<std::string>({"relu(%a)", "sub(1, %a)"});
+  const std::string& computed = random.of(choices);
   return graph.substr(0, anchor) + "  %computed = " + computed + " : " + graph.substr(a, type_end - a) + "\n" +
          graph.substr(anchor, read - anchor) + "(%computed, " + graph.substr(read + 5);
 }
@@ -147,6 +148,77 @@ std::string random_convolution_3x3(Random& random) {
   const std::string graph = convolution_3x3(random);
   const std::string computed = with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
   return random.chance(30) ? with_casts_and_views(random, computed, Around::views_of_results) : computed;
+}
+
+namespace {
+
+constexpr std::int64_t kMostProducts = 2'000'000;
+const std::vector<std::int64_t> kManyChannels{3, 16, 20, 32, 48, 64, 96, 128, 256, 1024};
+
+// A convolution, of one group or of as many as there are channels, or a gradient of it.
+std::string convolution_of_many_channels(Random& random, const std::string& dtype) {
+  const bool depthwise = random.chance(15);
+  const std::int64_t n = random.from(1, 16), c = random.of(kManyChannels), k = depthwise ? c : random.of(kManyChannels),
+                     of_group = depthwise ? 1 : c, r = random.of<std::int64_t>({1, 1, 3, 3, 7}),
+                     s = random.chance(90) ? r : 1, stride = random.chance(70) ? 1 : 2, top = r / 2, left = s / 2,
+                     h = random.from(r, 16), w = random.from(s, 16), p = (h + 2 * top - r) / stride + 1,
+                     q = (w + 2 * left - s) / stride + 1;
+  if (n * p * q * of_group * k * r * s > kMostProducts) return convolution_of_many_channels(random, dtype);
+  const std::string attrs = fmt::format("stride=[{0},{0}], padding=[{1},{2},{1},{2}], dilation=[1,1], groups={3}",
+                                        stride, top, left, c / of_group);
+  const std::string layout = random.chance(20) ? "" : ":nhwc",
+                    x = fmt::format("{}[{},{},{},{}]{}", dtype, n, c, h, w, layout),
+                    y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k, p, q, layout),
+                    weight = fmt::format("{}[{},{},{},{}]", dtype, k, of_group, r, s);
+  const auto graph = [&](const std::string& a, const std::string& b, const std::string& result, std::int64_t sums) {
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[{}]) {{\n", a, b, result, dtype, sums);
+  };
+  switch (random.from(0, 2)) {
+    case 0:
+      return graph(x, weight, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
+             finish(random, dtype, y, k, true);
+    case 1:
+      return graph(y, weight, x, c) +
+             fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
+             finish(random, dtype, x, c, true);
+    default:
+      return graph(x, y, weight, 1) +
+             fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], {}}} : {}\n", r, s, attrs, weight) +
+             finish(random, dtype, weight, 1, false);
+  }
+}
+
+// A product as `linear` and its gradients have them, whose operands are turned, or whose second one is computed before.
+std::string product_of_many_channels(Random& random, const std::string& dtype) {
+  const std::int64_t n = random.from(1, 256), c = random.of(kManyChannels), k = random.of(kManyChannels);
+  if (n * c * k > kMostProducts) return product_of_many_channels(random, dtype);
+  const auto type = [&](std::int64_t rows, std::int64_t columns) {
+    return fmt::format("{}[{},{}]", dtype, rows, columns);
+  };
+  const bool turned_a = random.chance(40), turned_b = random.chance(40), summed_b = !turned_b && random.chance(40);
+  std::string text =
+      fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[1]) {{\n", turned_a ? type(c, n) : type(n, c),
+                  turned_b   ? type(k, c)
+                  : summed_b ? fmt::format("{}[2,{},{}]", dtype, c, k)
+                             : type(c, k),
+                  type(n, k), dtype);
+  if (turned_a) text += fmt::format("  %ta = permute(%a) {{dims=[1,0]}} : {}\n", type(n, c));
+  if (turned_b) text += fmt::format("  %tb = permute(%b) {{dims=[1,0]}} : {}\n", type(c, k));
+  if (summed_b) text += fmt::format("  %tb = sum(%b) {{dim=[0]}} : {}\n", type(c, k));
+  return text +
+         fmt::format("  %0 = matmul({}, {}) : {}\n", turned_a ? "%ta" : "%a", turned_b || summed_b ? "%tb" : "%b",
+                     type(n, k)) +
+         finish(random, dtype, type(n, k), 1, false);
+}
+
+}  // namespace
+
+std::string random_anchor_of_many_channels(Random& random, const std::string& dtype) {
+  if (random.chance(15)) return product_of_many_channels(random, dtype);
+  const std::string graph = convolution_of_many_channels(random, dtype);
+  // Of 16 bits the sums of so many terms are small as long as one operand is as often negative as not.
+  if (dtype != "f32") return random.chance(30) ? with_prologue(random, graph, {"relu(%a)"}) : graph;
+  return with_computed_image(random, random.chance(30) ? with_prologue(random, graph) : graph);
 }
 
 std::string random_product_of_images(Random& random, const std::string& dtype) {
