@@ -86,7 +86,9 @@ struct Drawn {
 };
 Drawn draw(Random& random) {
   Target target = Target::parse(random.of<const char*>({std::begin(kToyTargets), std::end(kToyTargets)}));
-  const std::string text = random_anchor_of_many_channels(random, dtype_on(random, target));
+  const bool of_winograd = target.winograd == WinogradMode::always && random.chance(50);
+  const std::string text =
+      of_winograd ? random_convolution_3x3(random) : random_anchor_of_many_channels(random, dtype_on(random, target));
   return {std::move(target), ir::parse_graph(text)};
 }
 
