@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "ir/base/check.h"
 
@@ -89,7 +90,6 @@ class IndexSum {
   void add(std::int64_t constant) { sum_.constant_ = checked(static_cast<__int128>(sum_.constant_) + constant); }
   void add(const Index& index, std::int64_t factor = 1) {
     if (sum_.terms_.empty() && factor != 0) {  // canonical as it is, whatever the factor
-      sum_.terms_.reserve(index.terms().size() + 2);
       sum_.terms_ = index.terms();
       for (IndexTerm& t : sum_.terms_) t.coefficient = checked(static_cast<__int128>(t.coefficient) * factor);
       return add(checked(static_cast<__int128>(index.constant()) * factor));
@@ -303,7 +303,7 @@ std::int64_t Index::coefficient_of(int var) const {
 
 Index Index::without(const IndexAtom& atom) const {
   Index rest = *this;
-  std::erase_if(rest.terms_, [&](const IndexTerm& t) { return t.atom == atom; });
+  erase_if(rest.terms_, [&](const IndexTerm& t) { return t.atom == atom; });
   return rest;
 }
 

@@ -8,7 +8,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
+
+#include "ir/base/inline_vector.h"
 
 namespace fusejit::ir {
 
@@ -46,7 +47,8 @@ class Index {
   static Index value(int value);
   static Index of(const IndexAtom& atom);
 
-  const std::vector<IndexTerm>& terms() const { return terms_; }
+  using Terms = InlineVector<IndexTerm, 3>;  // few have more
+  const Terms& terms() const { return terms_; }
   std::int64_t constant() const { return constant_; }
   bool is_constant() const { return terms_.empty(); }
   // Variables, values, quotients and remainders of the whole expression as it is written.
@@ -78,7 +80,7 @@ class Index {
 
  private:
   friend class IndexSum;  // index.cpp
-  std::vector<IndexTerm> terms_;
+  Terms terms_;
   std::int64_t constant_ = 0;
 };
 

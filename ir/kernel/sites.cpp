@@ -29,7 +29,7 @@ std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
     }
     if (!e.choice || e.in_else) continue;
     for (const Compare& c : e.choice->compares) {
-      const std::vector<IndexTerm>& terms = c.left.terms();
+      const Index::Terms& terms = c.left.terms();
       if (terms.size() != 1 || terms[0].atom.kind != AtomKind::variable || terms[0].atom.id != variable) continue;
       const std::int64_t coefficient = terms[0].coefficient;
       if (c.kind == CompareKind::eq && c.right % coefficient == 0) return c.right / coefficient;
@@ -363,7 +363,7 @@ bool apart_in_some_order(const Site& a, const Site& b, const Memory& memory,
   for (std::size_t d = 0; d < memory.dims.size(); ++d) {
     if (memory.dims[d] != 1) order.push_back(d);
     for (const Site* site : {&a, &b}) {
-      const std::vector<IndexTerm>& terms = site->place->index[d].terms();
+      const Index::Terms& terms = site->place->index[d].terms();
       parts = parts || std::any_of(terms.begin(), terms.end(), is_part);
     }
   }

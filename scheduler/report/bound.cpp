@@ -28,18 +28,19 @@ Met met(const Window& w) {
     met.taps = met.windows > 0;
     return met;
   }
-  std::vector<bool> inputs(static_cast<std::size_t>(w.in)), windows(static_cast<std::size_t>(w.out));
+  std::vector<char> inputs(static_cast<std::size_t>(w.in)), windows(static_cast<std::size_t>(w.out));
   for (std::int64_t tap = 0; tap < w.kernel; ++tap) {
     bool used = false;
     for (std::int64_t o = 0; o < w.out; ++o) {
       const std::int64_t position = w.input(o, tap);
       if (position < 0 || position >= w.in) continue;
-      used = inputs[static_cast<std::size_t>(position)] = windows[static_cast<std::size_t>(o)] = true;
+      used = true;
+      inputs[static_cast<std::size_t>(position)] = windows[static_cast<std::size_t>(o)] = 1;
     }
     met.taps += used;
   }
-  met.inputs = std::count(inputs.begin(), inputs.end(), true);
-  met.windows = std::count(windows.begin(), windows.end(), true);
+  met.inputs = std::count(inputs.begin(), inputs.end(), 1);
+  met.windows = std::count(windows.begin(), windows.end(), 1);
   return met;
 }
 

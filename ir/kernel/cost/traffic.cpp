@@ -59,7 +59,7 @@ std::optional<std::pair<Interval, bool>> values_of(const IndexAtom& atom, const 
 
 // Nothing where a term has no bounds.
 Positions positions_of(const Index& index, const VariableRanges& ranges) {
-  std::vector<IndexTerm> terms = index.terms();
+  Index::Terms terms = index.terms();
   std::sort(terms.begin(), terms.end(),
             [](const IndexTerm& a, const IndexTerm& b) { return std::abs(a.coefficient) < std::abs(b.coefficient); });
   Positions positions{Runs::between(index.constant(), index.constant())};

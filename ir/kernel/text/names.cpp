@@ -34,7 +34,7 @@ std::string Names::variable(VarId id) const { return fmt::format("%i{}", id); }
 std::string Names::atom(const IndexAtom& a, bool alone) const {
   if (a.kind == AtomKind::variable) return variable(a.id);
   if (a.kind == AtomKind::value) return value(a.id);
-  const std::vector<IndexTerm>& terms = a.inner->terms();
+  const Index::Terms& terms = a.inner->terms();
   const bool leaf = terms.size() == 1 && a.inner->constant() == 0 && terms[0].coefficient == 1 && !terms[0].atom.inner;
   const std::string inner = leaf ? index(*a.inner) : "(" + index(*a.inner) + ")";
   const std::string text = fmt::format("{} {} {}", inner, a.kind == AtomKind::quotient ? '/' : '%', a.divisor);

@@ -6,7 +6,7 @@
 namespace fusejit::ir {
 
 std::optional<VarId> only_variable(const Index& index) {
-  const std::vector<IndexTerm>& terms = index.terms();
+  const Index::Terms& terms = index.terms();
   const bool only = terms.size() == 1 && terms[0].coefficient == 1 && index.constant() == 0 &&
                     terms[0].atom.kind == AtomKind::variable;
   return only ? std::optional<VarId>(terms[0].atom.id) : std::nullopt;

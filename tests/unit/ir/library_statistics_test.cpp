@@ -13,7 +13,8 @@ namespace {
 constexpr const char* kFast = "cuda:sm_90,cudnn=1,fastnorm=1";
 
 // Statistics of a convolution's channels, of 2·3·3 elements each.
-Graph graph_of(const std::string& ops, const std::string& results, const std::string& dtype = "f16", int groups = 1) {
+Graph summed_graph(const std::string& ops, const std::string& results, const std::string& dtype = "f16",
+                   int groups = 1) {
   return parse_graph(fmt::format(
       R"(graph @g(%x: {0}[2,8,3,3]:nhwc, %w: {0}[8,{1},1,1]) {{
   %c = conv2d(%x, %w) {{groups={2}}} : {0}[2,8,3,3]:nhwc
@@ -22,7 +23,7 @@ Graph graph_of(const std::string& ops, const std::string& results, const std::st
 }})",
       dtype, 8 / groups, groups, ops, results));
 }
-std::string after(const Graph& graph, const char* target = kFast) {
+std::string with_fast_sums(const Graph& graph, const char* target = kFast) {
   return print(statistics_for_library(graph, Target::parse(target), [](const Graph&) { return true; }));
 }
 const char* const kBoth =
@@ -38,10 +39,10 @@ TEST(LibraryStatistics, AreMadeOfTwoSums) {
   %e = maximum(%b, 0) : f32[8]
   %v = div(%e, 18) : f32[8]
 )";
-  EXPECT_EQ(after(graph_of(kBoth, "%m, %v")), print(graph_of(sums, "%m, %v")));
+  EXPECT_EQ(with_fast_sums(summed_graph(kBoth, "%m, %v")), print(summed_graph(sums, "%m, %v")));
   // The running variance has no sums of its own.
-  const std::string text =
-      after(graph_of(std::string(kBoth) + "  %u = var(%y) {dim=[0,2,3], correction=1} : f32[8]\n", "%m, %v, %u"));
+  const std::string text = with_fast_sums(
+      summed_graph(std::string(kBoth) + "  %u = var(%y) {dim=[0,2,3], correction=1} : f32[8]\n", "%m, %v, %u"));
   EXPECT_NE(text.find(", 17)"), std::string::npos) << text;
   EXPECT_EQ(text.find("var("), std::string::npos) << text;
   int sums_made = 0;
@@ -51,24 +52,25 @@ TEST(LibraryStatistics, AreMadeOfTwoSums) {
 
 TEST(LibraryStatistics, OthersStay) {
   const auto expect_same = [](const Graph& graph, const char* target) {
-    EXPECT_EQ(after(graph, target), print(graph)) << target;
+    EXPECT_EQ(with_fast_sums(graph, target), print(graph)) << target;
   };
   for (const char* target : {"cuda:sm_90,cudnn=1", "cuda:sm_90", "cuda:sm_90,fastnorm=1"})
-    expect_same(graph_of(kBoth, "%m, %v"), target);
-  expect_same(graph_of(kBoth, "%m, %v", "bf16"), kFast);    // no engine sums it deterministically
-  expect_same(graph_of(kBoth, "%m, %v", "f16", 8), kFast);  // depthwise: no call
-  expect_same(graph_of("  %m = mean(%y) {dim=[0,2]} : f32[8,3]\n", "%m"), kFast);
-  expect_same(graph_of("  %m = mean(%y) {dim=[0,2,3]} : f32[8]\n", "%m"), kFast);  // no call leaves one sum
-  const Graph graph = graph_of(kBoth, "%m, %v");
+    expect_same(summed_graph(kBoth, "%m, %v"), target);
+  expect_same(summed_graph(kBoth, "%m, %v", "bf16"), kFast);    // no engine sums it deterministically
+  expect_same(summed_graph(kBoth, "%m, %v", "f16", 8), kFast);  // depthwise: no call
+  expect_same(summed_graph("  %m = mean(%y) {dim=[0,2]} : f32[8,3]\n", "%m"), kFast);
+  expect_same(summed_graph("  %m = mean(%y) {dim=[0,2,3]} : f32[8]\n", "%m"), kFast);  // no call leaves one sum
+  const Graph graph = summed_graph(kBoth, "%m, %v");
   EXPECT_EQ(print(statistics_for_library(graph, Target::parse(kFast), [](const Graph&) { return false; })),
             print(graph));
   EXPECT_EQ(print(statistics_for_library(graph, Target::parse(kFast), {})), print(graph));
-  expect_same(graph_of("  %z = mul(%y, 2) : f32[2,8,3,3]:nhwc\n  %m = mean(%z) {dim=[0,2,3]} : f32[8]\n", "%m"), kFast);
+  expect_same(summed_graph("  %z = mul(%y, 2) : f32[2,8,3,3]:nhwc\n  %m = mean(%z) {dim=[0,2,3]} : f32[8]\n", "%m"),
+              kFast);
 }
 
 // Off by a few units of f32 times the square of mean over deviation, and never below 0.
 TEST(LibraryStatistics, VariancesAreOffByWhatTheyMayBe) {
-  const Graph exact = graph_of(kBoth, "%m, %v"),
+  const Graph exact = summed_graph(kBoth, "%m, %v"),
               fast = statistics_for_library(exact, Target::parse(kFast), [](const Graph&) { return true; });
   for (const double mean : {0.0, 1.0, 100.0}) {
     for (const double spread : {0.0, 0.25, 1.0}) {
