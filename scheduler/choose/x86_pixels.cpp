@@ -30,26 +30,11 @@ class TilesOfPixels : X86Chooser {
     const int q = innermost(), p = innermost();
     const Window columns = window_of(q), rows = window_of(p);
     const std::vector<int> channel_dims = by_window(roles_.sums, roles_.pixels, c_).others;
-    const std::int64_t channels = product(channel_dims), across = extent(vector_), width = extent(q);
+    const std::int64_t channels = product(channel_dims), image_count = product(images);
     const bool has_groups = product(roles_.groups) > 1;
-
-    // Along groups a lane without a group costs a masked access at every tap.
-    const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
-    s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
-    if (!has_groups && whole && across % (3 * s_.lanes) == 0 && has_many_registers()) s_.vectors = 3;
-    const bool only_epilogue = c_.terms() == 0 && has_many_registers();  // pixels that no window touches: longer pieces
-    if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
-      s_.vectors = tuning::kVectorsWithoutTerms;
-    const bool both_along_groups = fused_.beside_gradient && along_groups_;
-    if (both_along_groups) s_.vectors = vectors_along_groups(c_.terms());
-    const std::int64_t image_count = product(images);
-    small_ = ((fused_.stores_a || (fused_.beside_gradient && !along_groups_)) && weights_stay_in_l2()) ||
-             has_small_tasks(p, q, channel_dims, image_count);
-    const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(across, block),
-                       most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims);
-    const std::int64_t tiles = ir::ceil_divide<std::int64_t>(width, most),
-                       pixels = ir::ceil_divide<std::int64_t>(width, tiles);  // 26 are 2 x 13
-    if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
+    choose_tile(p, q, channel_dims, image_count);
+    const std::int64_t block = s_.block(), blocks = ir::ceil_divide<std::int64_t>(extent(vector_), block),
+                       pixels = pixels_of_tile(), tiles = ir::ceil_divide(extent(q), pixels);
     s_.stream = fused_.result_bytes >= target_.l3_bytes / 2;
 
     if (const std::optional<Shares> shares = shares_of_weights(images, p, q, channel_dims)) {
@@ -59,7 +44,7 @@ class TilesOfPixels : X86Chooser {
     // One row, such as a matrix, is cut along its columns, unless some taps fall outside.
     const bool matrix = extent(p) == 1 && image_count == 1 && !columns.leaves;
     Split row_blocks = matrix ? Split{}
-                       : both_along_groups
+                       : both_along_groups()
                            ? rows_of_both_gradients(p, q)
                            : split(extent(p), small_ ? ir::ceil_divide(extent(p), rows_of_small_task(p, q))
                                                      : rows_wanted(p, q, image_count, channels, blocks));
@@ -94,12 +79,33 @@ class TilesOfPixels : X86Chooser {
       s_.fetch = {{name(p)}, row_blocks.chunk};
     } else if (does_little(p, block)) {
       s_.fetch = {{name(p)}, 1};
-    } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 && pixels < width) {
+    } else if (!along_groups_ && !has_groups && extent(roles_.outputs) <= block && s_.vectors > 1 &&
+               pixels < extent(q)) {
       s_.fetch = {{name(q)}, pixels};
     }
     if (c_.terms() > 0) lay_out_weights();
     if (s_.pack_b > 0) stream_weights(image_count * extent(p) * tiles);
   }
+
+  // Its vectors and pixels, and whether its tasks are small.
+  void choose_tile(int p, int q, const std::vector<int>& channel_dims, std::int64_t images) {
+    const std::int64_t across = extent(vector_), width = extent(q);
+    const bool has_groups = product(roles_.groups) > 1;
+    // Along groups a lane without a group costs a masked access at every tap.
+    const bool whole = across % s_.lanes == 0 && across % (2 * s_.lanes) != 0;
+    s_.vectors = across > s_.lanes && !(has_groups && whole) ? 2 : 1;
+    if (!has_groups && whole && across % (3 * s_.lanes) == 0 && has_many_registers()) s_.vectors = 3;
+    const bool only_epilogue = c_.terms() == 0 && has_many_registers();  // pixels that no window touches: longer pieces
+    if (only_epilogue && across % (tuning::kVectorsWithoutTerms * s_.lanes) == 0)
+      s_.vectors = tuning::kVectorsWithoutTerms;
+    if (both_along_groups()) s_.vectors = vectors_along_groups(c_.terms());
+    small_ = ((fused_.stores_a || (fused_.beside_gradient && !along_groups_)) && weights_stay_in_l2()) ||
+             has_small_tasks(p, q, channel_dims, images);
+    const std::int64_t most = only_epilogue ? tuning::kPixelsWithoutTerms : most_pixels(q, p, channel_dims),
+                       pixels = ir::ceil_divide(width, ir::ceil_divide<std::int64_t>(width, most));  // 26 are 2 x 13
+    if (pixels > 1) s_.tile = {{{name(q)}, pixels}};
+  }
+  bool both_along_groups() const { return fused_.beside_gradient && along_groups_; }
 
   // Of single taps that move much for what they compute, or compute what they read, all that a task touches, and the
   // next one's that comes meanwhile, stays in a part of L2, where L1 waits for it and L3 is far: what is read in a
