@@ -209,7 +209,9 @@ class FusedDraft {
   int overwritable(int g, int node, const std::map<int, int>& taken) const {
     if (grouping_.homes[at(node)].root >= 0) return -1;
     const Type& type = graph_.value(node).type();
-    if (seen_over(grouping_.groups[at(g)].domain, type) != type) return -1;  // it would be read at another index
+    const Group& own = grouping_.groups[at(g)];
+    if (seen_in(own, node, type) != type) return -1;  // it would be read at another index
+    const bool turned = own.turned.contains(node);
     const bool is_result = is_result_[at(node)];
     for (const int candidate : last_read(g, node)) {
       const std::size_t v = at(candidate);
@@ -224,7 +226,9 @@ class FusedDraft {
       if (is_result_[v]) continue;
       bool elementwise = true;
       for (const auto& [group, access] : readers_[v]) {
-        if (group == g) elementwise &= is_identity(*access, grouping_.groups[at(g)].domain, type);
+        if (group == g)
+          elementwise &= turned ? !access->whole && access->index == in_memory(type, point_in(own, node, type))
+                                : is_identity(*access, own.domain, type);
       }
       if (elementwise) return candidate;
     }

@@ -84,9 +84,18 @@ namespace {
 
 using Found = std::function<void(int node, const std::vector<ir::Index>& physical)>;
 
+// The point of the domain, its dims in another order.
+LogicalIndex turned_point(const Type& domain, const std::vector<int>& turned) {
+  const LogicalIndex point = point_of(domain, domain.shape);
+  LogicalIndex in_order;
+  for (const int d : turned) in_order.push_back(point[static_cast<std::size_t>(d)]);
+  return in_order;
+}
+
 // Walks the node's expression over the domain; `found` hears of every load.
 void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& over_domain,
-                     const Found& found, const std::function<bool(const LogicalIndex&)>& follow) {
+                     const std::vector<int>& turned, const Found& found,
+                     const std::function<bool(const LogicalIndex&)>& follow) {
   const int root = expression_of(graph, node);
   ir::KernelBuilder scratch("analysis", Isa::any);  // written to, never finished
   ExpressionHooks hooks;
@@ -106,7 +115,8 @@ void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, in
       if (d < 0) return std::nullopt;
       return ir::Interval{0, domain.shape[d] - 1};
     };
-    Expression(graph, scratch, hooks).value(expression, point_of(domain, shape));
+    Expression(graph, scratch, hooks)
+        .value(expression, turned.empty() ? point_of(domain, shape) : turned_point(domain, turned));
   };
   if (!ir::op_def(graph.value(node)->op).is_contraction())
     return over(over_domain, domain_of(*graph.value(node)).shape, root);
@@ -119,7 +129,8 @@ void walk_expression(const ir::Graph& graph, const std::vector<bool>& stored, in
 
 }  // namespace
 
-std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& domain) {
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& domain,
+                                const std::vector<int>& turned) {
   // A tile reads its operands whole, many times each: none of these is an element of the domain.
   const bool whole = ir::op_def(graph.value(node)->op).is_contraction();
   std::vector<Access> accesses;
@@ -127,8 +138,58 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
     Access access{n, physical, physical_dims(graph.value(n).type()), whole};
     if (std::find(accesses.begin(), accesses.end(), access) == accesses.end()) accesses.push_back(std::move(access));
   };
-  walk_expression(graph, stored, node, domain, found, {});
+  walk_expression(graph, stored, node, domain, turned, found, {});
   return accesses;
+}
+
+const std::vector<int>& turned_in(const Group& group, int node) {
+  static const std::vector<int> same;
+  const auto found = group.turned.find(node);
+  return found == group.turned.end() ? same : found->second;
+}
+
+std::vector<int> order_of_dims(const ir::Graph& graph, const Grouping& grouping, int group, int node) {
+  const auto at = [](int i) { return static_cast<std::size_t>(i); };
+  const Group& to = grouping.groups[at(group)];
+  const Shape &shape = graph.value(node).type().shape, &domain = to.domain.shape;
+  std::vector<int> order(at(shape.rank()), -1);
+  for (const Access& access : grouping.accesses[at(node)]) {
+    if (grouping.group_of[at(access.node)] != group) continue;
+    const Type& read = graph.value(access.node).type();
+    const std::vector<int>& turned = turned_in(to, access.node);
+    if (access.whole || (turned.empty() && read.shape != domain)) return {};
+    const std::vector<int> lies = physical_order(read);
+    for (std::size_t p = 0; p < lies.size(); ++p) {
+      const int d = plain_dim(access.index[p]), of_domain = turned.empty() ? lies[p] : turned[at(lies[p])];
+      if (domain[of_domain] == 1) continue;
+      if (d < 0 || shape[d] != domain[of_domain] || (order[at(d)] >= 0 && order[at(d)] != of_domain)) return {};
+      order[at(d)] = of_domain;
+    }
+  }
+  for (int of_domain = 0; of_domain < domain.rank(); ++of_domain) {  // dims of one element in any order
+    if (domain[of_domain] != 1 && std::count(order.begin(), order.end(), of_domain) != 1) return {};
+    if (domain[of_domain] == 1) *std::find(order.begin(), order.end(), -1) = of_domain;
+  }
+  return order;
+}
+
+Type seen_in(const Group& group, int node, const Type& value) {
+  return group.turned.contains(node) ? value : seen_over(group.domain, value);
+}
+
+LogicalIndex point_in(const Group& group, int node, const Type& value) {
+  const std::vector<int>& turned = turned_in(group, node);
+  return turned.empty() ? point_of(group.domain, seen_over(group.domain, value).shape)
+                        : turned_point(group.domain, turned);
+}
+
+bool is_element(const Group& group, const Access& access, const Type& value) {
+  if (!group.turned.contains(access.node)) return is_identity(access, group.domain, value);
+  const LogicalIndex point = point_in(group, access.node, value);
+  const std::vector<int> order = physical_order(value);
+  for (std::size_t p = 0; p < order.size(); ++p)
+    if (access.whole || !(access.index[p] == point[static_cast<std::size_t>(order[p])])) return false;
+  return true;
 }
 
 bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored, int node, int most) {
@@ -138,7 +199,7 @@ bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored
     return all_short;
   };
   walk_expression(
-      graph, stored, node, domain_of(*graph.value(node)), [](int, const std::vector<ir::Index>&) {}, follow);
+      graph, stored, node, domain_of(*graph.value(node)), {}, [](int, const std::vector<ir::Index>&) {}, follow);
   return all_short;
 }
 

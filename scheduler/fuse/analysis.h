@@ -9,8 +9,20 @@
 namespace fusejit::scheduler {
 
 // What a node's expression reads when computed over `domain`, its own or one that a reshape makes of it, given what is
-// stored: one entry per distinct access.
-std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& domain);
+// stored: one entry per distinct access. `turned`: or one whose dims these are, in another order (Group::turned).
+std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>& stored, int node, const Type& domain,
+                                const std::vector<int>& turned = {});
+// By dim of a value of the domain's elements: which of the domain's it is; empty: the same, or what a reshape makes of
+// them.
+const std::vector<int>& turned_in(const Group& group, int node);
+// By dim of a value that would be computed in the group: the dim of the domain whose elements it names, as every value
+// of the group that it reads says; empty: none does, or it is not so simple.
+std::vector<int> order_of_dims(const ir::Graph& graph, const Grouping& grouping, int group, int node);
+// What the group takes such a value for, and where in that the element is that is being computed.
+Type seen_in(const Group& group, int node, const Type& value);
+std::vector<ir::Index> point_in(const Group& group, int node, const Type& value);
+// The access touches exactly that element.
+bool is_element(const Group& group, const Access& access, const Type& value);
 // False if views make an index of more than `most` atoms on the way from the node to what is stored.
 bool keeps_indices_short(const ir::Graph& graph, const std::vector<bool>& stored, int node, int most);
 // Domain that a stored node is computed over: the operand of a reduction, else its own type.

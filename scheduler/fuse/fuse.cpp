@@ -100,12 +100,15 @@ class Grower {
       const int group = candidates[i];
       const Verdict verdict = may_join(group, candidate);
       std::vector<Access> over_anchor;
-      const bool reshaped = !verdict.ok && i < producers && may_join_reshaped(group, v, over_anchor);
-      if (verdict.ok || reshaped) {
+      std::vector<int> turned;
+      const bool moved = !verdict.ok && i < producers &&
+                         (may_join_reshaped(group, v, over_anchor) || may_join_turned(group, v, turned, over_anchor));
+      if (verdict.ok || moved) {
         for (std::size_t other = i + 1; other < producers; ++other)
           refuse(candidates[other], candidate, passed_over(candidates[other], group, candidate));
-        if (reshaped) grouping_.accesses[at(v)] = std::move(over_anchor);
-        return join(group, reshaped ? JoinAs::store : verdict.as, candidate);
+        if (!turned.empty()) grouping_.groups[at(group)].turned[v] = std::move(turned);
+        if (moved) grouping_.accesses[at(v)] = std::move(over_anchor);
+        return join(group, moved ? JoinAs::store : verdict.as, candidate);
       }
       if (i < producers) refuse(group, candidate, verdict);
     }
@@ -135,19 +138,46 @@ class Grower {
                           ir::op_def(node.op).family != ir::Family::reduce && node.type.shape != domain.shape &&
                           node.type.elements() == domain.elements() && domain.elements() > 0;
     if (!reshapes) return false;
-    const auto is_plain = [](const ir::Index& index) { return index.is_constant() || plain_dim(index) >= 0; };
-    const std::vector<ir::Index> stored_at = point_of(domain, seen_over(domain, node.type).shape);
-    if (!std::all_of(stored_at.begin(), stored_at.end(), is_plain)) return false;
+    if (!are_plain(point_of(domain, seen_over(domain, node.type).shape))) return false;
     accesses = accesses_of(graph_, grouping_.stored, v, domain);
     for (const Access& access : accesses) {
       const Type& type = graph_.value(access.node).type();
       const bool own = is_identity(access, domain, type) && seen_over(domain, type).shape == domain.shape;
-      if (!own && !std::all_of(access.index.begin(), access.index.end(), is_plain)) return false;
+      if (!own && !are_plain(access.index)) return false;
     }
     const Verdict verdict = may_join(group, {v, domain, accesses});
     return verdict.ok && verdict.as == JoinAs::store;
   }
 
+  // The same behind a permutation, such as one to rows of channels and back. `turned`: the dim of the anchor's domain
+  // that each of the value's is. Only where lanes run along neighbours in memory: single elements, each on a line of
+  // its own, cost more than another pass.
+  bool may_join_turned(int group, int v, std::vector<int>& turned, std::vector<Access>& accesses) {
+    const ir::Node& node = *graph_.value(v);
+    const Group& to = grouping_.groups[at(group)];
+    const bool turns =
+        to.anchor >= 0 && !ir::op_def(node.op).is_contraction() && ir::op_def(node.op).family != ir::Family::reduce &&
+        node.type.shape.rank() == to.domain.shape.rank() && node.type.elements() == to.domain.elements() &&
+        to.domain.elements() > 1 && grouping_.homes[at(v)].root < 0 && !runs_in_library(graph_, target_, to.anchor);
+    if (!turns) return false;
+    turned = order_of_dims(graph_, grouping_, group, v);
+    if (turned.empty() || turned[at(innermost_dim(node.type))] != lane_dim(*graph_.value(to.anchor))) {
+      turned.clear();
+      return false;
+    }
+    accesses = accesses_of(graph_, grouping_.stored, v, to.domain, turned);
+    const bool plain =
+        std::all_of(accesses.begin(), accesses.end(), [](const Access& access) { return are_plain(access.index); });
+    const Verdict verdict = plain ? may_join(group, {v, to.domain, accesses}) : Verdict{};
+    const bool joins = verdict.ok && verdict.as == JoinAs::store;
+    if (!joins) turned.clear();
+    return joins;
+  }
+  // Dims of the domain as they are, no quotients and remainders.
+  static bool are_plain(const std::vector<ir::Index>& point) {
+    return std::all_of(point.begin(), point.end(),
+                       [](const ir::Index& index) { return index.is_constant() || plain_dim(index) >= 0; });
+  }
   Verdict may_join(int group, const Candidate& candidate) {
     for (const int node : {candidate.node, links_.first_node[at(group)]}) {
       if (is_alone(node)) return no_kernel(node);

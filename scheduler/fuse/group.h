@@ -1,6 +1,7 @@
 // FusionGroup: graph nodes that run together as one kernel, around an anchor, reductions or element-wise results.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "fusejit/target.h"
@@ -11,10 +12,13 @@
 namespace fusejit::scheduler {
 
 struct Group {
-  int anchor = -1;              // node whose tile the group is built around, -1: none
-  Type domain;                  // what is iterated over
-  std::vector<bool> reduced;    // dims of the domain that `reductions` reduce; empty without reductions
-  std::vector<int> stores;      // values of the domain's elements that are stored, in graph order
+  int anchor = -1;            // node whose tile the group is built around, -1: none
+  Type domain;                // what is iterated over
+  std::vector<bool> reduced;  // dims of the domain that `reductions` reduce; empty without reductions
+  std::vector<int> stores;    // values of the domain's elements that are stored, in graph order
+  // Of stores whose dims are the domain's in another order, as behind a permutation: the dim of the domain that each of
+  // theirs is.
+  std::map<int, std::vector<int>> turned;
   std::vector<int> inner;       // values of the domain's elements that only this group uses: computed, never stored
   std::vector<int> reductions;  // reduce nodes over the domain, one class
   std::vector<int> finals;      // stored values of the reduced class that need the finished reductions (R3)

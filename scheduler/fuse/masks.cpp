@@ -151,7 +151,8 @@ class MaskKeeper {
         for (const int node : *list) {
           const std::vector<Access>& old = grouping_.accesses[at(node)];
           add_outside(g, old, before);
-          std::vector<Access> now = accesses_of(graph_, grouping_.stored, node, domain_in(group, node));
+          std::vector<Access> now =
+              accesses_of(graph_, grouping_.stored, node, domain_in(group, node), turned_in(group, node));
           add_outside(g, now, after);
           const bool elsewhere = std::any_of(now.begin(), now.end(), [&](const Access& access) {
             return access.node == mask && !access.whole &&
@@ -170,12 +171,13 @@ class MaskKeeper {
     for (const Access& access : accesses)
       if (grouping_.group_of[at(access.node)] != group) nodes.insert(access.node);
   }
-  // What follows an anchor through a reshape is computed over the anchor's domain.
+  // What follows an anchor through a reshape or a permutation is computed over the anchor's domain.
   const Type& domain_in(const Group& group, int node) const {
     const bool contraction = ir::op_def(graph_.value(node)->op).is_contraction();
     const bool stored = std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
     const Type& own = domain_of(*graph_.value(node));
-    return !contraction && stored && own.shape != group.domain.shape ? group.domain : own;
+    const bool over_anchor = own.shape != group.domain.shape || group.turned.contains(node);
+    return !contraction && stored && over_anchor ? group.domain : own;
   }
 
   void keep(int mask, int home, bool as_bits, const std::vector<Access>& accesses) {

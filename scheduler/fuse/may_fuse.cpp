@@ -105,7 +105,7 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
   }
   for (const Access& access : candidate.accesses) {
     if (grouping.group_of[static_cast<std::size_t>(access.node)] != group_id) continue;
-    if (!is_identity(access, domain, graph.value(access.node).type())) {
+    if (!is_element(group, access, graph.value(access.node).type())) {
       return no(RefusalCode::not_elementwise, fmt::format("{} reads other elements of {} than the one being computed",
                                                           self, label(graph, access.node)));
     }

@@ -25,18 +25,10 @@ std::string kernel_name(const LowerContext& context, const Group& group) {
 
 namespace {
 
-// As the dims lie in memory.
-std::vector<Index> in_memory(const Type& type, const LogicalIndex& at) {
-  std::vector<Index> physical;
-  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
-  return physical;
-}
-
 // The element being computed, of what the group sees a value as.
 Access own_element(const Group& group, int node, const Type& value) {
-  const Type seen = seen_over(group.domain, value);
-  const LogicalIndex point = point_of(group.domain, seen.shape);
-  return {node, in_memory(seen, point), physical_dims(seen), false};
+  const Type seen = seen_in(group, node, value);
+  return {node, in_memory(seen, point_in(group, node, value)), physical_dims(seen), false};
 }
 
 // What lies in the memory that a value stands in: the concatenation around it, in place, or the value itself.
@@ -327,12 +319,18 @@ void GroupKernel::store_at(int node, const Type& type, const LogicalIndex& at, A
                  vectors == Vectors::whole && has_lanes_last(node, to) && bypasses_caches(to));
 }
 
+Arg GroupKernel::value(int node) {
+  const Type& type = context_.graph.value(node).type();
+  return expression_->value(
+      node, turned_in(group_, node).empty() ? point_of(group_.domain, type.shape) : point_in(group_, node, type));
+}
+
 void GroupKernel::store_all(const std::vector<int>& also, Vectors vectors) {
   for (const int node : group_.stores) value(node);
   for (const int node : also) value(node);
   for (const int node : group_.stores) {
-    const Type type = seen_over(group_.domain, context_.graph.value(node).type());
-    store_at(node, type, point_of(group_.domain, type.shape), value(node), vectors);
+    const Type& own = context_.graph.value(node).type();
+    store_at(node, seen_in(group_, node, own), point_in(group_, node, own), value(node), vectors);
   }
 }
 
@@ -390,10 +388,10 @@ void GroupKernel::prefetch(int node, const LogicalIndex& at, ir::PrefetchKind ki
 }
 
 bool GroupKernel::is_own_element(int node, const std::vector<Access>& accesses) const {
-  const Type seen = seen_over(group_.domain, context_.graph.value(node).type());
+  const Type seen = seen_in(group_, node, context_.graph.value(node).type());
   const bool has_home = context_.grouping.homes[static_cast<std::size_t>(node)].root >= 0;
   return accesses.size() == 1 && (has_home || accesses[0].dims == physical_dims(seen)) &&
-         is_identity(accesses[0], group_.domain, seen);
+         is_element(group_, accesses[0], seen);
 }
 
 int GroupKernel::elements_read() const {

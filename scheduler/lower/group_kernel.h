@@ -37,9 +37,7 @@ class GroupKernel {
   // The logical index of the point in the domain, over placeholders.
   LogicalIndex here() const { return point_of(group_.domain, group_.domain.shape); }
   // Evaluates a value of the domain's elements here in its compute type.
-  ir::Arg value(int node) {
-    return expression_->value(node, point_of(group_.domain, context_.graph.value(node).type().shape));
-  }
+  ir::Arg value(int node);
   // Evaluates the group's stores and `also` here, then stores: every load comes before the first store, because a store
   // may overwrite, in place, what another value of the group still reads at this element.
   // `vectors`: the lanes are a whole vector, the first at a multiple of lanes() along the last axis; then values that

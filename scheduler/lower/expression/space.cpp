@@ -27,6 +27,12 @@ std::vector<std::int64_t> physical_dims(const Type& type) {
   return dims;
 }
 
+std::vector<ir::Index> in_memory(const Type& type, const std::vector<ir::Index>& at) {
+  std::vector<ir::Index> physical;
+  for (const int d : physical_order(type)) physical.push_back(at[static_cast<std::size_t>(d)]);
+  return physical;
+}
+
 int plain_dim(const ir::Index& index) {
   if (index.constant() != 0 || index.terms().size() != 1) return -1;
   const ir::IndexTerm& term = index.terms()[0];

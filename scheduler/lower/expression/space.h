@@ -19,6 +19,9 @@ int innermost_dim(const Type& type);
 // Extents in physical order.
 std::vector<std::int64_t> physical_dims(const Type& type);
 
+// An index of each logical dim, as the dims lie in memory.
+std::vector<ir::Index> in_memory(const Type& type, const std::vector<ir::Index>& at);
+
 // Placeholders have ids of their own, so that loop variables of an expression (pooling windows) never meet them.
 inline constexpr int kPlaceholder = 1 << 20;
 inline ir::Index placeholder(int dim) { return ir::Index::variable(kPlaceholder + dim); }
