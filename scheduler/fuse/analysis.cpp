@@ -32,6 +32,25 @@ std::vector<bool> reduced_dims(const ir::Node& node) {
   return reduced;
 }
 
+std::optional<std::vector<bool>> reduced_over(const ir::Node& node, const Shape& domain) {
+  const Shape& shape = node.operands[0].value.type().shape;
+  const std::vector<bool> own = reduced_dims(node);
+  if (shape == domain) return own;
+  std::vector<bool> reduced(static_cast<std::size_t>(domain.rank()));
+  int d = 0;
+  for (int of_domain = 0; of_domain < domain.rank(); ++of_domain) {
+    std::int64_t extent = 1;
+    int taken = 0, summed = 0;
+    for (; d < shape.rank() && (extent < domain[of_domain] || shape[d] == 1); ++d) {
+      extent *= shape[d];
+      if (shape[d] != 1) ++taken, summed += own[static_cast<std::size_t>(d)];
+    }
+    if (extent != domain[of_domain] || (summed != 0 && summed != taken)) return std::nullopt;
+    reduced[static_cast<std::size_t>(of_domain)] = summed > 0;
+  }
+  return reduced;
+}
+
 int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int node) {
   while (!stored[static_cast<std::size_t>(node)] && ir::op_def(graph.value(node)->op).family == ir::Family::view)
     node = graph.operands(node)[0];

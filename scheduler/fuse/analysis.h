@@ -1,6 +1,7 @@
 // What the nodes of a graph are to groups: the domain they are computed over, what their expressions read.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ const Type& domain_of(const ir::Node& node);
 int expression_of(const ir::Graph& graph, int node);
 // By dim of its operand: reduced by this reduce node.
 std::vector<bool> reduced_dims(const ir::Node& node);
+// The same by dim of a domain that a reshape makes of the operand's: nothing where some dims that are one there are
+// reduced and some are kept.
+std::optional<std::vector<bool>> reduced_over(const ir::Node& node, const Shape& domain);
 // The value under the views of it that are not stored.
 int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int node);
 // A matrix product whose right-hand side has more than one matrix.

@@ -108,7 +108,8 @@ class Grower {
           refuse(candidates[other], candidate, passed_over(candidates[other], group, candidate));
         if (!turned.empty()) grouping_.groups[at(group)].turned[v] = std::move(turned);
         if (moved) grouping_.accesses[at(v)] = std::move(over_anchor);
-        return join(group, moved ? JoinAs::store : verdict.as, candidate);
+        const bool reduces = ir::op_def(node.op).family == ir::Family::reduce;
+        return join(group, !moved ? verdict.as : reduces ? JoinAs::reduction : JoinAs::store, candidate);
       }
       if (i < producers) refuse(group, candidate, verdict);
     }
@@ -133,20 +134,21 @@ class Grower {
   // than another pass over memory, and nothing proves that such stores are apart.
   bool may_join_reshaped(int group, int v, std::vector<Access>& accesses) {
     const ir::Node& node = *graph_.value(v);
-    const Type& domain = grouping_.groups[at(group)].domain;
-    const bool reshapes = grouping_.groups[at(group)].anchor >= 0 && !ir::op_def(node.op).is_contraction() &&
-                          ir::op_def(node.op).family != ir::Family::reduce && node.type.shape != domain.shape &&
-                          node.type.elements() == domain.elements() && domain.elements() > 0;
-    if (!reshapes) return false;
-    if (!are_plain(point_of(domain, seen_over(domain, node.type).shape))) return false;
+    const Type &domain = grouping_.groups[at(group)].domain, &own = domain_of(node);
+    const int anchor = grouping_.groups[at(group)].anchor;
+    const bool reduces = ir::op_def(node.op).family == ir::Family::reduce,
+               reshapes = anchor >= 0 && !ir::op_def(node.op).is_contraction() && own.shape != domain.shape &&
+                          own.elements() == domain.elements() && domain.elements() > 0;
+    if (!reshapes || (reduces && runs_in_library(graph_, target_, anchor))) return false;
+    if (!reduces && !are_plain(point_of(domain, seen_over(domain, node.type).shape))) return false;
     accesses = accesses_of(graph_, grouping_.stored, v, domain);
     for (const Access& access : accesses) {
       const Type& type = graph_.value(access.node).type();
-      const bool own = is_identity(access, domain, type) && seen_over(domain, type).shape == domain.shape;
-      if (!own && !are_plain(access.index)) return false;
+      const bool at_hand = is_identity(access, domain, type) && seen_over(domain, type).shape == domain.shape;
+      if (!at_hand && !are_plain(access.index)) return false;
     }
     const Verdict verdict = may_join(group, {v, domain, accesses});
-    return verdict.ok && verdict.as == JoinAs::store;
+    return verdict.ok && verdict.as == (reduces ? JoinAs::reduction : JoinAs::store);
   }
 
   // The same behind a permutation, such as one to rows of channels and back. `turned`: the dim of the anchor's domain
@@ -352,7 +354,7 @@ class Grower {
     if (as == JoinAs::final) group.finals.push_back(candidate.node);
     if (as == JoinAs::reduction) {
       group.reductions.push_back(candidate.node);
-      group.reduced = reduced_dims(node);
+      group.reduced = reduced_over(node, group.domain.shape).value();
       for (const int view : views_reduced_by(candidate.node)) add_reader(view, group_id);
     }
     for (const Access& access : candidate.accesses) {

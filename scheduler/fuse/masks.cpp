@@ -174,10 +174,13 @@ class MaskKeeper {
   // What follows an anchor through a reshape or a permutation is computed over the anchor's domain.
   const Type& domain_in(const Group& group, int node) const {
     const bool contraction = ir::op_def(graph_.value(node)->op).is_contraction();
-    const bool stored = std::find(group.stores.begin(), group.stores.end(), node) != group.stores.end();
+    const auto is_of = [node](const std::vector<int>& list) {
+      return std::find(list.begin(), list.end(), node) != list.end();
+    };
+    const bool of_domain = is_of(group.stores) || is_of(group.reductions);
     const Type& own = domain_of(*graph_.value(node));
     const bool over_anchor = own.shape != group.domain.shape || group.turned.contains(node);
-    return !contraction && stored && over_anchor ? group.domain : own;
+    return !contraction && of_domain && over_anchor ? group.domain : own;
   }
 
   void keep(int mask, int home, bool as_bits, const std::vector<Access>& accesses) {

@@ -111,7 +111,9 @@ Verdict may_fuse(const ir::Graph& graph, const Grouping& grouping, int group_id,
     }
   }
   if (row.family != ir::Family::reduce) return {true, JoinAs::store, {}, ""};
-  const std::vector<bool> reduced = reduced_dims(node);
+  const std::optional<std::vector<bool>> over = reduced_over(node, domain.shape);
+  if (!over) return no(RefusalCode::different_space, fmt::format("{} reduces a part of the kernel's rows", self));
+  const std::vector<bool>& reduced = *over;
   if (!group.reductions.empty() && reduced != group.reduced) {
     return no(RefusalCode::different_space, fmt::format("{} reduces other dims than the kernel does", self));
   }

@@ -40,6 +40,7 @@ class Surroundings {
       } else {
         results.back() = became;
       }
+      if (random_.chance(25)) results.push_back(summed(became));
     }
     return capture("g", parameters_, results);
   }
@@ -152,6 +153,16 @@ class Surroundings {
       }
     }
     return x;
+  }
+
+  // Over all dims but the last, as for a bias, or over some.
+  Value summed(const Value& x) {
+    Dims over;
+    const int rank = x.type().shape.rank();
+    const bool of_bias = random_.chance(60);
+    for (int d = 0; d < rank; ++d)
+      if (of_bias ? d + 1 < rank : random_.chance(50)) over.push_back(d);
+    return over.empty() ? x : build(Op::sum, {x}, {{"dim", list(over)}, {"keepdim", random_.chance(20)}});
   }
 
   Dims shuffled(std::size_t count) {

@@ -46,7 +46,7 @@ std::string random_weight_gradient_of_tiles(Random& random);
 
 enum class Around { everything, views_of_results };
 // The text of the same graph with casts and views in it: operands are read through a cast or a view of a parameter of
-// their name, results become others by up to four steps. Sums and the bias stay as they are.
+// their name, results become others by up to four steps, some of which are summed. Sums and the bias stay as they are.
 std::string with_casts_and_views(Random& random, const std::string& graph, Around what = Around::everything);
 
 // Loops, tiles and vectors drawn without much thought; dim and number of the lanes are those of `chosen`.

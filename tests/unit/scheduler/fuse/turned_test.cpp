@@ -1,4 +1,5 @@
-// What follows an anchor behind a permutation runs in its kernel, where lanes stay neighbours in memory.
+// What follows an anchor behind a permutation runs in its kernel, where lanes stay neighbours in memory, and sums over
+// rows run there behind a reshape.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -78,6 +79,26 @@ TEST(Turned, ThereAndBackIsOneKernel) {
   return %2, %4
 })";
   for (const char* target : kTurning) EXPECT_EQ(own_kernels(plan_of(text, target)), 1) << target;
+}
+
+// The gradient of a bias of a product on pixels: a sum over all dims that the product has as one.
+TEST(Turned, SumsOfABiasGoThroughAReshape) {
+  const auto graph = [](const char* dims, const char* type) {
+    return fmt::format(R"(graph @g(%x: f32[96,24], %w: f32[24,32], %z: f32[2,6,8,32]) {{
+  %0 = matmul(%x, %w) : f32[96,32]
+  %1 = reshape(%0) {{shape=[2,6,8,32]}} : f32[2,6,8,32]
+  %2 = mul(%1, %z) : f32[2,6,8,32]
+  %3 = sum(%2) {{dim=[{}]}} : {}
+  return %2, %3
+}})",
+                       dims, type);
+  };
+  for (const char* target : kTurning) {
+    EXPECT_EQ(own_kernels(plan_of(graph("0,1,2", "f32[32]"), target)), 1) << target;
+    EXPECT_EQ(own_kernels(plan_of(graph("0,1", "f32[8,32]"), target)), 2) << target << ": a part of the rows";
+    EXPECT_EQ(own_kernels(plan_of(graph("3", "f32[2,6,8]"), target)), 2) << target << ": along lanes";
+  }
+  EXPECT_EQ(own_kernels(plan_of(graph("0,1,2", "f32[32]"), "cuda:sm_90,cudnn=1")), 1) << "products are no calls";
 }
 
 // Where all extents are alike, the shape says nothing of the order.
