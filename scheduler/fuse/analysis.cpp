@@ -46,6 +46,7 @@ std::optional<std::vector<bool>> reduced_over(const ir::Node& node, const Shape&
       if (shape[d] != 1) ++taken, summed += own[static_cast<std::size_t>(d)];
     }
     if (extent != domain[of_domain] || (summed != 0 && summed != taken)) return std::nullopt;
+    if (summed == 0 && taken > 1) return std::nullopt;
     reduced[static_cast<std::size_t>(of_domain)] = summed > 0;
   }
   return reduced;

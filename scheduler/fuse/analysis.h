@@ -33,7 +33,7 @@ int expression_of(const ir::Graph& graph, int node);
 // By dim of its operand: reduced by this reduce node.
 std::vector<bool> reduced_dims(const ir::Node& node);
 // The same by dim of a domain that a reshape makes of the operand's: nothing where some dims that are one there are
-// reduced and some are kept.
+// reduced and some are kept, or where several are kept, so that the result has other dims than the domain keeps.
 std::optional<std::vector<bool>> reduced_over(const ir::Node& node, const Shape& domain);
 // The value under the views of it that are not stored.
 int under_views(const ir::Graph& graph, const std::vector<bool>& stored, int node);
