@@ -135,15 +135,9 @@ class Surroundings {
           x = build(Op::permute, {x}, {{"dims", list(shuffled(dims.size()))}});
           break;
         }
-        case 6: {  // two neighbouring dims as one
-          if (dims.size() < 2) break;
-          Dims merged = dims;
-          const auto at = static_cast<std::ptrdiff_t>(random_.from(0, static_cast<std::int64_t>(dims.size()) - 2));
-          merged[static_cast<std::size_t>(at)] *= merged[static_cast<std::size_t>(at) + 1];
-          merged.erase(merged.begin() + at + 1);
-          x = build(Op::reshape, {x}, {{"shape", list(merged)}});
+        case 6:
+          x = build(Op::reshape, {x}, {{"shape", list(random_.chance(50) ? merged(dims) : split(dims))}});
           break;
-        }
         default: {
           Dims low, high;
           for (std::size_t d = 0; d < dims.size(); ++d)
@@ -163,6 +157,23 @@ class Surroundings {
     for (int d = 0; d < rank; ++d)
       if (of_bias ? d + 1 < rank : random_.chance(50)) over.push_back(d);
     return over.empty() ? x : build(Op::sum, {x}, {{"dim", list(over)}, {"keepdim", random_.chance(20)}});
+  }
+
+  // Two neighbouring dims as one; one as two.
+  Dims merged(Dims dims) {
+    if (dims.size() < 2) return dims;
+    const auto at = static_cast<std::ptrdiff_t>(random_.from(0, static_cast<std::int64_t>(dims.size()) - 2));
+    dims[static_cast<std::size_t>(at)] *= dims[static_cast<std::size_t>(at) + 1];
+    dims.erase(dims.begin() + at + 1);
+    return dims;
+  }
+  Dims split(Dims dims) {
+    const auto at = random_.from(0, static_cast<std::int64_t>(dims.size()) - 1);
+    std::int64_t& dim = dims[static_cast<std::size_t>(at)];
+    const std::int64_t by = dim % 2 == 0 ? 2 : dim % 3 == 0 ? 3 : 1;
+    dim /= by;
+    dims.insert(dims.begin() + at + random_.from(0, 1), by);
+    return dims;
   }
 
   Dims shuffled(std::size_t count) {
