@@ -40,8 +40,8 @@ TEST(Registers, OfATileAreItsSchedules) {
       return chosen;
     };
     std::vector<int> said;
-    for (const ir::Phase& phase : make_plan(ir::parse_graph(parts), options).steps.back().kernel->phases)
-      said.push_back(phase.registers);
+    const Plan plan = make_plan(ir::parse_graph(parts), options);
+    for (const ir::Phase& phase : plan.steps.back().kernel->phases) said.push_back(phase.registers);
     return said;
   };
   const std::vector<int> chosen = phases(-1);
