@@ -163,7 +163,7 @@ std::vector<Access> accesses_of(const ir::Graph& graph, const std::vector<bool>&
 }
 
 const std::vector<int>& turned_in(const Group& group, int node) {
-  static const std::vector<int> same;
+  static const std::vector<int>& same = *new std::vector<int>;
   const auto found = group.turned.find(node);
   return found == group.turned.end() ? same : found->second;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tests/conformance/graphs.h"
+#include "tests/conformance/graphs_behind_views.h"
 
 namespace fusejit::testing {
 
@@ -83,6 +84,7 @@ inline constexpr GraphCase kGraphsOfBytes[] = {
 inline std::vector<GraphCase> every_graph_case() {
   std::vector<GraphCase> all(std::begin(kGraphCases), std::end(kGraphCases));
   all.insert(all.end(), std::begin(kGraphsOfBytes), std::end(kGraphsOfBytes));
+  all.insert(all.end(), std::begin(kGraphsBehindViews), std::end(kGraphsBehindViews));
   return all;
 }
 
