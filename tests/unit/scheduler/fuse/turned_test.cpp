@@ -97,10 +97,10 @@ TEST(Turned, SumsOfABiasGoThroughAReshape) {
     EXPECT_EQ(own_kernels(plan_of(graph("0,1,2", "f32[32]"), target)), 1) << target;
     EXPECT_EQ(own_kernels(plan_of(graph("0,1", "f32[8,32]"), target)), 2) << target << ": a part of the rows";
     EXPECT_EQ(own_kernels(plan_of(graph("3", "f32[2,6,8]"), target)), 2) << target << ": along lanes";
-    const char* unfolded = R"(graph @g(%x: f32[3,8,8], %w: f32[3,8,32]) {
-  %0 = matmul(%x, %w) : f32[3,8,32]
-  %1 = reshape(%0) {shape=[3,8,4,8]} : f32[3,8,4,8]
-  %2 = sum(%1) {dim=[1], keepdim=true} : f32[3,1,4,8]
+    const char* unfolded = R"(graph @g(%x: f32[1,8,8], %w: f32[1,8,32]) {
+  %0 = matmul(%x, %w) : f32[1,8,32]
+  %1 = reshape(%0) {shape=[1,8,4,8]} : f32[1,8,4,8]
+  %2 = sum(%1) {dim=[1], keepdim=true} : f32[1,1,4,8]
   return %2
 })";
     EXPECT_EQ(own_kernels(plan_of(unfolded, target)), 2) << target << ": the lanes' dim is two in the sum";
