@@ -162,24 +162,22 @@ class Grower {
         node.type.shape.rank() == to.domain.shape.rank() && node.type.elements() == to.domain.elements() &&
         to.domain.elements() > 1 && grouping_.homes[at(v)].root < 0 && !runs_in_library(graph_, target_, to.anchor);
     if (!turns) return false;
-    turned = order_of_dims(graph_, grouping_, group, v);
-    if (turned.empty() || turned[at(innermost_dim(node.type))] != lane_dim(*graph_.value(to.anchor))) {
-      turned.clear();
+    std::vector<int> order = order_of_dims(graph_, grouping_, group, v);
+    if (order.empty() || order[at(innermost_dim(node.type))] != lane_dim(*graph_.value(to.anchor))) return false;
+    accesses = accesses_of(graph_, grouping_.stored, v, to.domain, order);
+    if (!std::all_of(accesses.begin(), accesses.end(), [](const Access& a) { return are_plain(a.index); }))
       return false;
-    }
-    accesses = accesses_of(graph_, grouping_.stored, v, to.domain, turned);
-    const bool plain =
-        std::all_of(accesses.begin(), accesses.end(), [](const Access& access) { return are_plain(access.index); });
-    const Verdict verdict = plain ? may_join(group, {v, to.domain, accesses}) : Verdict{};
-    const bool joins = verdict.ok && verdict.as == JoinAs::store;
-    if (!joins) turned.clear();
-    return joins;
+    const Verdict verdict = may_join(group, {v, to.domain, accesses});
+    if (!verdict.ok || verdict.as != JoinAs::store) return false;
+    turned = std::move(order);
+    return true;
   }
   // Dims of the domain as they are, no quotients and remainders.
   static bool are_plain(const std::vector<ir::Index>& point) {
     return std::all_of(point.begin(), point.end(),
                        [](const ir::Index& index) { return index.is_constant() || plain_dim(index) >= 0; });
   }
+
   Verdict may_join(int group, const Candidate& candidate) {
     for (const int node : {candidate.node, links_.first_node[at(group)]}) {
       if (is_alone(node)) return no_kernel(node);
