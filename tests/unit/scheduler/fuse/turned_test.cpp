@@ -11,11 +11,11 @@ namespace fusejit::scheduler {
 namespace {
 
 // Without those that lay weights out.
-int own_kernels(const Plan& plan) {
+int kernels_but_packing(const Plan& plan) {
   return static_cast<int>(std::count_if(plan.steps.begin(), plan.steps.end(),
                                         [](const PlanStep& step) { return !step.name.ends_with("_pack"); }));
 }
-Plan plan_of(const std::string& text, const char* target, std::vector<bool> donated = {}) {
+Plan plan_of_text(const std::string& text, const char* target, std::vector<bool> donated = {}) {
   PlanOptions options;
   options.target = Target::parse(target), options.donated = std::move(donated);
   return make_plan(ir::parse_graph(text), options);
@@ -38,17 +38,17 @@ std::string scaled_residual(const char* layout) {
 
 TEST(Turned, AProductOnPixelsEndsInTheImageItIsAddedTo) {
   for (const char* target : kTurning) {
-    EXPECT_EQ(own_kernels(plan_of(scaled_residual(":nhwc"), target)), 1) << target;
-    EXPECT_EQ(own_kernels(plan_of(scaled_residual(""), target)), 2) << target << ": lanes would lie apart";
+    EXPECT_EQ(kernels_but_packing(plan_of_text(scaled_residual(":nhwc"), target)), 1) << target;
+    EXPECT_EQ(kernels_but_packing(plan_of_text(scaled_residual(""), target)), 2) << target << ": lanes would lie apart";
   }
   const std::int64_t image = 2 * 32 * 6 * 8 * 4, x = 2 * image, w = 32 * 64 * 4;
-  EXPECT_EQ(plan_of(scaled_residual(":nhwc"), "x86:avx512").ledger_bytes(), x + 3 * w + 2 * 32 * 4 + 2 * image)
+  EXPECT_EQ(plan_of_text(scaled_residual(":nhwc"), "x86:avx512").ledger_bytes(), x + 3 * w + 2 * 32 * 4 + 2 * image)
       << "weights are packed";
 }
 
 // The image is not needed any more: its memory is that of the result.
 TEST(Turned, TheImageIsOverwritten) {
-  const Plan plan = plan_of(scaled_residual(":nhwc"), "x86:avx512", {false, false, false, false, true});
+  const Plan plan = plan_of_text(scaled_residual(":nhwc"), "x86:avx512", {false, false, false, false, true});
   EXPECT_TRUE(
       std::any_of(plan.steps.begin(), plan.steps.end(), [](const PlanStep& step) { return !step.overwrites.empty(); }));
 }
@@ -61,8 +61,8 @@ TEST(Turned, AConvolutionEndsInRowsOfChannels) {
   %3 = relu(%2) : f32[2,6,6,32]
   return %3, %2
 })";
-  for (const char* target : kTurning) EXPECT_EQ(own_kernels(plan_of(text, target)), 1) << target;
-  EXPECT_GT(own_kernels(plan_of(text, "cuda:sm_90,cudnn=1")), 1) << "a call stores what it computes";
+  for (const char* target : kTurning) EXPECT_EQ(kernels_but_packing(plan_of_text(text, target)), 1) << target;
+  EXPECT_GT(kernels_but_packing(plan_of_text(text, "cuda:sm_90,cudnn=1")), 1) << "a call stores what it computes";
 }
 
 // Values of one kernel in two orders: each is read where it lies.
@@ -75,7 +75,7 @@ TEST(Turned, ThereAndBackIsOneKernel) {
   %4 = relu(%3) : f32[2,32,6,6]:nhwc
   return %2, %4
 })";
-  for (const char* target : kTurning) EXPECT_EQ(own_kernels(plan_of(text, target)), 1) << target;
+  for (const char* target : kTurning) EXPECT_EQ(kernels_but_packing(plan_of_text(text, target)), 1) << target;
 }
 
 // The gradient of a bias of a product on pixels: a sum over all dims that the product has as one.
@@ -91,18 +91,20 @@ TEST(Turned, SumsOfABiasGoThroughAReshape) {
                        dims, type);
   };
   for (const char* target : kTurning) {
-    EXPECT_EQ(own_kernels(plan_of(graph("0,1,2", "f32[32]"), target)), 1) << target;
-    EXPECT_EQ(own_kernels(plan_of(graph("0,1", "f32[8,32]"), target)), 2) << target << ": a part of the rows";
-    EXPECT_EQ(own_kernels(plan_of(graph("3", "f32[2,6,8]"), target)), 2) << target << ": along lanes";
+    EXPECT_EQ(kernels_but_packing(plan_of_text(graph("0,1,2", "f32[32]"), target)), 1) << target;
+    EXPECT_EQ(kernels_but_packing(plan_of_text(graph("0,1", "f32[8,32]"), target)), 2)
+        << target << ": a part of the rows";
+    EXPECT_EQ(kernels_but_packing(plan_of_text(graph("3", "f32[2,6,8]"), target)), 2) << target << ": along lanes";
     const char* unfolded = R"(graph @g(%x: f32[1,8,8], %w: f32[1,8,32]) {
   %0 = matmul(%x, %w) : f32[1,8,32]
   %1 = reshape(%0) {shape=[1,8,4,8]} : f32[1,8,4,8]
   %2 = sum(%1) {dim=[1], keepdim=true} : f32[1,1,4,8]
   return %2
 })";
-    EXPECT_EQ(own_kernels(plan_of(unfolded, target)), 2) << target << ": the lanes' dim is two in the sum";
+    EXPECT_EQ(kernels_but_packing(plan_of_text(unfolded, target)), 2) << target << ": the lanes' dim is two in the sum";
   }
-  EXPECT_EQ(own_kernels(plan_of(graph("0,1,2", "f32[32]"), "cuda:sm_90,cudnn=1")), 1) << "products are no calls";
+  EXPECT_EQ(kernels_but_packing(plan_of_text(graph("0,1,2", "f32[32]"), "cuda:sm_90,cudnn=1")), 1)
+      << "products are no calls";
 }
 
 // Where all extents are alike, the shape says nothing of the order.
@@ -118,8 +120,8 @@ TEST(Turned, ASquareIsReadInItsOrder) {
                        second);
   };
   for (const char* target : kTurning) {
-    EXPECT_EQ(own_kernels(plan_of(graph("%3 = relu(%2) : f32[8,8,8,8]"), target)), 1) << target;
-    EXPECT_EQ(own_kernels(plan_of(graph("%3 = sum(%2) {dim=[0,1,2]} : f32[8]"), target)), 2)
+    EXPECT_EQ(kernels_but_packing(plan_of_text(graph("%3 = relu(%2) : f32[8,8,8,8]"), target)), 1) << target;
+    EXPECT_EQ(kernels_but_packing(plan_of_text(graph("%3 = sum(%2) {dim=[0,1,2]} : f32[8]"), target)), 2)
         << target << ": sums are of the anchor's own dims";
   }
 }
