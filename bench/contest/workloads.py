@@ -148,9 +148,8 @@ class Contender:
 def own(workload, programs, threads):
     program = {"layers": "layer_contender", "patterns": "pattern_contender"}.get(workload.mode, "network_contender")
     command = (str(programs / program), *workload.arguments(threads))
-    contenders = [Contender("fusejit", command, peer=False)]
-    if workload.dtype == "f32":
-        contenders.append(Contender("fusejit, Winograd", (*command, "--winograd", "auto"), peer=False))
+    contenders = [Contender("fusejit", command, peer=False),
+                  Contender("fusejit, Winograd", (*command, "--winograd", "auto"), peer=False)]
     if workload.key == "resnet50-train-f32":  # how little memory, and what that costs
         contenders.append(Contender("fusejit, least memory", (*command, "--memory-limit", "least"), peer=False))
     return contenders

@@ -178,18 +178,25 @@ inline constexpr double kSumsAndPatchesOfL2 = 1.2;
 inline constexpr double kSumsInL2 = 0.6, kSumsInLargeL2 = 0.3, kPatchesOfL2 = 0.75;
 // Where weights that L2 does not hold pass a task's patches: blocks of outputs that meet the patches together at most;
 // which part of what a task leaves of L2 keeps weights, and from which part of it on inputs at all points leave it, all
-// of them at twice as much; bytes a cycle that come from behind L2 as they are fetched ahead, and as they are read; and
-// what half as many tasks must save. In place of 7 and 8 patches, nothing fetched: 0.75 with 128 channels at
-// 28x28, 0.73 with 256 at 14x14, 0.44 with 512 at 7x7 in a step of ResNet-50 (Sapphire Rapids). Of 256 channels four
-// blocks together take 0.9 of one, of 128 1.0.
+// of them at twice as much; bytes a cycle that come from behind L2 as they are fetched ahead, and as they are read;
+// what half as many tasks must save; and cycles for a vector of a patch's inputs and of its results. In place of 7 and
+// 8 patches, nothing fetched: 0.75 with 128 channels at 28x28, 0.73 with 256 at 14x14, 0.44 with 512 at 7x7 in a step
+// of ResNet-50 (Sapphire Rapids). Of 256 channels four blocks together take 0.9 of one, of 128 1.0.
 inline constexpr std::int64_t kWeightBlocksTogether = 4;
 inline constexpr double kPartOfRoom = 0.8, kInputsOfL2 = 0.4, kFetchedBytesPerCycle = 12, kReadBytesPerCycle = 8,
-                        kWorthOfWeightTasks = 1.06;
-// Cycles for a vector of a patch's inputs and of its results, fetched ahead (64 channels at 56x56; 16 to 16 channels at
-// 32x32 take 0.6 of the direct one's time and 8 to 64 at 56x56 0.65, Zen 5), bytes a cycle that weights come with from
-// L3 and from L2, what tiles reach of the peak, and what Winograd must save.
-inline constexpr double kWinogradInputCycles = 250, kWinogradResultCycles = 200, kWeightBytesPerCycle = 16,
-                        kWeightBytesFromL2 = 64, kPartOfPeak = 0.93, kWinogradGain = 0.9;
+                        kWorthOfWeightTasks = 1.06, kPassInputCycles = 250, kPassResultCycles = 200;
+// Products of bf16 in a matrix unit for one of f32 in a vector, two of which a core starts a cycle: 512 for 32 (AMX).
+inline constexpr double kMatrixProducts = 16;
+// What Winograd is expected to take, in cycles of a core: for a vector of a patch's inputs and of its results, fetched
+// ahead; of what a weight gradient reads, and of its taps in each part; bytes a cycle that weights come with from
+// memory and, fetched by the processor as they lie, from a cache; that a weight gradient's sums come and go with, and
+// if L2 holds them; what tiles reach of the peak; and what Winograd must save. Fitted to 23 layers of ResNet-50 and 18,
+// of VGG-16 and of 3, 8 and 16 channels, one to 128 images, in f32 and in bf16 beside dot products (Zen 5): they take
+// 0.7 to 1.4 of what it says but where results are 2 x 2, and are on its side of 0.9. So are 14 weight gradients in
+// bf16.
+inline constexpr double kWinogradInputCycles = 150, kWinogradResultCycles = 140, kWinogradGradientCycles = 200,
+                        kWinogradTapsCycles = 600, kWeightBytesFromMemory = 7, kWeightBytesFromCache = 64,
+                        kSumBytes = 16, kSumBytesFromL2 = 64, kPartOfPeak = 0.93, kWinogradGain = 0.9;
 
 // --- x86, groups without an anchor
 

@@ -25,26 +25,48 @@ class WinogradChooser {
 
   // Estimated cycles of a core, one by the other.
   bool pays() const {
-    const double inputs = vectors(extent(dims_.c)), outputs = vectors(extent(dims_.k)), points = kPoints;
-    const double products = at(extent(dims_.c)) * outputs / target_.fma_per_cycle / tuning::kPartOfPeak,
-                 elements = at(extent(dims_.c) * extent(dims_.k));
     if (dims_.of_weights && sums_bytes(extent(dims_.c) / channel_shares_) > tuning::kSumsOfL2 * target_.l2_bytes)
       return false;
-    const double direct =
-        kWinogradTaps * kWinogradTaps * products * at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
-    if (cycles_ > 0) return cycles_ < tuning::kWinogradGain * direct;
-    // The transformed weights, or their sums, come and go once for the patches that are at hand together.
-    const double moved = points * elements * 4 * (dims_.of_weights ? 2 : 1) / at(patches_at_once());
-    const double rate =
-        2 * bytes_of_weights() <= target_.l2_bytes ? tuning::kWeightBytesFromL2 : tuning::kWeightBytesPerCycle;
-    double patch = points * products + moved / rate + tuning::kWinogradInputCycles * inputs * at(shares_) +
-                   tuning::kWinogradResultCycles * outputs * at(channel_shares_);
-    double all = patch * at(extent(dims_.n) * rows() * columns());
-    if (dims_.of_weights) all += tuning::kWinogradResultCycles * at(extent(dims_.c)) * outputs * at(parts_);
-    return all < tuning::kWinogradGain * direct;
+    const double products = at(extent(dims_.c)) * vectors(extent(dims_.k)) / target_.fma_per_cycle;
+    const double direct = kWinogradTaps * kWinogradTaps * products / tuning::kPartOfPeak / direct_rate() *
+                          at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
+    const double cycles = cycles_ > 0 ? cycles_ : dims_.of_weights ? cycles_of_weights() : cycles_of_results();
+    return cycles < tuning::kWinogradGain * direct;
   }
 
  private:
+  // Products that the direct algorithm has for one of f32: pairs of bf16 in a dot product, rows of them in a matrix
+  // unit.
+  double direct_rate() const {
+    if (c_.a.dtype != DType::bf16 || c_.b.dtype != DType::bf16) return 1;
+    return target_.isa == Isa::x86_amx ? tuning::kMatrixProducts : target_.dot2_is_faster ? 2 : 1;
+  }
+
+  double products_of_patch() const {
+    return kPoints * at(extent(dims_.c)) * vectors(extent(dims_.k)) / target_.fma_per_cycle / tuning::kPartOfPeak;
+  }
+  double patches_of_all() const { return at(extent(dims_.n) * rows() * columns()); }
+  // The transformed weights come from memory, and again for the patches that are at hand together: from a cache, if one
+  // holds them.
+  double cycles_of_results() const {
+    const double again = bytes_of_weights() <= target_.l3_bytes ? tuning::kWeightBytesFromCache
+                                                                : tuning::kWeightBytesFromMemory,
+                 weights = at(bytes_of_weights());
+    return patches_of_all() *
+               (products_of_patch() + tuning::kWinogradInputCycles * vectors(extent(dims_.c)) * at(shares_) +
+                tuning::kWinogradResultCycles * vectors(extent(dims_.k))) +
+           weights / tuning::kWeightBytesFromMemory + weights * (patches_of_all() / at(patches_at_once()) - 1) / again;
+  }
+  // The sums at all points come and go once for the patches that are at hand together; each part's are taken to taps.
+  double cycles_of_weights() const {
+    const double sums = at(bytes_of_weights()), outputs = vectors(extent(dims_.k)),
+                 rate = sums_stay_in_l2() ? tuning::kSumBytesFromL2 : tuning::kSumBytes;
+    return patches_of_all() * (products_of_patch() + 2 * sums / at(patches_at_once()) / rate +
+                               tuning::kWinogradGradientCycles *
+                                   (vectors(extent(dims_.c)) * at(shares_) + outputs * at(channel_shares_))) +
+           tuning::kWinogradTapsCycles * at(extent(dims_.c)) * outputs * at(parts_);
+  }
+
   static constexpr std::int64_t kPoints = kWinogradPoints * kWinogradPoints;
   static double at(std::int64_t n) { return static_cast<double>(n); }
   double vectors(std::int64_t n) const { return at(ir::ceil_divide<std::int64_t>(n, s_.lanes)); }
@@ -176,8 +198,8 @@ class WinogradChooser {
                  read = leave * inputs * at(tasks * (b.shares + blocks() / b.together)),
                  fetched = at(bytes_of_weights()) + weights_leave_l2(b, patches) * at(tasks - 1);
     return points * all * channels * outputs / target_.fma_per_cycle / tuning::kPartOfPeak +
-           all * (tuning::kWinogradInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
-                  tuning::kWinogradResultCycles * outputs) +
+           all * (tuning::kPassInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
+                  tuning::kPassResultCycles * outputs) +
            fetched / tuning::kFetchedBytesPerCycle + read / tuning::kReadBytesPerCycle;
   }
 
@@ -217,10 +239,13 @@ class WinogradChooser {
   // A tile as high as it is wide loads eight registers for sixteen products in place of ten, but goes over the sums by
   // longer pieces: better where they stay in L2 with the patches.
   bool has_wide_tiles() const {
+    const std::int64_t outputs = extent(dims_.k) / shares_;
+    return target_.vector_registers() >= 32 && outputs % (tuning::kWideTile * s_.lanes) == 0 && sums_stay_in_l2();
+  }
+  bool sums_stay_in_l2() const {
     const std::int64_t channels = extent(dims_.c) / channel_shares_, outputs = extent(dims_.k) / shares_,
                        together = sums_bytes(channels) + kPoints * patches_at_once() * (channels + outputs) * 4;
-    return target_.vector_registers() >= 32 && outputs % (tuning::kWideTile * s_.lanes) == 0 &&
-           at(together) <= tuning::kSumsAndPatchesOfL2 * at(target_.l2_bytes);
+    return at(together) <= tuning::kSumsAndPatchesOfL2 * at(target_.l2_bytes);
   }
   // Of so many channels and a task's outputs.
   std::int64_t sums_bytes(std::int64_t channels) const {

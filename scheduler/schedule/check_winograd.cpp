@@ -19,8 +19,8 @@ class WinogradCheck {
   std::string run() {
     if (s_.winograd != kWinogradResults)
       return fmt::format("Winograd's patches are {0} x {0}, not {1}", kWinogradResults, s_.winograd);
-    if (c_.a.dtype != DType::f32 || c_.b.dtype != DType::f32)
-      return fmt::format("Winograd is for f32, not for {} and {}", fusejit::name(c_.a.dtype),
+    if (compute_type(c_.a.dtype) != DType::f32 || compute_type(c_.b.dtype) != DType::f32)
+      return fmt::format("Winograd is for f32, f16 and bf16, not for {} and {}", fusejit::name(c_.a.dtype),
                          fusejit::name(c_.b.dtype));
     if (s_.by_threads()) return "Winograd is for processors";
     if (c_.find(s_.vector) != dims_.k)

@@ -87,16 +87,19 @@ TEST(RandomNetworks, OfComposedFunctionsAgreeInEveryForm) {
   }
 }
 
-// Wherever Winograd can be used, which is in f32 networks with 3x3 convolutions.
+// Wherever Winograd can be used, which is in networks with 3x3 convolutions, but those in f64; then in bf16 alone.
 TEST(RandomNetworks, WithWinogradAgreeWithTheInterpreterInF64) {
   Seeds some = seeds();
   if (!testing::is_nightly() && std::getenv("FUSEJIT_RANDOM_NETWORKS") == nullptr) some.last = 16;
-  expect_agreement(some, [](std::uint64_t seed) {
+  const auto with_winograd = [](std::uint64_t seed) {
     CheckOptions options = options_of(seed);
     if (options.target.isa == Isa::cuda) options.target = Target::parse("x86:avx512,l2=64k");
     options.target.winograd = WinogradMode::always;
     return options;
-  });
+  };
+  expect_agreement(some, with_winograd);
+  some.last = some.first + (some.last - some.first) / 2;
+  expect_agreement(some, with_winograd, {.dtype = DType::bf16});
 }
 
 // Without a library, where convolutions compute what they read in panels that threads share.

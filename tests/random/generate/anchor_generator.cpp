@@ -117,35 +117,35 @@ std::string random_anchor(Random& random, const std::string& dtype) {
 
 namespace {
 
-std::string convolution_3x3(Random& random) {
+std::string convolution_3x3(Random& random, const std::string& dtype) {
   const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(2, 17),
                      w = random.from(2, 17), top = random.from(h < 3 ? 1 : 0, 2), left = random.from(w < 3 ? 1 : 0, 2),
                      bottom = random.from(0, 2), right = random.from(0, 2);
-  const std::string x = fmt::format("f32[{},{},{},{}]{}", n, c, h, w, layout(random)),
-                    y = fmt::format("f32[{},{},{},{}]{}", n, k, h + top + bottom - 2, w + left + right - 2,
+  const std::string x = fmt::format("{}[{},{},{},{}]{}", dtype, n, c, h, w, layout(random)),
+                    y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k, h + top + bottom - 2, w + left + right - 2,
                                     layout(random)),
-                    weight = fmt::format("f32[{},{},3,3]", k, c),
+                    weight = fmt::format("{}[{},{},3,3]", dtype, k, c),
                     attrs = fmt::format("stride=[1,1], padding=[{},{},{},{}], dilation=[1,1], groups=1", top, left,
                                         bottom, right);
   const auto graph = [&](const std::string& a, const std::string& result, std::int64_t channels) {
-    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[{}]) {{\n", a, weight, result, channels);
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[{}]) {{\n", a, weight, result, dtype, channels);
   };
   if (random.chance(40))
-    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: f32[1]) {{\n", x, y, weight) +
+    return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[1]) {{\n", x, y, weight, dtype) +
            fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[3,3], {}}} : {}\n", attrs, weight) +
-           finish(random, "f32", weight, 1, false);
+           finish(random, dtype, weight, 1, false);
   if (random.chance(50))
     return graph(x, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
-           finish(random, "f32", y, k, true);
+           finish(random, dtype, y, k, true);
   return graph(y, x, c) +
          fmt::format("  %0 = conv2d_input_grad(%a, %b) {{input_size=[{},{}], {}}} : {}\n", h, w, attrs, x) +
-         finish(random, "f32", x, c, true);
+         finish(random, dtype, x, c, true);
 }
 
 }  // namespace
 
-std::string random_convolution_3x3(Random& random) {
-  const std::string graph = convolution_3x3(random);
+std::string random_convolution_3x3(Random& random, const std::string& dtype) {
+  const std::string graph = convolution_3x3(random, dtype);
   const std::string computed = with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
   return random.chance(30) ? with_casts_and_views(random, computed, Around::views_of_results) : computed;
 }
