@@ -145,6 +145,7 @@ class TilesOfPixels : X86Chooser {
   std::optional<Shares> shares_of_weights(const std::vector<int>& images, int p, int q,
                                           const std::vector<int>& channel_dims) const {
     if (along_groups_ || product(roles_.groups) > 1 || images.size() != 1 || fused_.stores_a) return std::nullopt;
+    if (reads_with_results(p) && !waits_for_l2(target_)) return std::nullopt;
     const std::int64_t count = extent(images[0]), outputs = extent(vector_), block = s_.block(),
                        weights = weights_bytes() / (has_pairs_of_channels(channel_dims) ? 2 : 1);
     const std::int64_t tiles = count * extent(p) * ir::ceil_divide(extent(q), pixels_of_tile());
