@@ -99,6 +99,17 @@ TEST(Chosen, WeightsThatLeaveL2AreReadForSeveralImages) {
   expect(Layer{16, 128, 28, 128, 3}.forward(), kSapphireRapids, "outer k");
 }
 
+// Beside an epilogue that reads tensors they pass for every few rows, which fetch those for the next task: but where L3
+// is far.
+TEST(Chosen, WeightsThatLeaveL2PassRowsWhoseEpilogueReads) {
+  const Layer last{16, 2048, 7, 512, 1};
+  const FusedWork reads{.sums = true, .elements_read = 2};
+  expect(last.forward(), kZen5, "task k/64, n/2"), expect(last.forward(), kSapphireRapids, "task k/64, n/2");
+  expect(last.forward(), kZen5, "task n, p/2", reads), expect(last.forward(), kZen5, "fetch p 2", reads);
+  expect(last.forward(), kZen4, "task n, p/2", reads);
+  expect(last.forward(), kSapphireRapids, "task k/64, n/2", reads);
+}
+
 TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
   const ir::Contraction wide = Layer{16, 512, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
   expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");
