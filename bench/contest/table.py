@@ -127,7 +127,7 @@ def pattern_table(data, w):
             said = [number(rows[name].ms), percent(rows[name].of_peak), ratio(rows[name].ratio)]
             cells.append("; ".join(v for v in said if v))
         body.append(cells)
-    out = [f"### {w['title']}", table(["layers, channels @pixels a side", "best peer, ms"] +
+    out = [f"### {w['title']}", table(["layers, channels @ pixels a side", "best peer, ms"] +
                                       [f"{name}: ms; % of peak; ratio" for name in own], body)]
     failed = [f"{name} was not measured: {entry['problem']}" for name, entry in w["contenders"].items()
               if entry.get("problem")]
