@@ -192,7 +192,7 @@ inline constexpr double kMatrixProducts = 16;
 // memory and, fetched by the processor as they lie, from a cache; that a weight gradient's sums come and go with, and
 // if L2 holds them; what tiles reach of the peak; and what Winograd must save. Fitted to 23 layers of ResNet-50 and 18,
 // of VGG-16 and of 3, 8 and 16 channels, one to 128 images, in f32 and in bf16 beside dot products (Zen 5): they take
-// 0.7 to 1.4 of what it says but where results are 2 x 2, and are on its side of 0.9. So are 14 weight gradients in
+// 0.7 to 1.4 of what it says but where results are 2 x 2, and are on its side of 0.9. So are 19 weight gradients in
 // bf16.
 inline constexpr double kWinogradInputCycles = 150, kWinogradResultCycles = 140, kWinogradGradientCycles = 200,
                         kWinogradTapsCycles = 600, kWeightBytesFromMemory = 7, kWeightBytesFromCache = 64,

@@ -27,8 +27,7 @@ class WinogradChooser {
   bool pays() const {
     if (dims_.of_weights && sums_bytes(extent(dims_.c) / channel_shares_) > tuning::kSumsOfL2 * target_.l2_bytes)
       return false;
-    const double products = at(extent(dims_.c)) * vectors(extent(dims_.k)) / target_.fma_per_cycle;
-    const double direct = kWinogradTaps * kWinogradTaps * products / tuning::kPartOfPeak / direct_rate() *
+    const double direct = kWinogradTaps * kWinogradTaps * products_of_point() / direct_rate() *
                           at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
     const double cycles = cycles_ > 0 ? cycles_ : dims_.of_weights ? cycles_of_weights() : cycles_of_results();
     return cycles < tuning::kWinogradGain * direct;
@@ -42,9 +41,11 @@ class WinogradChooser {
     return target_.isa == Isa::x86_amx ? tuning::kMatrixProducts : target_.dot2_is_faster ? 2 : 1;
   }
 
-  double products_of_patch() const {
-    return kPoints * at(extent(dims_.c)) * vectors(extent(dims_.k)) / target_.fma_per_cycle / tuning::kPartOfPeak;
+  // All channels with all outputs.
+  double products_of_point() const {
+    return at(extent(dims_.c)) * vectors(extent(dims_.k)) / target_.fma_per_cycle / tuning::kPartOfPeak;
   }
+  double products_of_patch() const { return kPoints * products_of_point(); }
   double patches_of_all() const { return at(extent(dims_.n) * rows() * columns()); }
   // The transformed weights come from memory, and again for the patches that are at hand together: from a cache, if one
   // holds them.
@@ -191,15 +192,13 @@ class WinogradChooser {
     return std::max(at(bytes_of_weights()) - tuning::kPartOfRoom * at(room), 0.0);
   }
   double cycles_of(const Blocking& b, std::int64_t patches, std::int64_t tasks) const {
-    const double all = at(patches * tasks), points = kPoints, channels = at(extent(dims_.c)),
-                 outputs = vectors(extent(dims_.k)), inputs = at(inputs_bytes(patches));
+    const double all = at(patches * tasks), inputs = at(inputs_bytes(patches));
     // Inputs at all points are written once a share and read once for each blocks that meet them together.
     const double leave = std::clamp(inputs / (tuning::kInputsOfL2 * at(target_.l2_bytes)) - 1, 0.0, 1.0),
                  read = leave * inputs * at(tasks * (b.shares + blocks() / b.together)),
                  fetched = at(bytes_of_weights()) + weights_leave_l2(b, patches) * at(tasks - 1);
-    return points * all * channels * outputs / target_.fma_per_cycle / tuning::kPartOfPeak +
-           all * (tuning::kPassInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
-                  tuning::kPassResultCycles * outputs) +
+    return all * (products_of_patch() + tuning::kPassInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
+                  tuning::kPassResultCycles * vectors(extent(dims_.k))) +
            fetched / tuning::kFetchedBytesPerCycle + read / tuning::kReadBytesPerCycle;
   }
 
