@@ -12,7 +12,7 @@ const std::vector<Layer> kLayers = {
     {250, 1, 28, 32, 3, 1, 0},   {250, 32, 26, 64, 3, 1, 0},   {16, 64, 56, 64, 3, 1, 1},   {16, 64, 56, 256, 1, 1, 0},
     {16, 256, 56, 64, 1, 1, 0},  {16, 128, 56, 128, 3, 2, 1},  {16, 128, 28, 128, 3, 1, 1}, {16, 512, 28, 128, 1, 1, 0},
     {16, 256, 14, 256, 3, 1, 1}, {16, 256, 14, 1024, 1, 1, 0}, {16, 512, 7, 512, 3, 1, 1},  {16, 512, 7, 2048, 1, 1, 0},
-    {16, 256, 56, 512, 1, 2, 0}, {4, 3, 224, 64, 7, 2, 3},
+    {16, 256, 28, 256, 3, 2, 1}, {16, 512, 14, 512, 3, 2, 1},  {16, 256, 56, 512, 1, 2, 0}, {4, 3, 224, 64, 7, 2, 3},
 };
 
 struct Pass {
@@ -65,9 +65,7 @@ int main(int argc, char** argv) {
   Workers workers(threads);
   scheduler::PlanOptions options{machine, scheduler::Rules::all, {}};
   if (!schedule.empty())
-    options.reschedule.anchor = [&](const auto&, const auto&) {
-      return scheduler::parse_schedule(schedule);
-    };
+    options.reschedule.anchor = [&](const auto&, const auto&) { return scheduler::parse_schedule(schedule); };
   PeakInTurn peak(machine);
   fmt::print("{} thread{}, target {}\n{:<26} {:<8} {:>8} {:>18} {:>8} {:>7} {:>7} {:>8} {:>7}\n", threads,
              threads > 1 ? "s" : "", machine.str(), "layer", "pass", "cpu ms", "best .. 90 %", "GFLOP/s", "% peak",

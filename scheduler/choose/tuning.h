@@ -163,19 +163,26 @@ inline constexpr std::int64_t kManyPatches = 28, kMostPatches = 64;
 // More rows than that, in place of a last block that is as empty: 0.91 with 128 channels at 28x28, 0.81 with 512 (49
 // patches in place of 56, Zen 5).
 inline constexpr double kWasteOfPatches = 0.9;
-// Tasks at least; blocks of outputs that a task has at least where they are shared out, and those of a weight gradient.
+// Tasks at least; blocks of outputs that a task has at least where they are shared out, and those of a weight gradient
+// that has no tasks enough with more outputs, or where L1 waits for L2.
 inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWeights = 2;
+// Elsewhere; for each share of them the inputs are taken to the points again. With large tasks, eight where there are
+// up to eight processors, and the sums below, in place of 64 outputs, 16 tasks and sums of 0.6 of L2: 0.86 with 64
+// channels at 56x56, 0.96 with 128 at 28x28, 0.94 with 256 at 14x14 and with 512 at 7x7, in a step of ResNet-50 (Zen
+// 5).
+inline constexpr std::int64_t kOutputsOfWeights = 128;
 // The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the
 // direct one's time, with 2.4 the same, with 4.7 more (Zen 5).
-inline constexpr std::int64_t kSumsOfL2 = 2;
+inline constexpr std::int64_t kSumsOfL2 = 3;
 // Channels and vectors of a tile of it, where its sums and the patches at hand are so many times L2: 0.97 with 64
 // channels at 56x56 and with 256 at 14x14 (1.1 and 1.2), 0.98 with 512 at 7x7 (1.2), but 1.03 with 128 at 28x28 (1.5).
 inline constexpr std::int64_t kWideTile = 4;
 inline constexpr double kSumsAndPatchesOfL2 = 1.2;
-// So that tasks share out channels too, until their sums are this part of L2. Where L1 waits for L2, fewer, and with
-// them so many patches that both stay; and half as many tasks: 0.78 with 128 channels at 28x28, 0.8 with 256 at 14x14,
-// 0.9 with 512 at 7x7 and 64 at 56x56 (Sapphire Rapids).
-inline constexpr double kSumsInL2 = 0.6, kSumsInLargeL2 = 0.3, kPatchesOfL2 = 0.75;
+// So that tasks share out channels too, until their sums are this multiple of L2. Where several points meet one of the
+// weights, sums come and go less often: a stride of two takes 0.89 of its time with 128 channels at 56x56. Where L1
+// waits for L2, fewer, and with them so many patches that both stay; and half as many tasks: 0.78 with 128 channels at
+// 28x28, 0.8 with 256 at 14x14, 0.9 with 512 at 7x7 and 64 at 56x56 (Sapphire Rapids).
+inline constexpr double kSumsInL2 = 1.2, kSumsOfSeveralPoints = 2.4, kSumsInLargeL2 = 0.3, kPatchesOfL2 = 0.75;
 // Where weights that L2 does not hold pass a task's patches: blocks of outputs that meet the patches together at most;
 // which part of what a task leaves of L2 keeps weights, and from which part of it on inputs at all points leave it, all
 // of them at twice as much; bytes a cycle that come from behind L2 as they are fetched ahead, and as they are read;

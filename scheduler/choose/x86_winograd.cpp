@@ -1,5 +1,5 @@
-// How a convolution of 3 x 3 taps goes through Winograd's F(4x4, 3x3), with which patches a task, and whether that
-// pays.
+// How a convolution of up to 3 x 3 taps goes through Winograd's minimal filtering, with which patches a task, and
+// whether that pays.
 #include <algorithm>
 
 #include "scheduler/choose/roles.h"
@@ -17,7 +17,7 @@ class WinogradChooser {
     s_.winograd = kWinogradResults;
     s_.vector = name(dims.k), s_.lanes = target.lanes32();
     s_.vectors = extent(dims.k) > s_.lanes ? 2 : 1;
-    s_.fetch = {{name(dims.q)}, kWinogradResults};
+    s_.fetch = {{name(dims.q)}, dims.across.results()};
     dims.of_weights ? weights(fused) : results(fused);
   }
 
@@ -27,7 +27,7 @@ class WinogradChooser {
   bool pays() const {
     if (dims_.of_weights && sums_bytes(extent(dims_.c) / channel_shares_) > tuning::kSumsOfL2 * target_.l2_bytes)
       return false;
-    const double direct = kWinogradTaps * kWinogradTaps * products_of_point() / direct_rate() *
+    const double direct = at(dims_.down.taps * dims_.across.taps) * products_of_point() / direct_rate() *
                           at(extent(dims_.n) * extent(dims_.p) * extent(dims_.q));
     const double cycles = cycles_ > 0 ? cycles_ : dims_.of_weights ? cycles_of_weights() : cycles_of_results();
     return cycles < tuning::kWinogradGain * direct;
@@ -45,7 +45,9 @@ class WinogradChooser {
   double products_of_point() const {
     return at(extent(dims_.c)) * vectors(extent(dims_.k)) / target_.fma_per_cycle / tuning::kPartOfPeak;
   }
-  double products_of_patch() const { return kPoints * products_of_point(); }
+  double products_of_patch() const { return at(dims_.points()) * products_of_point(); }
+  // What a transform takes of so many points, for one of the 6 x 6 of F(4x4, 3x3).
+  static double of_all(std::int64_t points) { return at(points) / 36; }
   double patches_of_all() const { return at(extent(dims_.n) * rows() * columns()); }
   // The transformed weights come from memory, and again for the patches that are at hand together: from a cache, if one
   // holds them.
@@ -54,8 +56,9 @@ class WinogradChooser {
                                                                 : tuning::kWeightBytesFromMemory,
                  weights = at(bytes_of_weights());
     return patches_of_all() *
-               (products_of_patch() + tuning::kWinogradInputCycles * vectors(extent(dims_.c)) * at(shares_) +
-                tuning::kWinogradResultCycles * vectors(extent(dims_.k))) +
+               (products_of_patch() +
+                of_all(dims_.points()) * (tuning::kWinogradInputCycles * vectors(extent(dims_.c)) * at(shares_) +
+                                          tuning::kWinogradResultCycles * vectors(extent(dims_.k)))) +
            weights / tuning::kWeightBytesFromMemory + weights * (patches_of_all() / at(patches_at_once()) - 1) / again;
   }
   // The sums at all points come and go once for the patches that are at hand together; each part's are taken to taps.
@@ -63,21 +66,22 @@ class WinogradChooser {
     const double sums = at(bytes_of_weights()), outputs = vectors(extent(dims_.k)),
                  rate = sums_stay_in_l2() ? tuning::kSumBytesFromL2 : tuning::kSumBytes;
     return patches_of_all() * (products_of_patch() + 2 * sums / at(patches_at_once()) / rate +
-                               tuning::kWinogradGradientCycles *
+                               of_all(dims_.points()) * tuning::kWinogradGradientCycles *
                                    (vectors(extent(dims_.c)) * at(shares_) + outputs * at(channel_shares_))) +
-           tuning::kWinogradTapsCycles * at(extent(dims_.c)) * outputs * at(parts_);
+           of_all(dims_.weight_points()) * tuning::kWinogradTapsCycles * at(extent(dims_.c)) * outputs * at(parts_);
   }
 
-  static constexpr std::int64_t kPoints = kWinogradPoints * kWinogradPoints;
   static double at(std::int64_t n) { return static_cast<double>(n); }
   double vectors(std::int64_t n) const { return at(ir::ceil_divide<std::int64_t>(n, s_.lanes)); }
   const std::string& name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
   std::int64_t extent(int d) const { return d < 0 ? 1 : c_.dims[static_cast<std::size_t>(d)].extent; }
-  std::int64_t rows() const { return ir::ceil_divide(extent(dims_.p), kWinogradResults); }
-  std::int64_t columns() const { return ir::ceil_divide(extent(dims_.q), kWinogradResults); }
+  std::int64_t rows() const { return ir::ceil_divide(extent(dims_.p), dims_.down.results()); }
+  std::int64_t columns() const { return ir::ceil_divide(extent(dims_.q), dims_.across.results()); }
   std::int64_t blocks() const { return ir::ceil_divide(extent(dims_.k), s_.block()); }
   std::int64_t patches_at_once() const { return images_ * rows_ * columns(); }
-  std::int64_t bytes_of_weights() const { return kPoints * extent(dims_.c) * extent(dims_.k) * bytes(DType::f32); }
+  std::int64_t bytes_of_weights() const {
+    return dims_.weight_points() * extent(dims_.c) * extent(dims_.k) * bytes(DType::f32);
+  }
 
   // A weight gradient's sums stay in L2, however many weights there are.
   bool weights_come_from_memory() const { return !dims_.of_weights && bytes_of_weights() > target_.l3_bytes; }
@@ -85,7 +89,8 @@ class WinogradChooser {
   // As many as L2 holds at all points beside each other, but enough that what is as large as the weights, and passes by
   // once for them, is little.
   std::int64_t patches_of_l2(std::int64_t lanes_of_patch) const {
-    return std::clamp(target_.l2_bytes / (kPoints * 4 * lanes_of_patch), tuning::kManyPatches, tuning::kMostPatches);
+    return std::clamp(target_.l2_bytes / (dims_.points() * 4 * lanes_of_patch), tuning::kManyPatches,
+                      tuning::kMostPatches);
   }
   // Rows of so many patches, or whole images of `most`; no fewer than `least`, for which the weights are read once.
   void take_patches(std::int64_t wanted, std::int64_t least, std::int64_t most) {
@@ -114,7 +119,7 @@ class WinogradChooser {
     s_.stream = fused.result_bytes >= target_.l3_bytes / 2;
     waits_for_l2(target_) && 2 * bytes_of_weights() > target_.l2_bytes ? weights_pass() : patches_pass();
     if (images_ < extent(dims_.n)) s_.tasks.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
-    if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
+    if (rows_ < rows()) s_.tasks.push_back({{name(dims_.p)}, rows_ * dims_.down.results()});
     share_out_outputs(ir::ceil_divide(blocks(), shares_));
     Extent tile{{}, held(patches_at_once())};
     for (const int d : {dims_.n, dims_.p, dims_.q})
@@ -151,7 +156,7 @@ class WinogradChooser {
   // Of as many tasks as there should be, or of half as many where those take much less. Where a row of patches is too
   // long for one, no schedule is legal.
   Blocking fewest_cycles() const {
-    for (std::int64_t tasks = tasks_of_weights(); tasks > 0; tasks /= 2) {
+    for (std::int64_t tasks = large_tasks(target_); tasks > 0; tasks /= 2) {
       const std::optional<Blocking> enough = fewest_cycles(tasks), fewer = fewest_cycles(tasks / 2);
       if (!enough) continue;
       return fewer && enough->cycles > tuning::kWorthOfWeightTasks * fewer->cycles ? *fewer : *enough;
@@ -180,10 +185,11 @@ class WinogradChooser {
     return best;
   }
   std::int64_t inputs_bytes(std::int64_t patches) const {
-    return kPoints * patches * ir::ceil_divide<std::int64_t>(extent(dims_.c), s_.lanes) * s_.lanes * bytes(DType::f32);
+    return dims_.points() * patches * ir::ceil_divide<std::int64_t>(extent(dims_.c), s_.lanes) * s_.lanes *
+           bytes(DType::f32);
   }
   std::int64_t sums_of_blocks(const Blocking& b, std::int64_t patches) const {
-    return kPoints * patches * b.together * s_.block() * bytes(DType::f32);
+    return dims_.points() * patches * b.together * s_.block() * bytes(DType::f32);
   }
   // Of the weights, as many bytes as L2 has no room for beside a task's patches and their sums.
   double weights_leave_l2(const Blocking& b, std::int64_t patches) const {
@@ -197,22 +203,23 @@ class WinogradChooser {
     const double leave = std::clamp(inputs / (tuning::kInputsOfL2 * at(target_.l2_bytes)) - 1, 0.0, 1.0),
                  read = leave * inputs * at(tasks * (b.shares + blocks() / b.together)),
                  fetched = at(bytes_of_weights()) + weights_leave_l2(b, patches) * at(tasks - 1);
-    return all * (products_of_patch() + tuning::kPassInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
-                  tuning::kPassResultCycles * vectors(extent(dims_.k))) +
+    return all * (products_of_patch() +
+                  of_all(dims_.points()) * (tuning::kPassInputCycles * vectors(extent(dims_.c)) * at(b.shares) +
+                                            tuning::kPassResultCycles * vectors(extent(dims_.k)))) +
            fetched / tuning::kFetchedBytesPerCycle + read / tuning::kReadBytesPerCycle;
   }
 
   // Tasks have few outputs, so that the sums at all points stay in a cache, and then images.
   void weights(const FusedWork& fused) {
-    share_out_outputs(std::min(blocks(), tuning::kBlocksOfWeights));
+    share_out_outputs(std::min(blocks(), blocks_of_weights()));
     share_out_channels();
     const std::int64_t images = ir::ceil_divide(
-        extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(tasks_of_weights(), shares_ * channel_shares_)));
+        extent(dims_.n), std::min(extent(dims_.n), ir::ceil_divide(large_tasks(target_), shares_ * channel_shares_)));
     parts_ = ir::ceil_divide(extent(dims_.n), images);
     take_patches(patches_of_weights(), tuning::kManyPatches, images);
     if (parts_ > 1) s_.tasks.insert(s_.tasks.begin(), {{name(dims_.n)}, images == 1 ? 0 : images});
     if (images_ < images) s_.outer.push_back({{name(dims_.n)}, images_ == 1 ? 0 : images_});
-    if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * kWinogradResults});
+    if (rows_ < rows()) s_.outer.push_back({{name(dims_.p)}, rows_ * dims_.down.results()});
     const std::int64_t channels = extent(dims_.c) / channel_shares_;
     const bool wide = has_wide_tiles();
     if (wide) s_.vectors = tuning::kWideTile;
@@ -224,15 +231,18 @@ class WinogradChooser {
     }
   }
 
-  std::int64_t tasks_of_weights() const {
-    return waits_for_l2(target_) ? large_tasks(target_) : tuning::kWinogradTasks;
+  // Many outputs, for which the inputs are taken to the points once, where there are tasks enough without.
+  std::int64_t blocks_of_weights() const {
+    const std::int64_t many = tuning::kOutputsOfWeights / s_.block();
+    const bool enough = ir::ceil_divide(blocks(), many) * extent(dims_.n) >= large_tasks(target_);
+    return waits_for_l2(target_) || !enough ? tuning::kBlocksOfWeights : many;
   }
   // Where L1 waits for L2, as many as that keeps with the sums.
   std::int64_t patches_of_weights() const {
     const std::int64_t channels = extent(dims_.c) / channel_shares_, outputs = extent(dims_.k) / shares_;
     if (!waits_for_l2(target_)) return patches_of_l2(channels + outputs);
     const auto room = static_cast<std::int64_t>(tuning::kPatchesOfL2 * at(target_.l2_bytes)) - sums_bytes(channels);
-    return std::clamp<std::int64_t>(room / (kPoints * 4 * (channels + outputs)), 1, tuning::kMostPatches);
+    return std::clamp<std::int64_t>(room / (dims_.points() * 4 * (channels + outputs)), 1, tuning::kMostPatches);
   }
 
   // A tile as high as it is wide loads eight registers for sixteen products in place of ten, but goes over the sums by
@@ -243,17 +253,19 @@ class WinogradChooser {
   }
   bool sums_stay_in_l2() const {
     const std::int64_t channels = extent(dims_.c) / channel_shares_, outputs = extent(dims_.k) / shares_,
-                       together = sums_bytes(channels) + kPoints * patches_at_once() * (channels + outputs) * 4;
+                       together = sums_bytes(channels) + dims_.points() * patches_at_once() * (channels + outputs) * 4;
     return at(together) <= tuning::kSumsAndPatchesOfL2 * at(target_.l2_bytes);
   }
   // Of so many channels and a task's outputs.
   std::int64_t sums_bytes(std::int64_t channels) const {
-    return kPoints * channels * ir::ceil_divide(extent(dims_.k), shares_) * bytes(DType::f32);
+    return dims_.weight_points() * channels * ir::ceil_divide(extent(dims_.k), shares_) * bytes(DType::f32);
   }
   // Channels by halves, until their sums stay in L2; each half takes the gradients of its outputs to the points again.
   void share_out_channels() {
     std::int64_t channels = extent(dims_.c);
-    const double most = waits_for_l2(target_) ? tuning::kSumsInLargeL2 : tuning::kSumsInL2;
+    const double most = waits_for_l2(target_)                    ? tuning::kSumsInLargeL2
+                        : dims_.points() > dims_.weight_points() ? tuning::kSumsOfSeveralPoints
+                                                                 : tuning::kSumsInL2;
     while (at(sums_bytes(channels)) > most * at(target_.l2_bytes) && channels % (2 * s_.lanes) == 0) channels /= 2;
     channel_shares_ = extent(dims_.c) / channels;
     if (channel_shares_ > 1) s_.tasks.push_back({{name(dims_.c)}, channels});

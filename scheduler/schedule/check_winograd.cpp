@@ -36,18 +36,18 @@ class WinogradCheck {
   // Of what is read and what is summed up, at all points.
   std::int64_t scratch() const {
     const auto whole = [](std::int64_t n, std::int64_t of) { return ir::ceil_divide(n, of) * of; };
-    const std::int64_t patches = left(dims_.n) * ir::ceil_divide(left(dims_.p), s_.winograd) *
-                                 ir::ceil_divide(extent(dims_.q), s_.winograd),
+    const std::int64_t patches = left(dims_.n) * ir::ceil_divide(left(dims_.p), dims_.down.results()) *
+                                 ir::ceil_divide(extent(dims_.q), dims_.across.results()),
                        channels = whole(left(dims_.c), s_.lanes), outputs = whole(left(dims_.k), s_.block());
-    const std::int64_t elements = dims_.of_weights ? patches * (channels + outputs) + left(dims_.c) * outputs
-                                                   : patches * (channels + (s_.outer.empty() ? s_.block() : outputs));
-    return kWinogradPoints * kWinogradPoints * elements * bytes(DType::f32);
+    const std::int64_t read = patches * (channels + (dims_.of_weights || !s_.outer.empty() ? outputs : s_.block())),
+                       summed = dims_.of_weights ? left(dims_.c) * outputs : 0;
+    return (dims_.points() * read + dims_.weight_points() * summed) * bytes(DType::f32);
   }
 
  private:
   std::string name(int d) const { return c_.dims[static_cast<std::size_t>(d)].name; }
   std::int64_t extent(int d) const { return d < 0 ? 1 : c_.dims[static_cast<std::size_t>(d)].extent; }
-  std::int64_t least(int d) const { return d == dims_.p ? s_.winograd : d == dims_.k ? s_.block() : 1; }
+  std::int64_t least(int d) const { return d == dims_.p ? dims_.down.results() : d == dims_.k ? s_.block() : 1; }
   std::int64_t step(const ScheduledLoop& loop) const {
     return loop.step > 0 ? loop.step : least(c_.find(loop.dims[0]));
   }
@@ -81,9 +81,9 @@ class WinogradCheck {
         !s_.flush.dims.empty())
       return "a schedule of Winograd has no within, dot, inner, panel or flush: those loops are fixed";
     if (!s_.fetch.dims.empty() &&
-        (s_.fetch_b || s_.fetch.dims != std::vector{name(dims_.q)} || s_.fetch.count % s_.winograd != 0))
+        (s_.fetch_b || s_.fetch.dims != std::vector{name(dims_.q)} || s_.fetch.count % dims_.across.results() != 0))
       return fmt::format("Winograd fetches what patches read further along {}: {} {}, not {} {}", name(dims_.q),
-                         name(dims_.q), s_.winograd, fmt::join(s_.fetch.dims, "*"), s_.fetch.count);
+                         name(dims_.q), dims_.across.results(), fmt::join(s_.fetch.dims, "*"), s_.fetch.count);
     if (dims_.of_weights) {
       if (s_.fetch_packed) return "Winograd's weights pack nothing that could be fetched";
       if (s_.pack_b > 0 || s_.stream) return "Winograd's weights pack nothing, and combine what they store";
@@ -123,8 +123,8 @@ class WinogradCheck {
         if (!seen.insert(name).second)
           return fmt::format("Winograd's tasks are cut once along a dim, not again along {}", name);
         if (loop.stride > 0) return "threads share inner loops of a device, not of Winograd";
-        if (rows && loop.step % s_.winograd != 0)
-          return fmt::format("{} rows of results are no patches of {}", loop.step, s_.winograd);
+        if (rows && loop.step % dims_.down.results() != 0)
+          return fmt::format("{} rows of results are no patches of {}", loop.step, dims_.down.results());
         if (channels && (loop.step % s_.lanes != 0 || loop.step == 0 || extent(d) % loop.step != 0))
           return fmt::format("tasks of {} {} are no whole vectors that fill {}", loop.step, name, extent(d));
         if (d == dims_.k && loop.step % s_.block() != 0)
@@ -148,8 +148,10 @@ class WinogradCheck {
 std::string check_winograd(const ir::Contraction& c, const Schedule& s) {
   const std::optional<WinogradDims> dims = winograd_dims(c);
   if (!dims)
-    return fmt::format("Winograd computes windows of 3 x 3 neighbouring taps, stride 1, without groups, and not {}",
-                       str(c));
+    return fmt::format(
+        "Winograd computes windows of two or three neighbouring taps along an axis, three with a stride "
+        "of 2, without groups, and not {}",
+        str(c));
   return WinogradCheck(c, s, *dims).run();
 }
 

@@ -128,13 +128,13 @@ std::string winograd_order(const ir::Contraction& c, const Schedule& s, bool sum
     std::string text;
     for (const ScheduledLoop& loop : loops) {
       const int d = c.find(loop.dims[0]);
-      const std::int64_t step = loop.step > 0 ? loop.step : d == dims.p ? s.winograd : 1;
+      const std::int64_t step = loop.step > 0 ? loop.step : d == dims.p ? dims.down.results() : 1;
       if (d != dims.k) text += fmt::format(" {}/{}", loop.dims[0], std::min(c.dim(loop.dims[0]).extent, step));
     }
     return text;
   };
   const std::string patches = fmt::format("{}{}/{}, {}/{}", dims.n < 0 ? "" : name(dims.n) + ", ", name(dims.p),
-                                          s.winograd, name(dims.q), s.winograd);
+                                          dims.down.results(), name(dims.q), dims.across.results());
   if (dims.of_weights)
     return fmt::format("terms winograd {}{} |{} {}", s.winograd, cuts(s.tasks), cuts(s.outer), patches);
   const std::string terms = fmt::format("terms winograd {} {}", s.winograd, name(dims.c));

@@ -88,7 +88,7 @@ Drawn draw(Random& random) {
   Target target = Target::parse(random.of<const char*>({std::begin(kToyTargets), std::end(kToyTargets)}));
   const bool of_winograd = target.winograd == WinogradMode::always && random.chance(50);
   const std::string text =
-      of_winograd ? random_convolution_3x3(random) : random_anchor_of_many_channels(random, dtype_on(random, target));
+      of_winograd ? random_small_window(random) : random_anchor_of_many_channels(random, dtype_on(random, target));
   return {std::move(target), ir::parse_graph(text)};
 }
 

@@ -43,8 +43,8 @@ struct Options {
   // (mean/deviation)^2 of itself. Only where the sums are deterministic: sm_80 and sm_90.
   std::string batch_norm = "exact";
   // Winograd's F(4x4, 3x3) in place of products of 3x3 taps, f32, f16 and bf16 on the cpu: a quarter of the products,
-  // in f32, with errors of a few 1e-5 of the results' size where they are 1e-6 without. "off"; "auto": where it is
-  // expected to be faster; "always": wherever it can be used.
+  // or half of them with a stride of two, in f32, with errors of a few 1e-5 of the results' size where they are 1e-6
+  // without. "off"; "auto": where it is expected to be faster; "always": wherever it can be used.
   std::string winograd = "off";
   // "background": a new trace runs with code that was made in less than half the time and takes two to three times as
   // long, until the real code is there; its bits are the same. On CUDA devices, with cudnn "compiled", it runs as with

@@ -27,8 +27,8 @@ enum class CudnnMode : std::uint8_t {
   compiled      // also with what the engines do that it compiles at run time
 };
 
-// Where convolutions of 3x3 taps go through Winograd's F(4x4, 3x3), computed in f32 on processors: fewer products, with
-// errors of a few 1e-5 of the results' size instead of 1e-6.
+// Where convolutions of up to 3x3 taps go through Winograd's minimal filtering, computed in f32 on processors: fewer
+// products, with errors of a few 1e-5 of the results' size instead of 1e-6.
 enum class WinogradMode : std::uint8_t {
   off,
   automatic,  // where it is expected to be faster

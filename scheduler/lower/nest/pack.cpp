@@ -36,8 +36,9 @@ std::vector<std::int64_t> packed_dims(const ir::Contraction& c, const Schedule& 
   for (const int d : packed_apart(c, s)) dims.push_back(c.dims[static_cast<std::size_t>(d)].extent);
   dims.push_back(ir::ceil_divide(c.dim(s.vector).extent, s.pack_b));
   if (s.winograd > 0) {
-    dims.push_back(kWinogradPoints * kWinogradPoints);
-    dims.push_back(c.dims[static_cast<std::size_t>(winograd_dims(c)->c)].extent);
+    const WinogradDims of = *winograd_dims(c);
+    dims.push_back(of.weight_points());
+    dims.push_back(c.dims[static_cast<std::size_t>(of.c)].extent);
   } else {
     for (const ir::ContractionDim& dim : c.dims)
       if (dim.reduced) dims.push_back(ir::ceil_divide<std::int64_t>(dim.extent, dim.name == s.dot ? 2 : 1));
@@ -359,7 +360,7 @@ class Packing {
     return false;
   }
 
-  // The 3 x 3 taps of each channel and output as 6 x 6 points.
+  // The taps of each channel and output at the points of weights.
   void transformed() {
     const WinogradDims dims = *winograd_dims(c_);
     const WinogradTransform transform(builder_, has_fma(context_.target.isa), type_);
@@ -370,14 +371,16 @@ class Packing {
     const auto of_elements = [&](const Index& block, const Index& in_block, const auto& element_at) {
       at(vector_) = block * s_.pack_b + in_block;
       std::vector<std::vector<Arg>> columns;  // by s, then point
-      for (std::int64_t s = 0; s < kWinogradTaps; ++s) {
+      for (std::int64_t s = 0; s < dims.across.taps; ++s) {
         std::vector<Arg> taps;
-        for (std::int64_t r = 0; r < kWinogradTaps; ++r) taps.push_back(element_at(r, s));
-        columns.push_back(transform.weights(taps));
+        for (std::int64_t r = 0; r < dims.down.taps; ++r) taps.push_back(element_at(r, s));
+        columns.push_back(transform.weights(dims.down, taps));
       }
       if (to_ < 0) to_ = builder_.buffer(MemKind::write, type_, dims_, 64);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(kWinogradPoints); ++i) {
-        const std::vector<Arg> row = transform.weights({columns[0][i], columns[1][i], columns[2][i]});
+      for (std::size_t i = 0; i < columns[0].size(); ++i) {
+        std::vector<Arg> across;
+        for (const std::vector<Arg>& column : columns) across.push_back(column[i]);
+        const std::vector<Arg> row = transform.weights(dims.across, across);
         for (std::size_t j = 0; j < row.size(); ++j)
           builder_.store(to_, {block, Index(static_cast<std::int64_t>(i * row.size() + j)), at(channel_), in_block},
                          row[j], stream);
@@ -392,11 +395,11 @@ class Packing {
     // Squares are turned into scratch, since the points of one channel need all of its taps.
     const auto square_of = [&](const Index& block, const Index& vector, const Index& v) {
       const ir::MemId turned =
-          builder_.local(MemKind::scratch_local, type_, {s_.lanes, kWinogradTaps, kWinogradTaps, s_.lanes});
+          builder_.local(MemKind::scratch_local, type_, {s_.lanes, dims.down.taps, dims.across.taps, s_.lanes});
       unrolled(builder_, s_.lanes, [&](Index i) {
         at(channel_) = vector * s_.lanes + i;
-        unrolled(builder_, kWinogradTaps, [&](Index r) {
-          unrolled(builder_, kWinogradTaps, [&](Index s) {
+        unrolled(builder_, dims.down.taps, [&](Index r) {
+          unrolled(builder_, dims.across.taps, [&](Index s) {
             at(dims.r) = r, at(dims.s) = s;
             builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
               at(vector_) = block * s_.pack_b + v * s_.lanes + lane;

@@ -1,5 +1,6 @@
-// WinogradLoops: what both forms of Winograd share. A patch is 4 x 4 results; a task has those of some images and rows,
-// and what lies in a patch of an operand is taken to the 36 points, in lanes along another dim.
+// WinogradLoops: what both forms of Winograd share. A patch is 4 x 4 results, 4 x 1 where one axis has no taps; a task
+// has those of some images and rows, and what lies in a patch of an operand is taken to the points, in lanes along
+// another dim.
 #pragma once
 
 #include "scheduler/lower/nest/build.h"
@@ -10,7 +11,6 @@ namespace fusejit::scheduler {
 
 class WinogradLoops : public ContractionLoops {
  protected:
-  static constexpr std::int64_t kAllPoints = kWinogradPoints * kWinogradPoints;
   // What is at hand of a dim that loops share out.
   struct Share {
     ir::Index base = 0;
@@ -22,7 +22,7 @@ class WinogradLoops : public ContractionLoops {
     const ir::ContractionOperand* of;
     int value;
     std::size_t rows, columns;  // logical dims of it
-    std::int64_t elements;      // of a patch along each of them
+    bool of_results;            // as many elements of a patch as results, not what windows read for those
     int lanes;                  // dim
     ir::Index first;            // of it, and how many
     std::int64_t count;
@@ -48,6 +48,13 @@ class WinogradLoops : public ContractionLoops {
   std::int64_t patch_rows() const;
   std::int64_t patch_columns() const;
   std::int64_t patches() const { return images() * patch_rows() * patch_columns(); }
+  // Neighbouring points along each axis that meet one point of the weights.
+  struct PointsOfWeights {
+    ir::Index i, j;
+    std::int64_t rows = 1, columns = 1;
+  };
+  void over_weights(const std::function<void(const ir::Index& weights, const PointsOfWeights& of)>& body);
+  void over_points(const PointsOfWeights& of, const std::function<void(const ir::Index& point)>& body);
   // In ascending order of images, rows and columns; n, p and q are at the patch's first element.
   void over_patches(const std::function<void(const ir::Index& patch)>& body);
   // What keeps the image at hand, the row and the column within those that there are.
@@ -67,13 +74,13 @@ class WinogradLoops : public ContractionLoops {
       return {point, row * width + column};
     }
   };
-  Points declare_points(std::int64_t rows, std::int64_t width, bool zero = false);
+  Points declare_points(std::int64_t points, std::int64_t rows, std::int64_t width, bool zero = false);
 
   // A row a patch.
   void to_points(const Points& to, const Source& source);
-  // A patch's elements along one axis, then along the other, by `along`; both from `from(i, j)`, by `to` in the end.
-  using Transform = std::function<std::vector<ir::Arg>(const std::vector<ir::Arg>&)>;
-  void both_axes(std::int64_t elements, const Transform& along,
+  // So many rows and columns of `from(i, j)` by `along` the one axis, then the other; rows of what that gives by `to`.
+  using Transform = std::function<std::vector<ir::Arg>(const WinogradAxis& axis, const std::vector<ir::Arg>&)>;
+  void both_axes(std::int64_t rows, std::int64_t columns, const Transform& along,
                  const std::function<ir::Arg(const ir::Index& i, const ir::Index& j)>& from,
                  const std::function<void(const ir::Index& i, const std::vector<ir::Arg>& row)>& to);
   void declare_half();

@@ -1,6 +1,6 @@
-// WinogradWeights: the weight gradient of a convolution of 3 x 3 taps by F(3x3, 4x4) on the points of F(4x4, 3x3).
+// WinogradWeights: the weight gradient of a convolution by minimal filtering, on the points of the convolution's.
 //
-// A task has images and outputs. It takes blocks of patches of both operands to the 36 points, all channels (%v) and
+// A task has images and outputs. It takes blocks of patches of both operands to the points, all channels (%v) and
 // its outputs (%g), adds up the products over patches, point by point, channels and outputs in the registers' tile
 // (%m), and takes the sums back to taps in the end: partial results, which are combined as Nest's are.
 #pragma once
@@ -20,7 +20,8 @@ class WinogradWeights : public WinogradLoops {
   void task();
   void over_blocks_of_task(const std::function<void(const ir::Index& block)>& body);
   void multiply();
-  void multiply(const ir::Index& point, const ir::Index& block, const ir::Index& first, std::int64_t channels);
+  void multiply(const ir::Index& weights, const PointsOfWeights& of, const ir::Index& block, const ir::Index& first,
+                std::int64_t channels);
   void finish_taps();
 
   Points v_, g_, m_;  // [point, patch, channel], [point, patch, output], [point, channel, output]

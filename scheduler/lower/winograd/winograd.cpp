@@ -21,10 +21,10 @@ void Winograd::emit(const std::vector<ir::MemId>& work, std::int64_t first_part)
 
 void Winograd::task() {
   const std::int64_t channels = ir::ceil_divide<std::int64_t>(extent(dims_.c), s_.lanes) * s_.lanes;
-  v_ = declare_points(patches(), channels);
-  m_ = declare_points(patches(), blocks_together() * s_.block());
+  v_ = declare_points(dims_.points(), patches(), channels);
+  m_ = declare_points(dims_.points(), patches(), blocks_together() * s_.block());
   declare_half();
-  to_points(v_, {&c_.a, value_a_, dims_.rows, dims_.columns, kWinogradPoints, dims_.c, 0, extent(dims_.c)});
+  to_points(v_, {&c_.a, value_a_, dims_.rows, dims_.columns, false, dims_.c, 0, extent(dims_.c)});
   std::int64_t outputs = extent(dims_.k);  // of the task
   for (const ScheduledLoop& loop : s_.tasks)
     if (c_.find(loop.dims[0]) == dims_.k) outputs = std::min(step_of(loop), outputs);
@@ -58,27 +58,29 @@ std::vector<Index> Winograd::sum_at(const Index& point, const Index& patch, cons
 // The sums over channels of the blocks of outputs at hand, point by point.
 void Winograd::multiply() {
   const std::int64_t held = patches_of_tile(), whole = patches() / held;
-  builder_.loop(Index(0), Index(kAllPoints), Binding::none, [&](Index point) {
-    over_blocks_together([&] {
-      const auto tile_at = [&](const Index& tile, std::int64_t count) {
-        fetch_results(point * tiles() + tile, kAllPoints * tiles());
-        multiply(point, tile, count);
-      };
-      serial(builder_, whole, [&](Index tile) { tile_at(tile, held); });
-      if (patches() % held != 0) tile_at(Index(whole), patches() % held);
+  over_weights([&](const Index& weights, const PointsOfWeights& of) {
+    over_points(of, [&](const Index& point) {
+      over_blocks_together([&] {
+        const auto tile_at = [&](const Index& tile, std::int64_t count) {
+          fetch_results(point * tiles() + tile, dims_.points() * tiles());
+          multiply(point, weights, tile, count);
+        };
+        serial(builder_, whole, [&](Index tile) { tile_at(tile, held); });
+        if (patches() % held != 0) tile_at(Index(whole), patches() % held);
+      });
     });
   });
 }
 
 // Lines of the packed weights that are read next, the next block's at this point or the first one's at the next: a
 // share of them with each turn. Behind the last point lie those of the next block at the first.
-void Winograd::fetch_packed(const Index& point, const Index& turn, std::int64_t turns) {
+void Winograd::fetch_packed(const Index& weights, const Index& turn, std::int64_t turns) {
   if (!s_.fetch_packed) return;
   const std::int64_t of_turn = ir::ceil_divide(ir::ceil_divide(extent(dims_.c) * s_.block(), kLine), turns);
   const Index next = of_together_ + 1;
   unrolled(builder_, of_turn, [&](Index i) {
     builder_.prefetch(packed_,
-                      {first_block_ + next % blocks_together(), point + next / blocks_together(), Index(0),
+                      {first_block_ + next % blocks_together(), weights + next / blocks_together(), Index(0),
                        (turn * of_turn + i) * kLine},
                       ir::PrefetchKind::l2);
   });
@@ -102,11 +104,11 @@ void Winograd::fetch_results(const Index& turn, std::int64_t turns) {
   });
 }
 
-void Winograd::multiply(const Index& point, const Index& tile, std::int64_t patches) {
+void Winograd::multiply(const Index& point, const Index& weights, const Index& tile, std::int64_t patches) {
   builder_.loop(Index(0), Index(s_.lanes), Binding::vector, [&](Index lane) {
     lane_ = lane;
     const ir::MemId sums = builder_.local(MemKind::register_local, compute_, {patches, s_.vectors}, 0);
-    add_terms(sums, point, tile, patches);
+    add_terms(sums, point, weights, tile, patches);
     unrolled(builder_, patches, [&](Index i) {
       unrolled(builder_, s_.vectors, [&](Index j) {
         builder_.store(m_.memory, sum_at(point, tile * patches_of_tile() + i, j), builder_.load(sums, {i, j}));
@@ -115,16 +117,18 @@ void Winograd::multiply(const Index& point, const Index& tile, std::int64_t patc
   });
 }
 
-void Winograd::add_terms(ir::MemId sums, const Index& point, const Index& tile, std::int64_t patches) {
+void Winograd::add_terms(ir::MemId sums, const Index& point, const Index& weights_point, const Index& tile,
+                         std::int64_t patches) {
   const std::int64_t channels = extent(dims_.c), at_once = s_.held(contraction_dim(dims_.c).name),
                      trips = ir::ceil_divide(channels, at_once);
   const auto terms = [&](const Index& trip, std::int64_t count) {
-    fetch_packed(point, tile * trips + trip, tiles() * trips);
+    fetch_packed(weights_point, tile * trips + trip, tiles() * trips);
     unrolled(builder_, count, [&](Index o) {
       const Index c = trip * at_once + o;
       const ir::MemId weights = builder_.local(MemKind::register_local, compute_, {s_.vectors});
       unrolled(builder_, s_.vectors, [&](Index j) {
-        builder_.store(weights, {j}, builder_.load(packed_, {block_ / s_.block(), point, c, j * s_.lanes + lane_}));
+        builder_.store(weights, {j},
+                       builder_.load(packed_, {block_ / s_.block(), weights_point, c, j * s_.lanes + lane_}));
       });
       unrolled(builder_, patches, [&](Index i) {
         const Arg x = builder_.load(v_.memory, v_.at(point, tile * patches_of_tile() + i, c));
@@ -164,9 +168,10 @@ void Winograd::finish_patches() {
 void Winograd::finish_patch(const Index& patch, const Index& j) {
   const Index p = at(dims_.p), q = at(dims_.q);
   both_axes(
-      kWinogradPoints, [&](const std::vector<Arg>& sums) { return transform_.results(sums); },
+      dims_.down.points(), dims_.across.points(),
+      [&](const WinogradAxis& axis, const std::vector<Arg>& sums) { return transform_.results(axis, sums); },
       [&](const Index& i, const Index& column) {
-        return builder_.load(m_.memory, sum_at(i * kWinogradPoints + column, patch, j));
+        return builder_.load(m_.memory, sum_at(i * dims_.across.points() + column, patch, j));
       },
       [&](const Index& i, const std::vector<Arg>& results) {
         for (std::size_t c = 0; c < results.size(); ++c) {

@@ -1,7 +1,7 @@
-// Winograd: a convolution of 3 x 3 taps by F(4x4, 3x3) (scheduler/schedule/winograd.h), beside Nest the second way to
-// write a contraction's loops.
+// Winograd: a convolution by minimal filtering (scheduler/schedule/winograd.h), beside Nest the second way to write a
+// contraction's loops.
 //
-// A task takes what its patches read to the 36 points, all channels, through the prologue and with zeros for padding
+// A task takes what its patches read to the points, all channels, through the prologue and with zeros for padding
 // (%v); then, block of outputs by block, or several of them together, it sums up the products over channels, point by
 // point, patches and outputs in the registers' tile (%m), and takes the sums of each patch back to results, which meet
 // the epilogue in registers.
@@ -23,9 +23,10 @@ class Winograd : public WinogradLoops {
   std::int64_t blocks_together() const;
   void over_blocks_together(const std::function<void()>& body);
   void multiply();
-  void multiply(const ir::Index& point, const ir::Index& tile, std::int64_t patches);
-  void add_terms(ir::MemId sums, const ir::Index& point, const ir::Index& tile, std::int64_t patches);
-  void fetch_packed(const ir::Index& point, const ir::Index& turn, std::int64_t turns);
+  void multiply(const ir::Index& point, const ir::Index& weights, const ir::Index& tile, std::int64_t patches);
+  void add_terms(ir::MemId sums, const ir::Index& point, const ir::Index& weights_point, const ir::Index& tile,
+                 std::int64_t patches);
+  void fetch_packed(const ir::Index& weights, const ir::Index& turn, std::int64_t turns);
   void fetch_results(const ir::Index& turn, std::int64_t turns);
   void finish_patches();
   void finish_patch(const ir::Index& patch, const ir::Index& j);

@@ -117,22 +117,26 @@ std::string random_anchor(Random& random, const std::string& dtype) {
 
 namespace {
 
-std::string convolution_3x3(Random& random, const std::string& dtype) {
+std::string small_window(Random& random, const std::string& dtype) {
   const std::int64_t n = random.from(1, 4), c = random.from(1, 40), k = random.from(1, 70), h = random.from(2, 17),
                      w = random.from(2, 17), top = random.from(h < 3 ? 1 : 0, 2), left = random.from(w < 3 ? 1 : 0, 2),
-                     bottom = random.from(0, 2), right = random.from(0, 2);
+                     bottom = random.from(0, 2), right = random.from(0, 2),
+                     taps = random.of<std::int64_t>({3, 3, 2, 1}),
+                     across = taps == 1 ? random.from(2, 3) : random.of<std::int64_t>({taps, taps, 3, 2, 1}),
+                     down_by = taps == 3 && random.chance(35) ? 2 : 1, by = across == 3 && random.chance(35) ? 2 : 1;
   const std::string x = fmt::format("{}[{},{},{},{}]{}", dtype, n, c, h, w, layout(random)),
-                    y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k, h + top + bottom - 2, w + left + right - 2,
-                                    layout(random)),
-                    weight = fmt::format("{}[{},{},3,3]", dtype, k, c),
-                    attrs = fmt::format("stride=[1,1], padding=[{},{},{},{}], dilation=[1,1], groups=1", top, left,
-                                        bottom, right);
+                    y = fmt::format("{}[{},{},{},{}]{}", dtype, n, k, (h + top + bottom - taps) / down_by + 1,
+                                    (w + left + right - across) / by + 1, layout(random)),
+                    weight = fmt::format("{}[{},{},{},{}]", dtype, k, c, taps, across),
+                    attrs = fmt::format("stride=[{},{}], padding=[{},{},{},{}], dilation=[1,1], groups=1", down_by, by,
+                                        top, left, bottom, right);
   const auto graph = [&](const std::string& a, const std::string& result, std::int64_t channels) {
     return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[{}]) {{\n", a, weight, result, dtype, channels);
   };
   if (random.chance(40))
     return fmt::format("graph @g(%a: {}, %b: {}, %side: {}, %bias: {}[1]) {{\n", x, y, weight, dtype) +
-           fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[3,3], {}}} : {}\n", attrs, weight) +
+           fmt::format("  %0 = conv2d_weight_grad(%a, %b) {{kernel_size=[{},{}], {}}} : {}\n", taps, across, attrs,
+                       weight) +
            finish(random, dtype, weight, 1, false);
   if (random.chance(50))
     return graph(x, y, k) + fmt::format("  %0 = conv2d(%a, %b) {{{}}} : {}\n", attrs, y) +
@@ -144,8 +148,8 @@ std::string convolution_3x3(Random& random, const std::string& dtype) {
 
 }  // namespace
 
-std::string random_convolution_3x3(Random& random, const std::string& dtype) {
-  const std::string graph = convolution_3x3(random, dtype);
+std::string random_small_window(Random& random, const std::string& dtype) {
+  const std::string graph = small_window(random, dtype);
   const std::string computed = with_computed_image(random, random.chance(40) ? with_prologue(random, graph) : graph);
   return random.chance(30) ? with_casts_and_views(random, computed, Around::views_of_results) : computed;
 }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "scheduler/schedule/winograd.h"
 
 namespace fusejit::testing {
 
@@ -11,6 +14,9 @@ using scheduler::Schedule;
 using scheduler::ScheduledLoop;
 
 Schedule random_winograd(Random& random, const Contraction& c, const Schedule& chosen) {
+  const std::optional<scheduler::WinogradDims> dims_of = scheduler::winograd_dims(c);
+  if (!dims_of) return chosen;
+  const std::int64_t down = dims_of->down.results(), across = dims_of->across.results();
   Schedule s;
   s.winograd = 4;
   s.vector = chosen.vector, s.lanes = random.chance(80) ? chosen.lanes : 4;
@@ -20,7 +26,7 @@ Schedule random_winograd(Random& random, const Contraction& c, const Schedule& c
     s.tile = {{{"c"}, random.from(1, 14)}};
     s.combine = {random.of<std::string>({"c", "k"})};
     if (random.chance(50)) s.outer.push_back({{"n"}, random.from(0, 2)});
-    if (random.chance(50)) s.outer.push_back({{"p"}, random.from(0, 2) * 4});
+    if (random.chance(50)) s.outer.push_back({{"p"}, random.from(0, 2) * down});
     random.shuffle(s.outer);
   } else {
     s.pack_b = s.block();
@@ -29,12 +35,13 @@ Schedule random_winograd(Random& random, const Contraction& c, const Schedule& c
     s.stream = random.chance(20);
     if (random.chance(50)) s.outer = {{{"k"}, random.from(0, 3) * s.block()}};
   }
-  if (random.chance(60)) s.fetch_packed = !of_weights && random.chance(50), s.fetch = {{"q"}, random.from(1, 3) * 4};
+  if (random.chance(60))
+    s.fetch_packed = !of_weights && random.chance(50), s.fetch = {{"q"}, random.from(1, 3) * across};
   std::vector<std::string> dims{"n", "p", "k"};
   random.shuffle(dims);
   for (const std::string& dim : dims) {
     if (!random.chance(60) || (of_weights && dim == "p")) continue;
-    const std::int64_t of_patches = dim == "p" ? 4 : dim == "k" ? s.block() : 1;
+    const std::int64_t of_patches = dim == "p" ? down : dim == "k" ? s.block() : 1;
     s.tasks.push_back({{dim}, random.from(0, 3) * of_patches});
   }
   return s;

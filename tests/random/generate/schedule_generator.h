@@ -35,8 +35,8 @@ class Random {
 // The text of a graph %a, %b, %side, %bias -> anchor and epilogue, in `dtype`; some compute their first operand, weight
 // gradients either or both; half of them have casts and views around the anchor.
 std::string random_anchor(Random& random, const std::string& dtype = "f32");
-// The same: a convolution of 3 x 3 taps and stride 1, or a gradient of it, by itself or with what may follow it.
-std::string random_convolution_3x3(Random& random, const std::string& dtype = "f32");
+// The same: a convolution that minimal filtering computes, or a gradient of it, by itself or with what may follow it.
+std::string random_small_window(Random& random, const std::string& dtype = "f32");
 // The same: a convolution, a gradient of it or a product with as many channels as networks have, and few pixels.
 std::string random_anchor_of_many_channels(Random& random, const std::string& dtype);
 // The same: a weight gradient of 1 x 1 taps and stride 1, whose operands may be exchanged.

@@ -279,10 +279,19 @@ TEST(Chosen, ProductsOfWhatTheStepComputesCopyItInTheirTasks) {
 TEST(Chosen, WinogradTakesMoreImagesWhereNoCacheHoldsItsWeights) {
   expect(Layer{16, 512, 7, 512, 3}.forward(), kZen5Winograd, "task n/8, k/128");
   expect(Layer{16, 256, 14, 256, 3}.forward(), kZen5Winograd, "task n");
-  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "tile c 4");
-  expect(Layer{16, 256, 14, 256, 3}.weight_grad(), kZen5Winograd, "vector k 16 x 4");
-  expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5Winograd, "tile c 8");  // leave L2 with 49 patches
-  expect(Layer{16, 128, 28, 128, 3}.weight_grad(), kZen5Winograd, "vector k 16 x 2");
+}
+
+// Sums that come and go in L2; fewer shares of outputs and channels take the operands to the points less often, and
+// fewer parts the sums to taps: eight tasks. Where several points meet one of the weights, sums come and go less.
+TEST(Chosen, WinogradsWeightsHaveManyOutputsATask) {
+  const auto chosen = [](const Layer& layer, const std::string& line) {
+    expect(layer.weight_grad(), kZen5Winograd, line);
+  };
+  chosen({16, 64, 56, 64, 3}, "task n/2"), chosen({16, 64, 56, 64, 3}, "vector k 16 x 4");
+  chosen({16, 128, 28, 128, 3}, "task n/4, c/64"), chosen({16, 128, 28, 128, 3}, "tile c 8");  // these leave L2
+  chosen({16, 256, 14, 256, 3}, "task k/128, c/64"), chosen({16, 256, 14, 256, 3}, "vector k 16 x 2");
+  chosen({16, 128, 56, 128, 3, 2}, "task n/2"), chosen({16, 128, 56, 128, 3, 2}, "outer n");
+  chosen({2, 256, 28, 256, 3}, "task k/64, c/128");  // of few images tasks are shares
 }
 
 // Weights that L2 does not hold come from an L3 that is far once for many patches, fetched ahead.
@@ -334,9 +343,9 @@ TEST(Chosen, WinogradTakesThePatchesOfATile) {
   expect(Layer{16, 64, 56, 64, 3}.forward(), kZen5Winograd, "task n, p/4");    // 14 a row
   expect(Layer{16, 128, 28, 128, 3}.forward(), kZen5Winograd, "task n, p/4");  // 7: two rows would be 8 of 7
   expect(Layer{1, 128, 28, 128, 3}.forward(), kZen5Winograd, "task p/4");
-  expect(Layer{16, 160, 20, 160, 3}.forward(), kZen5Winograd, "task n");       // 5 x 5 at once, not 3 rows of 5
-  expect(Layer{16, 512, 28, 512, 3}.forward(), kZen5Winograd, "task n");       // weights of 36 MiB
-  expect(Layer{16, 64, 56, 64, 3}.weight_grad(), kZen5Winograd, "outer p/8");  // 7 blocks of two rows, not 4 of 4
+  expect(Layer{16, 160, 20, 160, 3}.forward(), kZen5Winograd, "task n");          // 5 x 5 at once, not 3 rows of 5
+  expect(Layer{16, 512, 28, 512, 3}.forward(), kZen5Winograd, "task n");          // weights of 36 MiB
+  expect(Layer{16, 64, 56, 64, 3}.weight_grad(), kZen5Winograd, "outer n, p/8");  // 7 blocks of two rows, not 4 of 4
 }
 
 // Rows longer than L1 has room for are cut, whoever reads them; of one image, rows and then columns are parts of the

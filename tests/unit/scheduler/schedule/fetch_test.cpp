@@ -240,11 +240,11 @@ TEST(Fetch, WinogradFetchesFromOneImageIntoTheNext) {
       "graph @c(%x: f32[32,64,8,8]:nhwc, %g: f32[32,64,8,8]:nhwc) {\n"
       "  %0 = conv2d_weight_grad(%x, %g) {kernel_size=[3,3], padding=[1,1,1,1]} : f32[64,64,3,3]\n  return %0\n}",
       kWinograd);
-  ASSERT_NE(found.schedule.find("task n/2 combine c*r*s fetch q 4"), std::string::npos) << found.schedule;
+  ASSERT_NE(found.schedule.find("task n/4 combine c*r*s fetch q 4"), std::string::npos) << found.schedule;
   // Images of 2 x 2 patches: behind patch %i3 of row %i2 of image %i1. Gradients have no padding, and four rows.
-  for (const char* line : {"prefetch %p0[%i0*2 + %i1 + (%i2*2 + %i3 + 1) / 4, ((%i2 + (%i3 + 1) / 2) % 2)*4 - 1, %i6 + "
+  for (const char* line : {"prefetch %p0[%i0*4 + %i1 + (%i2*2 + %i3 + 1) / 4, ((%i2 + (%i3 + 1) / 2) % 2)*4 - 1, %i6 + "
                            "((%i3 + 1) % 2)*4 - 1, %i4*16] l1",
-                           "prefetch %p1[%i0*2 + %i8 + (%i9*2 + %i10 + 1) / 4, ((%i9 + (%i10 + 1) / 2) % 2)*4 + 3, "
+                           "prefetch %p1[%i0*4 + %i8 + (%i9*2 + %i10 + 1) / 4, ((%i9 + (%i10 + 1) / 2) % 2)*4 + 3, "
                            "%i13 + ((%i10 + 1) % 2)*4, %i11*16] l1"})
     EXPECT_NE(found.kernel.find(line), std::string::npos) << found.kernel;
 }
