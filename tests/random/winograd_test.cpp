@@ -40,13 +40,17 @@ double largest_sum(const Graph& graph, const std::vector<Buffer>& arguments, int
   return most;
 }
 
+std::int64_t summed_elements(const ir::Node& result) {
+  return result.op == ir::Op::sum ? result.operands[0].value.type().elements() / result.type.elements() : 1;
+}
+
 // Errors of an element are below 2^-18 of max |a| times the output's sum of |b|; of a sum of elements as often.
 std::string beyond_bound(const Graph& graph, const std::vector<Buffer>& got, const std::vector<Buffer>& want,
                          double of_element) {
   for (std::size_t r = 0; r < want.size(); ++r) {
     const ir::Node& node = *graph.results()[r];
     const Type& type = node.type;
-    const std::int64_t summed = node.op == ir::Op::sum ? node.operands[0].value.type().elements() / type.elements() : 1;
+    const std::int64_t summed = summed_elements(node);
     const double bound = of_element * static_cast<double>(summed);
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       const double is = ir::load_element(got[r].data(), type.dtype, i).as_double(),
@@ -128,10 +132,12 @@ std::string beyond_rounding(const Graph& graph, const std::vector<Buffer>& got, 
   for (std::size_t r = 0; r < want.size(); ++r) {
     const Type& type = graph.results()[r]->type;
     const int digits = type.dtype == DType::bf16 ? 8 : 11;
+    const auto summed = static_cast<double>(summed_elements(*graph.results()[r]));
+    const double of_zero = std::max(std::ldexp(1, -10), std::ldexp(summed, -20));
     for (std::int64_t i = 0; i < type.elements(); ++i) {
       const double is = ir::load_element(got[r].data(), type.dtype, i).as_double(),
                    should = ir::load_element(want[r].data(), type.dtype, i).as_double(), size = std::abs(should),
-                   bound = size < std::ldexp(1, digits - 1) ? std::ldexp(1, -10) : std::ldexp(size, 1 - digits);
+                   bound = size < std::ldexp(1, digits - 1) ? of_zero : std::ldexp(size, 1 - digits);
       if (is != should && !(std::abs(is - should) <= bound))  // where both are beyond the dtype's range
         return fmt::format("element {} of {} of result {} is {}, not {}", i, type.elements(), r, is, should);
     }
