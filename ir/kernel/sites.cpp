@@ -18,8 +18,11 @@ std::int64_t extent_of(const std::optional<Interval>& range) {
 
 bool is_parallel(Binding b) { return b != Binding::none && b != Binding::unroll && b != Binding::tile; }
 
-std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
-  std::int64_t low = -kUnknown, high = kUnknown;  // both included
+namespace {
+
+// What constant bounds of a variable's loop and conditions around the place leave of it, both included.
+Interval left_of(VarId variable, const Path& path) {
+  std::int64_t low = -kUnknown, high = kUnknown;
   for (const Enclosing& e : path) {
     if (e.loop && e.loop->variable == variable) {
       for (const Index& bound : e.loop->low)
@@ -32,13 +35,21 @@ std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
       const Index::Terms& terms = c.left.terms();
       if (terms.size() != 1 || terms[0].atom.kind != AtomKind::variable || terms[0].atom.id != variable) continue;
       const std::int64_t coefficient = terms[0].coefficient;
-      if (c.kind == CompareKind::eq && c.right % coefficient == 0) return c.right / coefficient;
+      if (c.kind == CompareKind::eq && c.right % coefficient == 0)
+        return {c.right / coefficient, c.right / coefficient};
       if (coefficient != 1) continue;
       if (c.kind == CompareKind::lt) high = std::min(high, c.right - 1);
       if (c.kind == CompareKind::ge) low = std::max(low, c.right);
     }
   }
-  return low == high ? std::optional(low) : std::nullopt;
+  return {low, high};
+}
+
+}  // namespace
+
+std::optional<std::int64_t> fixed_value(VarId variable, const Path& path) {
+  const Interval left = left_of(variable, path);
+  return left.low == left.high ? std::optional(left.low) : std::nullopt;
 }
 
 bool repeats(const ForStmt& loop, const Site& site) {
@@ -135,7 +146,12 @@ Site make_site(const Stmt& stmt, const Memory& memory, const Path& path, std::si
       if (known != extents.end()) {
         dim.terms.push_back({t.coefficient, t.atom, 0, known->second});
       } else {
-        const std::optional<Interval> range = Index::of(t.atom).interval(site.ranges);
+        std::optional<Interval> range = Index::of(t.atom).interval(site.ranges);
+        if (range && variable) {
+          const Interval left = left_of(t.atom.id, path);
+          range = Interval{std::max(range->low, left.low), std::min(range->high, left.high)};
+          if (range->low > range->high) range = Interval{range->low, range->low};  // nothing comes there
+        }
         dim.terms.push_back({t.coefficient, t.atom, range ? range->low : 0, extent_of(range)});
       }
     }

@@ -132,6 +132,12 @@ class Neighbours {
     if (!s.panel_a.empty()) add(std::move(s));
   }
 
+  void finishes() {
+    Schedule s = of_;
+    s.finish_late = !s.finish_late;
+    add(std::move(s));
+  }
+
   void stores() {
     Schedule s = of_;
     s.stream = !s.stream;
@@ -209,7 +215,7 @@ std::vector<Schedule> neighbours(const ir::Contraction& contraction, const Sched
   all.panels();
   all.unrolled();
   all.orders();
-  if (!cuda) all.stores();
+  if (!cuda) all.stores(), all.finishes();
   return all.take();
 }
 

@@ -277,10 +277,12 @@ class WinogradChooser {
     if (shares_ > 1) s_.tasks.push_back({{name(dims_.k)}, of_task * s_.block()});
   }
 
-  // As many tiles as it takes, all of one size if it can be.
+  // As many tiles as it takes, all of one size if it can be. One element less for taps along one axis, of which LLVM
+  // otherwise spills a sum.
   std::int64_t held(std::int64_t count, std::int64_t wanted = tuning::kMostPixels) const {
+    const std::int64_t one_axis = dims_.down.taps == 1 || dims_.across.taps == 1 ? 1 : 0;
     const std::int64_t most =
-        std::min<std::int64_t>((target_.vector_registers() - 2 - s_.vectors) / s_.vectors, wanted);
+        std::min<std::int64_t>((target_.vector_registers() - 2 - s_.vectors) / s_.vectors - one_axis, wanted);
     return ir::ceil_divide(count, ir::ceil_divide(count, most));
   }
 

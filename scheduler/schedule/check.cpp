@@ -76,7 +76,7 @@ class Check {
     }
     for (const auto step : {&Check::names, &Check::vector, &Check::registers, &Check::pairs, &Check::panels,
                             &Check::stores, &Check::cover, &Check::order, &Check::partial_results, &Check::sums,
-                            &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::fetches}) {
+                            &Check::parts, &Check::epilogue_sums, &Check::idle_lanes, &Check::late, &Check::fetches}) {
       if (std::string broken = (this->*step)(); !broken.empty()) return broken;
     }
     return s_.matrix > 0 ? check_matrix(c_, s_, target_) : "";
@@ -392,6 +392,29 @@ class Check {
       }
     }
     return "";
+  }
+
+  // A tile's results are shared out to the turns of one loop over terms, all of which it has; the tile before it has
+  // the same.
+  std::string late() {
+    if (!s_.finish_late) return "";
+    if (s_.by_threads() || s_.matrix > 0 || !s_.combine.empty() || !s_.flush.dims.empty())
+      return "tiles are finished late on processors, where nothing is combined or flushed";
+    if (s_.tile.size() != 1 || s_.tile[0].dims.size() != 1 || s_.tile[0].count < 2)
+      return "tiles that are finished late are of one dim";
+    std::vector<std::string> loops;
+    for (const ScheduledLoop& loop : s_.inner)
+      if (loop.dims.size() > 1 || dim(loop.dims[0]).extent > s_.held(loop.dims[0])) loops.push_back(loop.dims[0]);
+    const auto terms = std::find_if(loops.begin(), loops.end(), [&](const std::string& d) { return dim(d).reduced; });
+    if (terms == loops.begin() || terms == loops.end() || *(terms - 1) != s_.tile[0].dims[0] ||
+        std::any_of(terms, loops.end(), [&](const std::string& other) { return other != *terms; }) ||
+        s_.combinations(*terms) != nullptr)
+      return fmt::format("tiles that are finished late are those of a loop over {} around one over terms",
+                         s_.tile[0].dims[0]);
+    for (std::size_t i = 0; i < c_.a.index.size(); ++i)
+      if (c_.a.may_leave(static_cast<int>(i), c_.dims))
+        return "tiles that are finished late read nothing beyond their operand";
+    return dim(s_.vector).extent % s_.block() == 0 ? "" : "tiles that are finished late have no idle lanes";
   }
 
   // Tiles of results are fetched ahead along a parallel dim, operands of partial results along a sum.

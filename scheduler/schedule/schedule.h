@@ -18,6 +18,7 @@
 //                              "panel a p tiles": what a tile reads of each pixel side by side, tile after tile
 //     pack b 32                the second operand is laid out beforehand, as it is read, 32 k a block
 //     combine c*r*s            partial results are added up in memory, lanes along combinations of c, r and s
+//     finish late              a tile waits in scratch, and is finished among the products of the next one of its loop
 //     flush c 32               after every 32 terms of c the f32 sums are added to f64 ones
 //     fetch p 1                prefetch what will be touched one p further; "fetch k 32": the weights of the next k;
 //                              "fetch b p 4": what the next panel of b, four p further, is copied from; "fetch q 4, b",
@@ -98,6 +99,7 @@ struct Schedule {
   std::string panel_maxima;  // rows, while which pass the first maxima of windows over them are kept in scratch
   std::int64_t pack_b = 0;   // elements of the vector's dim in a block; 0: the operand is read as it is
   std::vector<std::string> combine;  // empty: results are finished in registers
+  bool finish_late = false;          // among the products of the next tile
   Extent flush;                      // no dims: sums stay in their type
   Extent fetch;                      // no dims: no prefetch; else the distance
   bool fetch_b = false;              // of the next panel of the second operand alone

@@ -84,6 +84,7 @@ class Reader {
     }
     if (tokens_.accept("pack")) tokens_.expect("b"), s.pack_b = positive();
     if (tokens_.accept("combine")) s.combine = dims();
+    if (tokens_.accept("finish")) tokens_.expect("late"), s.finish_late = true;
     if (tokens_.accept("flush")) s.flush = extent();
     if (tokens_.accept("fetch")) {
       s.fetch.dims = dims();
@@ -175,6 +176,7 @@ std::vector<std::string> lines_of(const Schedule& s) {
   line("panel", panels);
   if (s.pack_b > 0) line("pack", fmt::format("b {}", s.pack_b));
   line("combine", fmt::format("{}", fmt::join(s.combine, "*")));
+  if (s.finish_late) line("finish", "late");
   if (!s.flush.dims.empty()) line("flush", str(s.flush));
   if (!s.fetch.dims.empty()) line("fetch", (s.fetch_b ? "b " : "") + str(s.fetch) + (s.fetch_packed ? ", b" : ""));
   if (s.stream) line("store", "stream");

@@ -153,6 +153,7 @@ void Nest::emit(const std::vector<ir::MemId>& work, std::int64_t first_part) {
 void Nest::walk(std::size_t stage) {
   if (stage > 0 && stage == fetch_stage_) fetch_run();
   if (stage > 0 && stage == ahead_.stage) fetch_ahead();
+  if (late_.is_before && stage == late_.stage) finish_part_of_tile();
   for (const Panel* panel : {&panel_a_, &panel_b_})
     if (panel->fetched_at == stage && stage > 0) fetch_next(*panel);
   if (stage == stages_.size()) return products();
@@ -415,7 +416,10 @@ void Nest::over_held(const Loop& loop, std::size_t next) {
     } else {
       std::vector<Index> high{Index(whole)};
       if (of_dim.limited) high.push_back(Index(extent / step) - of_dim.base / step);
-      emit_loop({Index(0)}, high, binding_of(loop), body);
+      if (whole > 1 && finishes_late(loop, next))
+        over_late_tiles(loop, next, whole);
+      else
+        emit_loop({Index(0)}, high, binding_of(loop), body);
     }
   }
   if (rest == 0) return;
@@ -448,6 +452,7 @@ void Nest::lanes(std::size_t next) {
         });
     leave_all_sums([&](const Index&) { return joined; });
   };
+  if (s_.finish_late) late_.kept = builder_.local(ir::MemKind::scratch_local, compute_, {s_.tile[0].count, s_.block()});
   const auto lanes = [&] { s_.lanes == 1 ? body(0) : builder_.loop(Index(0), Index(s_.lanes), Binding::vector, body); };
   deferred_.empty() ? lanes() : builder_.when(deferred_, lanes);
 }

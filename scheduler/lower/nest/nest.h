@@ -174,6 +174,12 @@ class Nest : public ContractionLoops {
   bool may_be_first() const;
   std::vector<ir::Compare> is_first() const;
   void epilogue();
+  // late.cpp: a tile that is finished among the products of the next one
+  bool finishes_late(const Loop& loop, std::size_t next) const;
+  void over_late_tiles(const Loop& loop, std::size_t next, std::int64_t whole);
+  void keep_tile();
+  void finish_elements(const ir::Index& first, std::int64_t count);
+  void finish_part_of_tile();
   bool is_tap(int d) const;
   void fetch_result();
   bool fetches_runs() const;
@@ -258,6 +264,16 @@ class Nest : public ContractionLoops {
     std::int64_t elements = 0;         // of a turn
   };
   Ahead ahead_;
+  // The tile before the one at hand, which waits in scratch: [element, vector and lane].
+  struct Late {
+    ir::MemId kept = -1;
+    int dim = -1;
+    Range tile;
+    ir::Index position;
+    bool is_before = false;  // while the next one is multiplied
+    std::size_t stage = 0;   // before which a turn of the loop over terms finishes its part
+  };
+  Late late_;
   bool carried_ = false;     // partial results are added to more than once
   bool state_open_ = false;  // inside of the lanes
   bool tile_open_ = false;

@@ -56,6 +56,7 @@ void Nest::tile(std::size_t next) {
     });
   }
   add_terms(next);
+  if (late_.is_before) return keep_tile();
   if (s_.combine.empty()) return epilogue();
   each_accumulator([&](const std::vector<Index>& element, const Index& j) {
     real_elements([&] { builder_.store(partials_, own_partial_place(j), builder_.load(acc_, element)); });
@@ -307,7 +308,9 @@ void Nest::plan_fetch_of_runs() {
   for (std::size_t i = 0; i < stages_.size() && turns * kMostLinesOfTurn < lines && c_.terms() > 0; ++i) {
     const int of = stages_[i].loop.dim;
     if (stages_[i].kind != Kind::loop || !dim(of).reduced || is_together(of)) continue;
-    if (std::find(fetch_turns_.begin(), fetch_turns_.end(), of) != fetch_turns_.end()) continue;
+    const bool in_blocks = std::any_of(stages_.begin() + static_cast<std::ptrdiff_t>(i) + 1, stages_.end(),
+                                       [&](const Stage& inner) { return inner.loop.dim == of; });
+    if (in_blocks || std::find(fetch_turns_.begin(), fetch_turns_.end(), of) != fetch_turns_.end()) continue;
     turns *= ir::ceil_divide(dim(of).extent, stages_[i].loop.step);
     fetch_turns_.push_back(of);
     fetch_stage_ = i + 1;
