@@ -55,9 +55,9 @@ class DomainCheck {
   // Those that say something about operands of an anchor.
   std::string lines() {
     const std::pair<const char*, bool> others[] = {
-        {"algorithm", s_.winograd > 0},   {"tile", !s_.tile.empty()},         {"dot", !s_.dot.empty()},
-        {"panel a", !s_.panel_a.empty()}, {"panel b", !s_.panel_b.empty()},   {"pack", s_.pack_b > 0},
-        {"combine", !s_.combine.empty()}, {"unroll within", s_.unroll_within}};
+        {"algorithm", s_.winograd > 0},   {"tile", !s_.tile.empty()},          {"dot", !s_.dot.empty()},
+        {"panel a", !s_.panel_a.empty()}, {"panel b", !s_.panel_b.empty()},    {"pack", s_.pack_b > 0},
+        {"combine", !s_.combine.empty()}, {"unroll within", s_.unroll_within}, {"finish", s_.finish_late}};
     for (const auto& [line, is_there] : others)
       if (is_there) return fmt::format("'{}' is for the operands of an anchor, and there is none", line);
     return "";

@@ -78,8 +78,8 @@ class WinogradCheck {
 
   std::string lines() {
     if (s_.unroll_within || !s_.dot.empty() || !s_.inner.empty() || !s_.panel_a.empty() || !s_.panel_b.empty() ||
-        !s_.flush.dims.empty())
-      return "a schedule of Winograd has no within, dot, inner, panel or flush: those loops are fixed";
+        !s_.flush.dims.empty() || s_.finish_late)
+      return "a schedule of Winograd has no within, dot, inner, panel, flush or finish: those loops are fixed";
     if (!s_.fetch.dims.empty() &&
         (s_.fetch_b || s_.fetch.dims != std::vector{name(dims_.q)} || s_.fetch.count % dims_.across.results() != 0))
       return fmt::format("Winograd fetches what patches read further along {}: {} {}, not {} {}", name(dims_.q),

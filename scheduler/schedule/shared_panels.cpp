@@ -40,8 +40,9 @@ class SharedCheck {
   std::string lines() {
     if (!s_.dot.empty() || s_.matrix > 0) return "threads add up single terms";
     if (!s_.outer.empty()) return "panels that threads share have no outer loops";
-    if (!s_.flush.dims.empty() || !s_.fetch.dims.empty() || s_.stream || s_.unroll_within || s_.tiles_a)
-      return "panels that threads share have neither 'flush', 'fetch', 'store stream', 'within' nor 'tiles'";
+    if (!s_.flush.dims.empty() || !s_.fetch.dims.empty() || s_.stream || s_.unroll_within || s_.tiles_a ||
+        s_.finish_late)
+      return "panels that threads share have neither 'flush', 'fetch', 'store stream', 'within', 'tiles' nor 'finish'";
     if (s_.tile.size() != 1 || s_.unroll.size() != 1)
       return "panels that threads share have one tile of rows, and one run of terms without a loop";
     form_.terms = numbers_of(c_, s_.unroll[0].dims);

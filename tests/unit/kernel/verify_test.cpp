@@ -136,6 +136,16 @@ const VerifyCase kVerifyCases[] = {
      on_x86("for %i in 0..4 { for %j in 0..2 { if %j < 1 { store %y[%i], 1 } else { store %y[%i], 2 } } }")},
     {"stored_in_the_first_round_only", "", on_x86("for %i in 0..4 { if %i < 1 { store %y[0], 1 } }")},
     {"stored_in_the_last_round_only", "", on_x86("for %i in 0..4 { if %i >= 3 { store %y[0], 1 } }")},
+    // A condition bounds what a variable adds to the place, below and above.
+    {"a_part_of_the_rounds_each", "",
+     on_x86("for %i in 0..4 { for %j in 0..16 { if %j < 14 { store %y[%i*14 + %j], 1 } } }")},
+    {"a_part_of_the_rounds_each_one_too_many", "V11",
+     on_x86("for %i in 0..4 { for %j in 0..16 { if %j < 15 { store %y[%i*14 + %j], 1 } } }")},
+    {"the_last_of_the_rounds_each", "",
+     on_x86("for %i in 0..4 { for %j in 0..16 { if %j >= 2 { store %y[%i*14 + %j - 2], 1 } } }")},
+    {"the_other_part_of_the_rounds_each", "V11",
+     on_x86("local %e: f32[1] register for %i in 0..4 { for %j in 0..18 { if %j < 4 { store %e[0], 1 } else { "
+            "store %y[%i*12 + %j], 1 } } }")},
     {"stored_in_two_rounds", "V11", on_x86("for %i in 0..4 { if %i < 2 { store %y[0], 1 } }")},
     {"tiles_and_their_rest", "",
      on_x86("for %t in 0..4 threads { for %i in 0..3 { for %j in 0..4 unroll { store %y[%t*14 + %i*4 + %j], 1 } } "

@@ -100,7 +100,7 @@ TEST(SharedPanels, SayWhichRuleIsBroken) {
             "6 threads do not meet in a tree: only a power of two of them do");
   EXPECT_EQ(broken(rows, tasks, inner, "panel a c, b c pack b 48"), "blocks of 48 packed k are no whole blocks of 64");
   EXPECT_EQ(broken(rows, tasks, inner, "panel a c, b c fetch p 1"),
-            "panels that threads share have neither 'flush', 'fetch', 'store stream', 'within' nor 'tiles'");
+            "panels that threads share have neither 'flush', 'fetch', 'store stream', 'within', 'tiles' nor 'finish'");
   EXPECT_EQ(broken(rows, "task grid.z c/24, grid.y k/64, grid.x n*p*q/64, block.x k ", inner, panels),
             "parts of 24 are no whole panels of 16");
   EXPECT_EQ(broken(rows, "task grid.z c/32, grid.y k/64, grid.x n*p*q/64, block.x k ", inner, panels),
