@@ -394,8 +394,7 @@ class Check {
     return "";
   }
 
-  // A tile's results are shared out to the turns of one loop over terms, all of which it has; the tile before it has
-  // the same.
+  // A tile's results are shared out to all turns of one loop over terms, which the tile before has too.
   std::string late() {
     if (!s_.finish_late) return "";
     if (s_.by_threads() || s_.matrix > 0 || !s_.combine.empty() || !s_.flush.dims.empty())
@@ -407,8 +406,7 @@ class Check {
       if (loop.dims.size() > 1 || dim(loop.dims[0]).extent > s_.held(loop.dims[0])) loops.push_back(loop.dims[0]);
     const auto terms = std::find_if(loops.begin(), loops.end(), [&](const std::string& d) { return dim(d).reduced; });
     if (terms == loops.begin() || terms == loops.end() || *(terms - 1) != s_.tile[0].dims[0] ||
-        std::any_of(terms, loops.end(), [&](const std::string& other) { return other != *terms; }) ||
-        s_.combinations(*terms) != nullptr)
+        std::any_of(terms, loops.end(), [&](const std::string& other) { return other != *terms; }))
       return fmt::format("tiles that are finished late are those of a loop over {} around one over terms",
                          s_.tile[0].dims[0]);
     for (std::size_t i = 0; i < c_.a.index.size(); ++i)

@@ -75,6 +75,7 @@ Schedule changed(Random& random, const Contraction& c, const Schedule& like) {
     default:
       s.pack_b = random.chance(50) ? s.pack_b : 0;
       if (!s.flush.dims.empty()) s.flush.count *= 2;
+      s.finish_late = !s.finish_late;
   }
   return s;
 }

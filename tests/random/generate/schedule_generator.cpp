@@ -64,7 +64,7 @@ Schedule random_schedule(Random& random, const Contraction& c, const Schedule& c
   }
   for (const std::string& name : reduced)
     if (random.chance(30)) s.unroll.push_back({{name}, random.from(2, 3)});
-  s.finish_late = s.tile.size() == 1 && random.chance(40);
+  s.finish_late = s.tile.size() == 1 && random.chance(15);
   const auto sum = [&](const std::string& name) { return c.dim(name).reduced; };
   // Where the last loop of each dim stands, and maybe a loop of blocks outside of it.
   std::vector<ScheduledLoop> sums;
