@@ -152,10 +152,9 @@ inline constexpr std::int64_t kSmallTasksOfL2 = 8, kOperandsOfL2 = 5;
 // (its target, on a Sapphire Rapids).
 inline constexpr std::int64_t kStoringTasksOfL2 = 4;
 
-// Terms of a tile that is finished late. In bf16 beside dot products 1x1 convolutions of 64
-// terms that add a residual take 0.84 of the time, of 128 0.91, of 256 0.98, gradients by the input of 64 and 128 0.9,
-// of 1024 1.01; ResNet-50 at batch 16 takes 0.98, a training step 0.995. In f32, where products take twice as
-// long, 1.0. (Zen 5.)
+// Terms of a tile that is finished late. In bf16 beside dot products 1x1 convolutions of 64 terms that add a residual
+// take 0.84 of the time, of 128 0.91, of 256 0.98, gradients by the input of 64 and 128 0.9, of 1024 1.01; ResNet-50 at
+// batch 16 takes 0.98, a training step 0.995. In f32, where products take twice as long, 1.0 (Zen 5).
 inline constexpr std::int64_t kTermsOfLateTile = 512;
 
 // --- x86, Winograd
@@ -172,10 +171,10 @@ inline constexpr double kWasteOfPatches = 0.9;
 // Tasks at least; blocks of outputs that a task has at least where they are shared out, and those of a weight gradient
 // that has no tasks enough with more outputs, or where L1 waits for L2.
 inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWeights = 2;
-// Elsewhere; for each share of them the inputs are taken to the points again. With large tasks, eight where there are
-// up to eight processors, and the sums below, in place of 64 outputs, 16 tasks and sums of 0.6 of L2: 0.86 with 64
-// channels at 56x56, 0.96 with 128 at 28x28, 0.94 with 256 at 14x14 and with 512 at 7x7, in a step of ResNet-50 (Zen
-// 5).
+// Elsewhere (Zen 5); for each share of them the inputs are taken to the points again. With large tasks, eight where
+// there are up to eight processors, and the sums below, in place of 64 outputs, 16 tasks and sums of 0.6 of L2: 0.86
+// with 64 channels at 56x56, 0.96 with 128 at 28x28, 0.94 with 256 at 14x14 and with 512 at 7x7, in a step of
+// ResNet-50.
 inline constexpr std::int64_t kOutputsOfWeights = 128;
 // The sums of a weight gradient at all points, as a multiple of L2: with 0.6 and 1.2 it takes 0.6 and 0.78 of the
 // direct one's time, with 2.4 the same, with 4.7 more (Zen 5).

@@ -91,8 +91,6 @@ void Nest::finish_part_of_tile() {
   const Index turn = range(terms).base / turns_of.step;
   std::vector<ir::Compare> is{compare(late_.position, CompareKind::ge, 0)};
   if (of_turn * turns > elements) is.push_back(compare(turn, CompareKind::lt, elements / of_turn));
-  const Restore before(late_.is_before);
-  late_.is_before = false;
   builder_.when(is, [&] {
     with(late_.dim, late_.tile, [&] {
       const Restore positions(positions_);

@@ -310,7 +310,7 @@ void Nest::plan_fetch_of_runs() {
     if (stages_[i].kind != Kind::loop || !dim(of).reduced || is_together(of)) continue;
     const bool in_blocks = std::any_of(stages_.begin() + static_cast<std::ptrdiff_t>(i) + 1, stages_.end(),
                                        [&](const Stage& inner) { return inner.loop.dim == of; });
-    if (in_blocks || std::find(fetch_turns_.begin(), fetch_turns_.end(), of) != fetch_turns_.end()) continue;
+    if (in_blocks) continue;
     turns *= ir::ceil_divide(dim(of).extent, stages_[i].loop.step);
     fetch_turns_.push_back(of);
     fetch_stage_ = i + 1;
