@@ -96,8 +96,8 @@ std::int64_t cache_bytes(unsigned level, const Processor& p) {
 #endif
 }
 
-// Sums are cut into an eighth of a target's tasks at least (x86_weights.cpp): one for each processor.
-constexpr int kTasksOfProcessor = 8;
+// Sums are cut into an eighth of a target's tasks at least (x86_weights.cpp): two for each processor, and four.
+constexpr int kTasksOfProcessor = 16, kLeastTasks = 32;
 
 }  // namespace
 
@@ -115,6 +115,7 @@ Target Target::host() {
   target.fma_per_cycle = fma_ports(target.isa, p);
   target.dot2_is_faster = has_fast_dot2(target.isa, p);
   // Of the machine, not of what this process may use of it: numbers depend on how sums are cut.
+  target.tasks = kLeastTasks;
   for (const long processors = sysconf(_SC_NPROCESSORS_CONF); target.tasks < kTasksOfProcessor * processors;)
     target.tasks *= 2;
   return target;

@@ -233,7 +233,7 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t block = kVectorsOfTiles * s_.lanes;
     if (!has_many_registers() || target_.fma_per_cycle != 2 || outputs() % block != 0) return false;
     if (channels() < tuning::kLeastChannelsOfTask || outputs() * taps() < tuning::kLeastUsesOfTile) return false;
-    if (extent(sum_.images) * (outputs() / block / blocks_of_tiles()) < tuning::kTasksOfSums) return false;
+    if (extent(sum_.images) * (outputs() / block / blocks_of_tiles()) < tasks_of_sums()) return false;
     if (taps() > 1) return weight_bytes() <= part_of_l2(tuning::kSumsOfTilesInL2);
     if (fused_.computes_a || fused_.computes_b) return false;  // those wait for memory: two shorter panels are better
     return weight_bytes() <= target_.l2_bytes / 8
@@ -285,7 +285,7 @@ class TilesOfWeights : X86Chooser {
     if (outputs() % s_.block() != 0) return std::nullopt;
     return Shares{outputs() / s_.block(), channels(), tasks_of_both_gradients(extent(sum_.images), target_)};
   }
-  std::int64_t tasks_of_sums() const { return waits_for_l2(target_) ? large_tasks(target_) : tuning::kTasksOfSums; }
+  std::int64_t tasks_of_sums() const { return large_tasks(target_); }
   bool keeps_sums_in_l2() const {
     return waits_for_l2(target_) && channels() >= tuning::kLeastChannelsInL2 &&
            outputs() >= (fused_.computes_b ? tuning::kLeastComputedInL2 : tuning::kLeastOutputsInL2) &&
@@ -333,7 +333,7 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
                        tasks = std::max<std::int64_t>(tasks_of_sums(), ir::ceil_divide(weight_bytes(), most_bytes));
     std::optional<Shares> best;
-    std::int64_t least = 0;
+    std::pair<bool, std::int64_t> least;
     for (std::int64_t parts = 1; channels() % (parts * s_.lanes) == 0; parts *= 2) {
       const Shares one{power_of_two_in(blocks_, blocks_ * parts / tasks), channels() / parts};
       if (one.channels < tuning::kLeastChannelsOfTask && parts > 1) break;
@@ -342,9 +342,15 @@ class TilesOfWeights : X86Chooser {
         continue;
       const std::int64_t copies = channels() * (blocks_ / one.blocks) * area * cost_of_copy(fused_.computes_a) +
                                   outputs() * parts * cost_of_copy(fused_.computes_b);
-      if (!best || copies < least) best = one, least = copies;
+      const bool idle = leaves_idle(blocks_ / one.blocks * parts);
+      if (!best || std::pair(idle, copies) < least) best = one, least = {idle, copies};
     }
     return best;
+  }
+  // Of tasks that processors take in turns, two of the large ones each: more than a tenth is idle in the last turn.
+  bool leaves_idle(std::int64_t tasks) const {
+    const std::int64_t processors = std::max<std::int64_t>(1, large_tasks(target_) / 2);
+    return 10 * (ir::ceil_divide(tasks, processors) * processors - tasks) > tasks;
   }
   static std::int64_t cost_of_copy(bool computes) { return computes ? tuning::kCostOfComputing : 1; }
   // All weights as sums: what a part of the images adds up.
@@ -358,8 +364,8 @@ class TilesOfWeights : X86Chooser {
                        uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps() * s_.block()),
                        of_prologue = taps() == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1;
     const bool leaves_l2 = weight_bytes() > target_.l2_bytes / 2;
-    std::int64_t shared = std::min(dot_ ? uses : of_prologue,
-                                   leaves_l2 ? std::max<std::int64_t>(1, blocks_ / tuning::kTasksOfSums) : blocks_);
+    std::int64_t shared =
+        std::min(dot_ ? uses : of_prologue, leaves_l2 ? std::max<std::int64_t>(1, blocks_ / tasks_of_sums()) : blocks_);
     while (shared > 1 && shared < blocks_ && outputs() % (shared * s_.block()) != 0) --shared;
     return shared;
   }
@@ -448,10 +454,8 @@ class TilesOfWeights : X86Chooser {
 }  // namespace
 
 std::int64_t tasks_of_both_gradients(std::int64_t images, const Target& target) {
-  const std::int64_t least = large_tasks(target);
-  std::int64_t tasks = std::max<std::int64_t>(least, tuning::kTasksOfSums) / least * least;
-  while (tasks > 0 && images % tasks != 0) tasks -= least;
-  return tasks;
+  const std::int64_t tasks = large_tasks(target);
+  return images % tasks == 0 ? tasks : 0;
 }
 
 Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {

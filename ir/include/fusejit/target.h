@@ -41,7 +41,8 @@ struct Target {
   std::int64_t l2_bytes = 1 << 20;   // per core
   std::int64_t l3_bytes = 32 << 20;  // shared
   int fma_per_cycle = 1;             // vector FMAs a core starts per cycle at full vector width
-  int tasks = 64;                    // parallel tasks that lowering aims at; independent of the number of threads
+  int tasks = 64;                    // parallel tasks that lowering aims at; independent of the number of threads. Of
+                                     // the host: 16 for each of its processors, a power of two, at least 32
   int compute_capability = 0;        // cuda only: 90 for sm_90
   bool dot2_is_faster = false;       // vdpbf16ps beats f32 FMA on widened values (Zen 4: yes)
   CudnnMode cudnn = CudnnMode::off;  // cuda only

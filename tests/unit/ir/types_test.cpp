@@ -1,5 +1,8 @@
 // DType, Shape, Type, Target and Hash: the small values of the public headers.
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
 
 #include "fusejit/error.h"
 #include "fusejit/target.h"
@@ -107,6 +110,9 @@ TEST(Target, HostReadsBack) {
   EXPECT_EQ(Target::parse("host"), host);
   EXPECT_EQ(Target::parse("host,tasks=7").tasks, 7);
   EXPECT_LT(host.l1_bytes, host.l2_bytes);
+  const long processors = sysconf(_SC_NPROCESSORS_CONF);
+  EXPECT_GE(host.tasks, std::max(32L, 16 * processors));
+  EXPECT_LT(host.tasks, std::max(33L, 32 * processors)) << "the next power of two";
   RecordProperty("host", host.str());
 }
 

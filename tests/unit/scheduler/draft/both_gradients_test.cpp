@@ -148,7 +148,7 @@ TEST(BothGradients, DepthwiseAreOneKernel) {
 // Eight images are tasks for eight processors, not for nine; of twelve some would have two and others one.
 TEST(BothGradients, StayTwoWhereImagesAreNoTasks) {
   EXPECT_EQ(both_in(plan_of(step(), "x86:avx512,l1=4k,l2=64k,l3=1m,fma=2,tasks=72")), 0);
-  EXPECT_EQ(tasks_of_both_gradients(16, Target::parse(kTarget)), 16);
+  EXPECT_EQ(tasks_of_both_gradients(16, Target::parse(kTarget)), 8);
   EXPECT_EQ(tasks_of_both_gradients(24, Target::parse(kTarget)), 8);
   EXPECT_EQ(tasks_of_both_gradients(12, Target::parse(kTarget)), 0);
   EXPECT_EQ(tasks_of_both_gradients(256, Target::parse("x86:avx512,tasks=512")), 64);

@@ -154,8 +154,8 @@ TEST(Chosen, FewWeightsOfManyOutputsReadPanelsOfTiles) {
     return Layer{16, channels, size, outputs, kernel}.weight_grad();
   };
   expect(layer(64, 56, 256), kZen5, tiles), expect(layer(64, 56, 256), kZen5, "outer p/2, k, c");
-  expect(layer(128, 28, 512), kZen5, tiles), expect(layer(128, 28, 512), kZen5, "task n/2, k/256");
-  expect(layer(64, 56, 64, 3), kZen5, tiles), expect(layer(64, 56, 64, 3), kZen5, "outer p/8, k, c, r, s");
+  expect(layer(128, 28, 512), kZen5, tiles), expect(layer(128, 28, 512), kZen5, "task n/4, k/256");
+  expect(layer(64, 56, 64, 3), kZen5, tiles), expect(layer(64, 56, 64, 3), kZen5, "outer n, p/8, k, c, r, s");
   // Each element is multiplied too seldom, weights are too many, another kind of processor, a second panel is needed.
   expect(layer(512, 28, 128), kZen5, "panel b p"), expect(layer(64, 56, 64), kZen5, "panel b p");
   expect(layer(256, 14, 1024), kZen5, "panel b p"), expect(layer(128, 28, 128, 3), kZen5, "panel b p");
@@ -164,6 +164,20 @@ TEST(Chosen, FewWeightsOfManyOutputsReadPanelsOfTiles) {
   expect(layer(64, 56, 64, 3), kZen5, "panel a p tiles, b k", {.computes_b = true});
   // Of one image there would be one task.
   expect(Layer{1, 64, 56, 256, 1}.weight_grad(), kZen5, "panel b p");
+}
+
+// As few large tasks as an eighth of the target's, two for each processor: five would keep one of two waiting for a
+// sixth of the time.
+TEST(Chosen, WeightGradientsAreFewLargeTasks) {
+  const auto on = [](int tasks) {
+    return Target::parse(fmt::format("x86:avx512bf16,l1=48k,l2=1m,l3=32m,fma=2,tasks={},dot2=1", tasks));
+  };
+  const FusedWork activation{.computes_a = true};
+  const ir::Contraction layer = Layer{16, 256, 14, 1024, 1}.weight_grad();
+  expect(layer, on(32), "task k/512, c/128", activation), expect(layer, on(64), "task k/256, c/128", activation);
+  expect(layer, on(128), "task k/256, c/64", activation);
+  const ir::Contraction narrow = Layer{16, 960, 7, 160, 1}.weight_grad();
+  expect(narrow, on(32), "task k, c/480", activation), expect(narrow, on(64), "task k, c/240", activation);
 }
 
 TEST(Chosen, ChannelsThatShareSetsAreTheSecondOperandOfOneTap) {
@@ -353,17 +367,17 @@ TEST(Chosen, WinogradTakesThePatchesOfATile) {
 TEST(Chosen, WeightGradientsCutLongRows) {
   expect(Layer{16, 64, 112, 64, 3}.weight_grad(), kZen4, "outer n, p/1, r, s, c");
   expect(Layer{16, 64, 224, 64, 3}.weight_grad(), kZen4, "outer n, p/1, q/56, r, s, c");
-  expect(Layer{1, 64, 256, 64, 3}.weight_grad(), kZen4, "task k, p/32");
+  expect(Layer{1, 64, 256, 64, 3}.weight_grad(), kZen4, "task k, p/64");
   expect(Layer{1, 64, 14, 64, 3}.weight_grad(), kZen4, "task k");  // too few for parts
   const auto signal = [](std::int64_t signals, std::int64_t samples, DType dtype = DType::f32) {
     const ir::Value x = ir::parameter({dtype, {signals, 64, 1, samples}, Layout::nhwc});
     return ir::contractions_of(*ir::build(ir::Op::conv2d_weight_grad, {x, x},
                                           {{"kernel_size", Numbers{1, 9}}, {"padding", Numbers{0, 4, 0, 4}}}))[0];
   };
-  expect(signal(1, 65536), kZen4, "task k, q/8192"), expect(signal(1, 65536), kZen4, "outer q/64, s, c");
+  expect(signal(1, 65536), kZen4, "task k, q/16384"), expect(signal(1, 65536), kZen4, "outer q/64, s, c");
   // Samples that have no divisor near what L1 has room for.
-  expect(signal(1, 15992), kZen4, "task k, q/2001"), expect(signal(1, 15992), kZen4, "outer q/69, s, c");
-  expect(signal(16, 4000), kZen5, "outer q/400, k, c, s"), expect(signal(16, 4000), kZen5, "panel a q tiles");
+  expect(signal(1, 15992), kZen4, "task k, q/4002"), expect(signal(1, 15992), kZen4, "outer q/69, s, c");
+  expect(signal(16, 4000), kZen5, "outer n, q/400, k, c, s"), expect(signal(16, 4000), kZen5, "panel a q tiles");
   const Target amx = Target::parse("x86:amx,l1=48k,l2=2m,l3=64m,fma=2,tasks=64");
   FusedWork channels_last;
   channels_last.innermost_of_a = channels_last.innermost_of_b = 1;
