@@ -95,8 +95,9 @@ inline constexpr std::int64_t kLeastPixelsOfPart = 256;
 // 1024 -> 256 at 14x14 takes 0.90 to 0.92, 1024 -> 512 0.90 to 0.97, 2048 -> 512 at 7x7 0.98 to 1.0, but with a
 // gradient that is computed 1.02 to 1.06 (Zen 5).
 inline constexpr std::int64_t kBytesOfSets = 4096;
-// Products with an element of a panel of pairs, in units of lanes: copying it is a tenth beside that (Zen 5).
-inline constexpr std::int64_t kLeastUsesOfPanel = 256;
+// Products with an element of a panel of pairs, in units of lanes: copying it is a twentieth beside that. With half of
+// them 1x1 layers take 1.03 of the time, with a quarter 1.06 more (Zen 5).
+inline constexpr std::int64_t kLeastUsesOfPanel = 512;
 // Weights of an output, of which fewer than these do not repay that both operands are copied as pairs: 9 (3x3 of one
 // channel) take 1.15 of the time, 27 take 0.73 to 0.91, 147 (the stem) 0.52 (Zen 5).
 inline constexpr std::int64_t kLeastWeightsOfPairs = 16;
@@ -105,14 +106,15 @@ inline constexpr std::int64_t kLeastWeightsOfPairs = 16;
 // parts stay in L2, 1.05 with 128, 0.96 from 256 on, 1.05 with strides (ResNet-50, Zen 5).
 inline constexpr std::int64_t kLeastOutputsOfWideTaps = 256;
 inline constexpr std::int64_t kLeastWeightsOfWideTile = 256;
-// The part of L2 that the sums of the blocks of outputs may take that share a panel of a prologue. With a quarter 1x1
-// layers take 0.95 to 1 of the time (Zen 4), but a step of ResNet-50 moves 70 MiB more, parts of sums.
-inline constexpr std::int64_t kSumsOfPanelInL2 = 16;
+// The part of L2 that the sums of the blocks of outputs may take that share a panel of a prologue. With a sixteenth 1x1
+// layers take 1.04 to 1.07 of the time (Zen 5; Zen 4 1 to 1.05).
+inline constexpr std::int64_t kSumsOfPanelInL2 = 4;
 // Where weights leave L2 and operands are copied, tasks share out outputs and channels: this part of L2 holds a task's
 // sums, and fewer channels are too few tiles. With 128 x 128 or 256 x 256 of a task 1x1 layers take 0.86 to 0.95 of the
 // time in pairs, 0.88 to 1.01 with a prologue; 3x3 of stride 2, whose operands are four times as large, 0.8 with as few
 // channels and more outputs. One block of outputs is too little for several taps: 1.25 (Zen 5).
-inline constexpr std::int64_t kSumsOfTaskInL2 = 4, kLeastChannelsOfTask = 32;
+// With a quarter for the sums 1x1 layers take 1.01 of the time, in pairs 1.02 (Zen 5).
+inline constexpr std::int64_t kSumsOfTaskInL2 = 2, kLeastChannelsOfTask = 32;
 // A first operand that is not copied is shared out only where partial sums of images would be more than twice of L2:
 // with 1 and 2 MiB of weights 1.05 to 1.07 of the time, with 4 and 8 less (1x1, Zen 5, 1 MiB).
 inline constexpr std::int64_t kSharedWeightsOfL2 = 2;

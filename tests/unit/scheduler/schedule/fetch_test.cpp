@@ -123,7 +123,7 @@ TEST(Fetch, ProductsShareTheLinesOfTheNextPanel) {
 // With 171 tiles three lines are each tile's, before its products.
 TEST(Fetch, TilesShareTheLinesOfTheNextPanel) {
   const Found found = convolution(weight_gradient(14, 1024, 1024), kTarget);
-  EXPECT_NE(found.kernel.find("for %i12 in 0..3 unroll {\n                prefetch %p0["), std::string::npos)
+  EXPECT_NE(found.kernel.find("for %i14 in 0..3 unroll {\n                  prefetch %p0["), std::string::npos)
       << found.kernel;
   // Neighbouring pixels of the first operand share a set of L1: only the second one's panel is fetched.
   EXPECT_NE(found.schedule.find(" fetch b p 7"), std::string::npos) << found.schedule;
