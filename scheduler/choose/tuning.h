@@ -146,6 +146,10 @@ inline constexpr int kTasksOfPanels = 16;
 // instructions and two reads in place of two and one (counted, not timed).
 inline constexpr std::int64_t kCostOfComputing = 4;
 
+// Pixels of a task at least, also where its part of L2 has no room for what the epilogue touches of so many. More than
+// fit only for those: input gradients of 1x1 that read three tensors take 0.78 to 0.86 of the time of half as much
+// again (64 channels at 56x56, 128 at 28x28), with a row of 14 1.01 to 1.03 (ResNet-50's step, Zen 5).
+inline constexpr std::int64_t kLeastPixelsOfTask = 28;
 // What tasks of single taps touch, as a part of a large L2, in place of half of it: forward with statistics 0.66 to
 // 0.86 at 56x56, 0.77 to 0.97 at 28x28, 0.9 to 1.0 at 14x14, input gradients 0.74 to 0.92, 0.86 to 0.98, 0.92 to 0.99
 // (Sapphire Rapids, ResNet-50's step). Where nothing is computed for the panel, it is a copy: operand and result are so

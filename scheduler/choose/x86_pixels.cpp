@@ -315,8 +315,14 @@ class TilesOfPixels : X86Chooser {
         (1 + fused_.elements_read);
     const std::int64_t of_l2 =
         reads_with_results(p) ? target_.l2_bytes / (less ? tuning::kSmallTasksOfL2 : 4) : target_.l2_bytes;
-    const std::int64_t for_epilogue =
-        blocks > 1 && fused_.elements_read > 0 ? ir::ceil_divide(extent(p) * touched, of_l2) : 1;
+    // More rows than fit only where those are few pixels; where L3 is far, to which that is not known to apply, half as
+    // many again.
+    const auto at_least_one = [](std::int64_t count) { return std::max<std::int64_t>(1, count); };
+    const std::int64_t rows = std::max(at_least_one(of_l2 / at_least_one(touched)),
+                                       ir::ceil_divide(tuning::kLeastPixelsOfTask, at_least_one(extent(q)))),
+                       blocks_of_rows =
+                           less ? ir::ceil_divide(extent(p) * touched, of_l2) : ir::ceil_divide(extent(p), rows),
+                       for_epilogue = blocks > 1 && fused_.elements_read > 0 ? blocks_of_rows : 1;
     return std::min(extent(p),
                     std::max({for_cache, for_epilogue, ir::ceil_divide<std::int64_t>(wanted_tasks(), images)}));
   }

@@ -110,6 +110,16 @@ TEST(Chosen, WeightsThatLeaveL2PassRowsWhoseEpilogueReads) {
   expect(last.forward(), kSapphireRapids, "task k/64, n/2", reads);
 }
 
+// What the epilogue reads beside a task's results has a quarter of L2: two rows of 56 pixels of 256 outputs with one
+// tensor, one row with two. Never fewer than 28 pixels.
+TEST(Chosen, TasksHaveAsManyRowsAsTheirEpilogueHasRoomFor) {
+  const auto reads = [](int tensors) { return FusedWork{.sums = true, .elements_read = tensors}; };
+  const ir::Contraction wide = Layer{16, 64, 56, 256, 1}.forward(), narrow = Layer{16, 256, 14, 1024, 1}.forward();
+  expect(wide, kZen5, "task n, p/2", reads(1)), expect(wide, kZen5, "task n, p", reads(2));
+  expect(Layer{16, 128, 28, 512, 1}.forward(), kZen5, "task n, p", reads(3));
+  expect(narrow, kZen5, "task n, p/2", reads(2)), expect(narrow, kZen5, "task n, p/2", reads(4));
+}
+
 TEST(Chosen, TilesAreAsLongAsTheProcessorLikesThem) {
   const ir::Contraction wide = Layer{16, 512, 14, 1024, 1}.forward(), long_rows = Layer{16, 64, 56, 64, 3}.forward();
   expect(wide, kZen5, "tile q 7"), expect(wide, kSapphireRapids, "tile q 14"), expect(wide, kZen4, "tile q 7");

@@ -48,11 +48,11 @@ TEST(Fetch, WhatAnEpilogueReadsComesARunForEachBlockOfOutputs) {
       "  %0 = conv2d(%x, %w) : f32[4,256,56,56]:nhwc\n  %1 = add(%0, %side) : f32[4,256,56,56]:nhwc\n  return %1\n}",
       kTarget);
   // The rows of a task are those that are fetched, and few pixels leave registers for the epilogue.
-  EXPECT_NE(found.schedule.find("tile q 8 unroll c 4 task n, p/3 outer k"), std::string::npos) << found.schedule;
-  EXPECT_NE(found.schedule.find("fetch p 3"), std::string::npos) << found.schedule;
+  EXPECT_NE(found.schedule.find("tile q 8 unroll c 4 task n, p/2 outer k"), std::string::npos) << found.schedule;
+  EXPECT_NE(found.schedule.find("fetch p 2"), std::string::npos) << found.schedule;
   // 8 pixels of 16 vectors, 128 lines, are 16 for each of the 8 blocks: one for each of 16 turns over channels.
-  // Block %i2 fetches pixel %i2 of the tile three rows further, all of its outputs.
-  EXPECT_NE(found.kernel.find("prefetch %p1[%i0, %i1*3 + %i4 + 3, %i2 + %i5*8, %i6*16] l1"), std::string::npos)
+  // Block %i2 fetches pixel %i2 of the tile two rows further, all of its outputs.
+  EXPECT_NE(found.kernel.find("prefetch %p1[%i0, %i1*2 + %i4 + 2, %i2 + %i5*8, %i6*16] l1"), std::string::npos)
       << found.kernel;
 }
 
