@@ -252,7 +252,10 @@ inline constexpr std::int64_t kRoundOfL2 = 2;
 // two and stores one.
 inline constexpr std::int64_t kValuesOfRound = 4;
 
-// Both gradients of a convolution in one kernel: the part of L2 that two copies of the weights may be, how many times
+// Both gradients of a convolution in one kernel: tasks, of which eight of 16 images take 0.99 of the time of sixteen
+// (Zen 5).
+inline constexpr std::int64_t kTasksOfBothGradients = 8;
+// The part of L2 that two copies of the weights may be, how many times
 // L2 is saved at least, since little of so much would still be in a cache, the part of all bytes that is saved at
 // least, and the part of L2 that a block of rows touches. 256 to 64 channels at 56x56 0.83 to 0.87 of the time of both,
 // in blocks of two rows 0.89, of four 0.9; 96 to 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at

@@ -454,8 +454,10 @@ class TilesOfWeights : X86Chooser {
 }  // namespace
 
 std::int64_t tasks_of_both_gradients(std::int64_t images, const Target& target) {
-  const std::int64_t tasks = large_tasks(target);
-  return images % tasks == 0 ? tasks : 0;
+  const std::int64_t least = large_tasks(target);
+  std::int64_t tasks = std::max<std::int64_t>(least, tuning::kTasksOfBothGradients) / least * least;
+  while (tasks > 0 && images % tasks != 0) tasks -= least;
+  return tasks;
 }
 
 Schedule x86_weights(const ir::Contraction& contraction, const Target& target, const FusedWork& fused) {

@@ -47,8 +47,8 @@ class Run:
         return values * (1 + torch.finfo(self.dtype).eps * noise)
 
 
-def nudged_runs():
-    return [Run(torch.float32, nudged) for nudged in (None, *range(_NUDGED_RUNS))]
+def nudged_runs(count=_NUDGED_RUNS):
+    return [Run(torch.float32, nudged) for nudged in (None, *range(count))]
 
 
 def tolerance(meant, runs, least):
