@@ -129,8 +129,8 @@ inline constexpr std::int64_t kLeastChannelsInL2 = 64, kLeastOutputsInL2 = 256, 
 inline constexpr double kCostOfTiles = 2, kCostOfRows = 1, kCostOfComputedRows = 2, kCostOfParts = 4,
                         kWorthOfTasks = 1.15;
 // Weight gradients have as few tasks as an eighth of the target's everywhere: each copies its operands and may leave a
-// part of all weights. Eight in place of 16 take 0.95 of the time in 1x1 layers and 0.97 in 3x3 (ResNet-50 and 18,
-// DenseNet-121, VGG-16, f32 and bf16), four 0.93 to 0.97 of that on two cores (Zen 5).
+// part of all weights. Eight in place of 16 take 0.95 to 0.99 of the time, four 0.92 to 1.0 of that on two cores
+// (medians over the gradients of ResNet-50 and 18, DenseNet-121, VGG-16 and MobileNet-v2, f32 and bf16, Zen 5).
 inline constexpr int kTasksOfLargeTask = 8;
 // A panel of tiles: products with each of its elements at least; pixels that pass by (1x1: 196 and 224 in place of
 // 112 take 1.02 and 1.04 of the time at 28x28 and 56x56), with several taps at most so many; the parts of L2 that it
@@ -179,8 +179,8 @@ inline constexpr double kWasteOfPatches = 0.9;
 // Tasks at least; blocks of outputs that a task has at least where they are shared out, and those of a weight gradient
 // that has no tasks enough with more outputs, or where L1 waits for L2.
 inline constexpr std::int64_t kWinogradTasks = 16, kLeastBlocks = 4, kBlocksOfWeights = 2;
-// Elsewhere (Zen 5); for each share of them the inputs are taken to the points again. With large tasks, eight where
-// there are up to eight processors, and the sums below, in place of 64 outputs, 16 tasks and sums of 0.6 of L2: 0.86
+// Elsewhere (Zen 5); for each share of them the inputs are taken to the points again. With large tasks, eight
+// then, and the sums below, in place of 64 outputs, 16 tasks and sums of 0.6 of L2: 0.86
 // with 64 channels at 56x56, 0.96 with 128 at 28x28, 0.94 with 256 at 14x14 and with 512 at 7x7, in a step of
 // ResNet-50.
 inline constexpr std::int64_t kOutputsOfWeights = 128;
@@ -255,12 +255,11 @@ inline constexpr std::int64_t kValuesOfRound = 4;
 // Both gradients of a convolution in one kernel: tasks, of which eight of 16 images take 0.99 of the time of sixteen
 // (Zen 5).
 inline constexpr std::int64_t kTasksOfBothGradients = 8;
-// The part of L2 that two copies of the weights may be, how many times
-// L2 is saved at least, since little of so much would still be in a cache, the part of all bytes that is saved at
-// least, and the part of L2 that a block of rows touches. 256 to 64 channels at 56x56 0.83 to 0.87 of the time of both,
-// in blocks of two rows 0.89, of four 0.9; 96 to 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at
-// 28x28, 1.03, and where a tenth is saved, 64 to 256, 1.03 (steps of ResNet-50 and MobileNet-v2, Sapphire Rapids, 2 MiB
-// of L2).
+// The part of L2 that two copies of the weights may be, how many times L2 is saved at least, since little of so much
+// would still be in a cache, the part of all bytes that is saved at least, and the part of L2 that a block of rows
+// touches. 256 to 64 channels at 56x56 0.83 to 0.87 of the time of both, in blocks of two rows 0.89, of four 0.9; 96 to
+// 16 at 112x112 0.68; with weights of a quarter of a MiB, 512 to 128 at 28x28, 1.03, and where a tenth is saved, 64 to
+// 256, 1.03 (steps of ResNet-50 and MobileNet-v2, Sapphire Rapids, 2 MiB of L2).
 inline constexpr std::int64_t kWeightsOfBothGradients = 8, kSavedOfL2 = 5, kSavedByBothGradients = 4,
                               kRowsOfBothGradients = 16;
 // Along groups (depthwise) a task has rows of a block of groups; of one tensor so much of L2: 144 at 56x56 7 rows 0.62

@@ -108,7 +108,7 @@ class TilesOfWeights : X86Chooser {
     return shares_ ? target_.tasks : blocks_ / together_ * product(roles_.groups);
   }
   // Every part of the sum is a partial result of all weights in memory: few parts ...
-  std::int64_t few_parts() const { return ir::ceil_divide<std::int64_t>(tasks_of_sums(), tasks_of_weights()); }
+  std::int64_t few_parts() const { return ir::ceil_divide<std::int64_t>(large_tasks(target_), tasks_of_weights()); }
   // ... unless all of them stay in L2.
   Split parts_of_images() const {
     const std::int64_t wanted = ir::ceil_divide<std::int64_t>(target_.tasks, tasks_of_weights()),
@@ -233,7 +233,7 @@ class TilesOfWeights : X86Chooser {
     const std::int64_t block = kVectorsOfTiles * s_.lanes;
     if (!has_many_registers() || target_.fma_per_cycle != 2 || outputs() % block != 0) return false;
     if (channels() < tuning::kLeastChannelsOfTask || outputs() * taps() < tuning::kLeastUsesOfTile) return false;
-    if (extent(sum_.images) * (outputs() / block / blocks_of_tiles()) < tasks_of_sums()) return false;
+    if (extent(sum_.images) * (outputs() / block / blocks_of_tiles()) < large_tasks(target_)) return false;
     if (taps() > 1) return weight_bytes() <= part_of_l2(tuning::kSumsOfTilesInL2);
     if (fused_.computes_a || fused_.computes_b) return false;  // those wait for memory: two shorter panels are better
     return weight_bytes() <= target_.l2_bytes / 8
@@ -285,7 +285,6 @@ class TilesOfWeights : X86Chooser {
     if (outputs() % s_.block() != 0) return std::nullopt;
     return Shares{outputs() / s_.block(), channels(), tasks_of_both_gradients(extent(sum_.images), target_)};
   }
-  std::int64_t tasks_of_sums() const { return large_tasks(target_); }
   bool keeps_sums_in_l2() const {
     return waits_for_l2(target_) && channels() >= tuning::kLeastChannelsInL2 &&
            outputs() >= (fused_.computes_b ? tuning::kLeastComputedInL2 : tuning::kLeastOutputsInL2) &&
@@ -294,8 +293,8 @@ class TilesOfWeights : X86Chooser {
   // The first operand is copied for each share of the outputs, the second for each share of the channels, all weights
   // are written and read again for each part of the images: as few elements as enough tasks allow.
   std::optional<Shares> least_moved() const {
-    const auto [enough, moved_by_enough] = least_moved(2 * tasks_of_sums());
-    const auto [fewer, moved_by_fewer] = least_moved(tasks_of_sums());
+    const auto [enough, moved_by_enough] = least_moved(2 * large_tasks(target_));
+    const auto [fewer, moved_by_fewer] = least_moved(large_tasks(target_));
     if (!enough || (fewer && moved_by_enough > tuning::kWorthOfTasks * moved_by_fewer)) return fewer;
     return enough;
   }
@@ -331,7 +330,8 @@ class TilesOfWeights : X86Chooser {
   std::optional<Shares> shares_of_weights(std::int64_t area) const {
     if (weight_bytes() <= target_.l2_bytes / 2 || outputs() % s_.block() != 0) return std::nullopt;
     const std::int64_t most_bytes = target_.l2_bytes / tuning::kSumsOfTaskInL2,
-                       tasks = std::max<std::int64_t>(tasks_of_sums(), ir::ceil_divide(weight_bytes(), most_bytes));
+                       tasks =
+                           std::max<std::int64_t>(large_tasks(target_), ir::ceil_divide(weight_bytes(), most_bytes));
     std::optional<Shares> best;
     std::pair<bool, std::int64_t> least;
     for (std::int64_t parts = 1; channels() % (parts * s_.lanes) == 0; parts *= 2) {
@@ -364,8 +364,8 @@ class TilesOfWeights : X86Chooser {
                        uses = ir::ceil_divide<std::int64_t>(tuning::kLeastUsesOfPanel, taps() * s_.block()),
                        of_prologue = taps() == 1 ? std::clamp<std::int64_t>(fit, 1, uses) : 1;
     const bool leaves_l2 = weight_bytes() > target_.l2_bytes / 2;
-    std::int64_t shared =
-        std::min(dot_ ? uses : of_prologue, leaves_l2 ? std::max<std::int64_t>(1, blocks_ / tasks_of_sums()) : blocks_);
+    std::int64_t shared = std::min(dot_ ? uses : of_prologue,
+                                   leaves_l2 ? std::max<std::int64_t>(1, blocks_ / large_tasks(target_)) : blocks_);
     while (shared > 1 && shared < blocks_ && outputs() % (shared * s_.block()) != 0) --shared;
     return shared;
   }
